@@ -6,6 +6,7 @@ const std = @import("std");
 const Build = std.Build;
 const context = @import("build/context.zig");
 const library_steps = @import("build/library.zig");
+const addSharedLibrary = @import("build/shared.zig").addSharedLibrary;
 const test_steps = @import("build/tests.zig");
 const clang_steps = @import("build/clang.zig");
 const package_steps = @import("build/package.zig");
@@ -36,9 +37,12 @@ pub fn build(b: *Build) void {
     const library = library_steps.addLibrary(c);
     b.installArtifact(library);
     b.installDirectory(.{ .source_dir = b.path("include"), .install_dir = .header, .install_subdir = "" });
-    const shared = library_steps.addSharedLibrary(c);
+    const shared = addSharedLibrary(c, library);
+    // The runtime of -Dsanitize=thread belongs to the program, not to a library.
+    if (sanitize == null) b.installArtifact(shared);
     const check = b.step("check", "Compile everything, run nothing");
     check.dependOn(&library.step);
+    check.dependOn(&shared.step);
 
     const programs = library_steps.addPrograms(c, library);
     for (programs) |program| {
@@ -49,8 +53,8 @@ pub fn build(b: *Build) void {
     package_steps.add(c, programs);
 
     // The steps.
-    test_steps.addTestStep(c, library, check);
-    test_steps.addOracle(c, library, shared, check);
+    test_steps.addTestStep(c, library, if (sanitize == null) shared else null, check);
+    test_steps.addOracle(c, library, check);
     test_steps.addTidy(c);
     clang_steps.addClangSteps(c, fuzz_seconds);
     addRunSteps(c, programs);

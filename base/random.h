@@ -7,6 +7,8 @@
 #ifndef MR_BASE_RANDOM_H
 #define MR_BASE_RANDOM_H
 
+#include <millrace/api.h>
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,10 +39,10 @@ typedef struct mr_random {
 mr_random mr_random_at(uint64_t seed, uint64_t epoch, uint64_t element, uint64_t purpose);
 uint32_t mr_random_next32(mr_random *random);
 uint64_t mr_random_next64(mr_random *random);
-double mr_random_unit(mr_random *random);                           /* [0, 1), 53 bits */
-double mr_random_range(mr_random *random, double low, double high); /* [low, high) */
-uint64_t mr_random_below(mr_random *random, uint64_t limit);        /* [0, limit), unbiased; 0 if limit is 0 */
-double mr_random_normal(mr_random *random);                         /* mean 0, standard deviation 1 */
+MR_API double mr_random_unit(mr_random *random);                           /* [0, 1), 53 bits */
+MR_API double mr_random_range(mr_random *random, double low, double high); /* [low, high) */
+MR_API uint64_t mr_random_below(mr_random *random, uint64_t limit);        /* [0, limit), unbiased; 0 if limit is 0 */
+MR_API double mr_random_normal(mr_random *random);                         /* mean 0, standard deviation 1 */
 
 /* A permutation of [0, count) that is computed, not stored, from a seed and an epoch, in constant memory and expected
  * constant time (a Feistel network over the next even power of two, applied repeatedly until the result is below

@@ -28,7 +28,7 @@ pub const library_directories = [_][]const u8{
 pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "jansson", "expat", "uring" };
 /// Decoders of image formats that only the tools convert.
 pub const tool_libraries = [_][]const u8{ "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate" };
-const warnings = [_][]const u8{
+pub const warnings = [_][]const u8{
     "-Wall",
     "-Wextra",
     "-Wshadow",

@@ -6,7 +6,6 @@ const Context = @import("context.zig").Context;
 const glob = @import("context.zig").glob;
 const subdirectories = @import("context.zig").subdirectories;
 const librarySources = @import("context.zig").librarySources;
-const system_libraries = @import("context.zig").system_libraries;
 
 /// Compiles proto/*.proto with protoc-c.
 pub fn addProto(c: *Context) void {
@@ -107,18 +106,9 @@ fn addCuda(c: Context, m: *Build.Module) void {
 
 pub fn addLibrary(c: Context) *Build.Step.Compile {
     const m = c.module();
+    m.pic = true; // libmillrace.so is linked from it
     addLibrarySources(c, m);
     return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m }));
-}
-
-/// libmillrace.so, for ctypes.
-pub fn addSharedLibrary(c: Context) *Build.Step.Compile {
-    const m = c.module();
-    m.pic = true;
-    addLibrarySources(c, m);
-    for (system_libraries) |name|
-        m.linkSystemLibrary(name, .{ .preferred_link_mode = .dynamic, .use_pkg_config = .no });
-    return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .dynamic, .root_module = m }));
 }
 
 /// tools/NAME/ (with tools/common/*.c), datasets/NAME/, examples/NAME.c.

@@ -6,10 +6,16 @@ const Context = @import("context.zig").Context;
 const glob = @import("context.zig").glob;
 const subdirectories = @import("context.zig").subdirectories;
 const c_flags = @import("context.zig").c_flags;
+const warnings = @import("context.zig").warnings;
 const addLibrary = @import("library.zig").addLibrary;
 
 /// The step "test": runs the test runner on the installed programs, and the fuzz corpora.
-pub fn addTestStep(c: Context, library: *Build.Step.Compile, check: *Build.Step) void {
+pub fn addTestStep(
+    c: Context,
+    library: *Build.Step.Compile,
+    shared: ?*Build.Step.Compile,
+    check: *Build.Step,
+) void {
     const b = c.b;
     const test_step = b.step("test", "Run the tests (some: -- part-of-a-name)");
     // The tests need the library's assertions, which the installed library is built without.
@@ -33,6 +39,7 @@ pub fn addTestStep(c: Context, library: *Build.Step.Compile, check: *Build.Step)
     if (b.args) |args| run_tests.addArgs(args);
     test_step.dependOn(&run_tests.step);
     addFuzzReplay(checked, checked_library, if (b.args == null) test_step else null, check);
+    if (shared) |linked| addHeaderUsers(c, linked, test_step, check);
 }
 
 /// The tests, and the common sources of the tools, which are tested directly.
@@ -42,7 +49,7 @@ pub fn testSources(b: *Build) []const []const u8 {
     list.appendSlice(b.allocator, glob(b, "tests", ".c")) catch @panic("OOM");
     for (subdirectories(b, "tests")) |name| {
         // These have programs and libraries of their own.
-        const has_own = for ([_][]const u8{ "fuzz", "oracle", "preload" }) |other| {
+        const has_own = for ([_][]const u8{ "fuzz", "oracle", "preload", "users" }) |other| {
             if (std.mem.eql(u8, name, other)) break true;
         } else false;
         if (has_own) continue;
@@ -102,8 +109,28 @@ fn addFuzzReplay(c: Context, library: *Build.Step.Compile, test_step: ?*Build.St
     }
 }
 
+/// tests/users/*: programs in C11 and C++17 that use the public headers and libmillrace.so.
+fn addHeaderUsers(c: Context, shared: *Build.Step.Compile, test_step: *Build.Step, check: *Build.Step) void {
+    const b = c.b;
+    inline for (.{ .{ "c11.c", "-std=c11" }, .{ "cxx17.cpp", "-std=c++17" } }) |user| {
+        const m = b.createModule(.{ .target = c.target, .optimize = c.optimize, .link_libc = true });
+        // Before C23 and C++20, -pedantic requires an option in each call of a builder.
+        const flags = [_][]const u8{ user[1], "-pedantic", "-Wno-variadic-macro-arguments-omitted" } ++ warnings;
+        m.addCSourceFile(.{ .file = b.path("tests/users/" ++ user[0]), .flags = &flags });
+        m.addIncludePath(b.path("include"));
+        for (c.generated) |directory| m.addIncludePath(directory);
+        m.linkLibrary(shared);
+        const name = comptime std.fs.path.stem(user[0]);
+        const program = c.prepare(b.addExecutable(.{ .name = name ++ "-user", .root_module = m }));
+        check.dependOn(&program.step);
+        const run = b.addRunArtifact(program);
+        _ = run.addOutputFileArg("example.tfrecord");
+        if (b.args == null) test_step.dependOn(&run.step);
+    }
+}
+
 /// Comparison with TensorFlow: tests/oracle/*_oracle.py, with tests/oracle/*.c as programs in zig-out/oracle.
-pub fn addOracle(c: Context, library: *Build.Step.Compile, shared: *Build.Step.Compile, check: *Build.Step) void {
+pub fn addOracle(c: Context, library: *Build.Step.Compile, check: *Build.Step) void {
     const b = c.b;
     const step = b.step("oracle", "Compare with TensorFlow 2.15.1 (some: -- part-of-a-name)");
     const run = b.addSystemCommand(&.{"tests/oracle/run"});
@@ -111,10 +138,8 @@ pub fn addOracle(c: Context, library: *Build.Step.Compile, shared: *Build.Step.C
     run.has_side_effects = true;
     run.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
     run.setEnvironmentVariable("MILLRACE_ORACLE", b.getInstallPath(.{ .custom = "oracle" }, ""));
-    run.setEnvironmentVariable("MILLRACE_LIBRARY", b.getInstallPath(.lib, "libmillrace.so"));
     if (b.args) |args| run.addArgs(args);
     run.step.dependOn(b.getInstallStep());
-    run.step.dependOn(&b.addInstallArtifact(shared, .{}).step);
     for (glob(b, "tests/oracle", ".c")) |file| {
         const program = c.program(std.fs.path.stem(file), &.{file}, library);
         check.dependOn(&program.step);

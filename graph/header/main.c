@@ -1,9 +1,8 @@
 /* The generator of <millrace/ops.h>: writes for each row of graph/ops a builder with its options, its outputs and its
  * comment.
  *
- * A builder is an inline function that calls mr_node_begin … mr_node_finish, and a macro that takes options as
- * designated initializers. If an option's default is not zero, the macro sets it before the caller's options, which
- * override it; the macro disables the compiler's warning about this. */
+ * A builder is an inline function that calls mr_node_begin … mr_node_finish, and a macro that takes options by name: see
+ * MR_WITH_OPTIONS_ in <millrace/api.h>. Defaults that are not zero come before the caller's options. */
 #include "graph/ir/signature.h"
 
 #include <assert.h>
@@ -185,37 +184,27 @@ static void print_default_comment(const mr_op_attr *attr)
         printf(" /* default: %s */", value->shape.rank < 0 ? "unknown" : "scalar");
 }
 
-/* The initializer of a default that is not zero. Returns true if there is one. */
-static bool add_default(const mr_op_attr *attr, bool write)
+/* The initializer of a default that is not zero. */
+static void add_default(const mr_op_attr *attr)
 {
-    if (attr->is_list) return false;
+    if (attr->is_list) return;
     const mr_attr_value *value = &attr->default_value;
     switch (attr->kind) {
     case MR_ATTR_INT:
-        if (!attr->has_default || value->integer == 0) return false;
-        if (write) add(".%s = %lld, ", attr->name, (long long)value->integer);
-        return true;
+        if (attr->has_default && value->integer != 0) add(".%s = %lld, ", attr->name, (long long)value->integer);
+        return;
     case MR_ATTR_FLOAT:
-        if (!attr->has_default || value->number == 0) return false;
-        if (write) add(".%s = (float)%s, ", attr->name, float_text(value->number));
-        return true;
+        if (attr->has_default && value->number != 0) add(".%s = (float)%s, ", attr->name, float_text(value->number));
+        return;
     case MR_ATTR_BOOL:
-        if (!attr->has_default || !value->boolean) return false;
-        if (write) add(".%s = true, ", attr->name);
-        return true;
+        if (attr->has_default && value->boolean) add(".%s = true, ", attr->name);
+        return;
     case MR_ATTR_SHAPE:
-        if (write) add(".%s = MR_SHAPE_UNSET, ", attr->name);
-        return true;
+        add(".%s = MR_SHAPE_UNSET, ", attr->name);
+        return;
     default:
-        return false;
+        return;
     }
-}
-
-static bool has_defaults(const mr_op_def *def)
-{
-    for (int32_t i = 0; i < def->attr_count; i++)
-        if (is_option(def, &def->attrs[i]) && add_default(&def->attrs[i], false)) return true;
-    return false;
 }
 
 static void print_options(const mr_op_def *def, const char *name)
@@ -266,15 +255,15 @@ static void print_return(const mr_op_def *def, const char *name)
             printf("    return mr_node_finish(&builder_);\n");
         return;
     }
-    printf("    mr_node *node_ = mr_node_finish(&builder_).node;\n    return (%s_outputs){\n", name);
+    printf("    mr_node *node_ = mr_node_finish(&builder_).node;\n    %s_outputs outputs_;\n", name);
     for (int32_t i = 0; i < def->output_count; i++) {
         const char *output = def->outputs[i].name;
         if (is_list_argument(&def->outputs[i]))
-            printf("        .%s = mr_node_output_range(node_, \"%s\"),\n", output, output);
+            printf("    outputs_.%s = mr_node_output_range(node_, \"%s\");\n", output, output);
         else
-            printf("        .%s = mr_output_at(mr_node_output_range(node_, \"%s\"), 0),\n", output, output);
+            printf("    outputs_.%s = mr_output_at(mr_node_output_range(node_, \"%s\"), 0);\n", output, output);
     }
-    printf("    };\n");
+    printf("    return outputs_;\n");
 }
 
 /* ---- One operator ---- */
@@ -332,22 +321,21 @@ static void print_function(const mr_op_def *def, const char *name)
 
 static void print_macro(const mr_op_def *def, const char *name)
 {
-    bool defaults = has_defaults(def);
     printf("#define %s(graph_", name);
     for (int32_t i = 0; i < def->input_count; i++) printf(", %s_", def->inputs[i].name);
     for (int32_t i = 0; i < def->attr_count; i++)
         if (is_positional(&def->attrs[i]) && !mr_op_attr_is_deduced(def, def->attrs[i].name))
             printf(", %s_", def->attrs[i].name);
     printf(", ...) \\\n");
-    add("    %s%s_((graph_)", defaults ? "MR_WITH_DEFAULTS_(" : "", name);
+    add("    MR_WITH_OPTIONS_(%s_((graph_)", name);
     for (int32_t i = 0; i < def->input_count; i++) add(", (%s_)", def->inputs[i].name);
     for (int32_t i = 0; i < def->attr_count; i++)
         if (is_positional(&def->attrs[i]) && !mr_op_attr_is_deduced(def, def->attrs[i].name))
             add(", (%s_)", def->attrs[i].name);
-    add(", &(%s_options){", name);
+    add(", &options_), %s_options, ", name);
     for (int32_t i = 0; i < def->attr_count; i++)
-        if (is_option(def, &def->attrs[i])) add_default(&def->attrs[i], true);
-    add("__VA_ARGS__})%s", defaults ? ")" : "");
+        if (is_option(def, &def->attrs[i])) add_default(&def->attrs[i]);
+    add("__VA_ARGS__)");
     print_line("        ", " \\");
     printf("\n");
 }
@@ -390,8 +378,7 @@ static const char opening[] =
     " * MR_OUTPUTS_OF(array, count). Several outputs are returned as a struct, a list of outputs as an "
     "mr_output_range.\n"
     " * The names are those of TensorFlow's Python functions (tf.raw_ops in snake case). */\n"
-    "#ifndef MILLRACE_OPS_H\n#define MILLRACE_OPS_H\n\n#include <millrace/graph.h>\n\n"
-    "#ifndef __cplusplus\n\n";
+    "#ifndef MILLRACE_OPS_H\n#define MILLRACE_OPS_H\n\n#include <millrace/graph.h>\n\n";
 
 int main(void)
 {
@@ -399,6 +386,6 @@ int main(void)
     collect_choices();
     print_choices();
     for (int32_t i = 0; i < mr_op_count(); i++) print_operator(mr_op_at(i));
-    puts("#endif\n#endif");
+    puts("#endif");
     return fflush(stdout) == 0 ? 0 : 1;
 }

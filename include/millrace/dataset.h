@@ -56,7 +56,7 @@ typedef struct mr_element {
     int32_t count;
     mr_tensor tensors[MR_COMPONENTS_MAX];
 } mr_element;
-void mr_element_deinit(mr_element *element);
+MR_API void mr_element_deinit(mr_element *element);
 
 /* A repeat count and a cardinality: without end. */
 #define MR_INFINITE (-1)
@@ -70,9 +70,9 @@ void mr_element_deinit(mr_element *element);
 
 /* ---- Sources ---- */
 
-mr_dataset *mr_dataset_range(int64_t start, int64_t stop, int64_t step);         /* int64 scalars */
-mr_dataset *mr_dataset_from_tensors(const mr_tensor *components, int32_t count); /* one element */
-mr_dataset *mr_dataset_from_slices(const mr_tensor *components, int32_t count);  /* rows along dimension 0 */
+MR_API mr_dataset *mr_dataset_range(int64_t start, int64_t stop, int64_t step);         /* int64 scalars */
+MR_API mr_dataset *mr_dataset_from_tensors(const mr_tensor *components, int32_t count); /* one element */
+MR_API mr_dataset *mr_dataset_from_slices(const mr_tensor *components, int32_t count);  /* rows along dimension 0 */
 
 /* The rows along dimension 0 of one sparse tensor of rank r: Dataset.from_sparse_tensor_slices. Elements have three
  * components, as parse_example gives them for MR_SPARSE: indices [n, r - 1], values [n] and dense shape [r - 1]. Rows
@@ -82,22 +82,22 @@ mr_dataset *mr_dataset_from_slices(const mr_tensor *components, int32_t count); 
  * dense_shape  int64 [r]
  * errors       MR_INVALID_ARGUMENT for other shapes and dtypes, and for an index outside dense_shape (which TensorFlow
  *              drops or passes on); MR_UNIMPLEMENTED, as in TensorFlow, when the rows are not in order */
-mr_dataset *mr_dataset_from_sparse_slices(const mr_tensor *indices, const mr_tensor *values,
-                                          const mr_tensor *dense_shape);
+MR_API mr_dataset *mr_dataset_from_sparse_slices(const mr_tensor *indices, const mr_tensor *values,
+                                                 const mr_tensor *dense_shape);
 
 /* Serialized records (string scalars) of TFRecord files, file after file. Files with an index, and plain files, whose
  * headers are scanned to build one, can be shuffled globally without memory.
  * pattern  a path, a glob ("train-*.tfrecord") or "name@16" for name-00000-of-00016, …; matches are sorted by name */
-mr_dataset *mr_dataset_records(const char *pattern);
-mr_dataset *mr_dataset_record_files(const char *const *paths, int32_t count);
+MR_API mr_dataset *mr_dataset_records(const char *pattern);
+MR_API mr_dataset *mr_dataset_record_files(const char *const *paths, int32_t count);
 
 /* The sorted names of the files that match a pattern (string scalars). See mr_paths_match. */
-mr_dataset *mr_dataset_list_files(const char *pattern);
+MR_API mr_dataset *mr_dataset_list_files(const char *pattern);
 /* A directory with one subdirectory of images for each class. Components: the file's bytes ("image/encoded"), the label
  * ("image/class/label", int64; classes are sorted by name) and the path ("image/filename"). Files are recognized as
  * JPEG and PNG by their names and sorted by path. Nothing is decoded; decode_image may follow. Files are opened lazily,
  * so a global shuffle of the directory costs nothing. */
-mr_dataset *mr_dataset_image_directory(const char *path);
+MR_API mr_dataset *mr_dataset_image_directory(const char *path);
 /* Fixed-length records (string scalars) of all files that match a pattern: tf.data.FixedLengthRecordDataset. GZIP files
  * are decompressed first.
  * header_bytes, footer_bytes  skipped at the start and at the end of each file
@@ -105,22 +105,24 @@ mr_dataset *mr_dataset_image_directory(const char *path);
 typedef struct mr_fixed_length_options {
     size_t header_bytes, footer_bytes;
 } mr_fixed_length_options;
-mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, const mr_fixed_length_options *options);
+MR_API mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes,
+                                            const mr_fixed_length_options *options);
 #define mr_dataset_fixed_length(pattern, record_bytes, ...)                                                            \
-    mr_dataset_fixed_length_((pattern), (record_bytes), &(mr_fixed_length_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_fixed_length_((pattern), (record_bytes), &options_), mr_fixed_length_options,          \
+                     __VA_ARGS__)
 /* Rows along dimension 0 of NumPy arrays: one component for each path, or, for an .npz, one for each of its arrays. */
-mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count);
+MR_API mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count);
 /* Samples of webdataset tar files: consecutive members whose names are equal up to the first dot after the last slash.
  * One string component for each extension, then the sample's name ("__key__"). Headers are read when the dataset is
  * built, contents on demand, so the samples can be shuffled globally without memory.
  * extensions  "jpg", "cls", …; "jpg;jpeg;png" takes the first of these that a sample has. A sample that lacks one of
  *             the components is skipped */
-mr_dataset *mr_dataset_tar(const char *pattern, const char *const *extensions, int32_t count);
+MR_API mr_dataset *mr_dataset_tar(const char *pattern, const char *const *extensions, int32_t count);
 /* Lines of text files (string scalars) without LF and without any CR: tf.data.TextLineDataset. GZIP files are
  * decompressed first.
  * limits  a line has at most MR_LINE_SIZE_MAX bytes; a longer one is an error */
 #define MR_LINE_SIZE_MAX ((size_t)256 << 20)
-mr_dataset *mr_dataset_text_lines(const char *pattern);
+MR_API mr_dataset *mr_dataset_text_lines(const char *pattern);
 typedef struct mr_csv_column {
     int32_t index;                  /* of the column in the file, from 0; ascending */
     mr_dtype dtype;                 /* MR_FLOAT, MR_DOUBLE, MR_INT32, MR_INT64 or MR_STRING */
@@ -137,10 +139,10 @@ typedef struct mr_csv_options {
 /* Rows of CSV files as tf.data's CsvDataset reads them: one scalar for each selected column. An empty line is a row of
  * one empty cell. A file without the header row that has_header requires is empty. A bad row is reported once and
  * skipped; a bad row whose end is hidden by a quote ends its file. */
-mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, int32_t count,
-                            const mr_csv_options *options);
+MR_API mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, int32_t count,
+                                   const mr_csv_options *options);
 #define mr_dataset_csv(pattern, columns, count, ...)                                                                   \
-    mr_dataset_csv_((pattern), (columns), (count), &(mr_csv_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_csv_((pattern), (columns), (count), &options_), mr_csv_options, __VA_ARGS__)
 
 /* A source implemented by the program. The calls of one iteration are serialized, but come from any thread.
  * open   starts an iteration; *state is passed to next, skip and close. Null: state is null
@@ -155,9 +157,9 @@ typedef struct mr_generator {
     void (*release)(void *context); /* called when the dataset is freed */
 } mr_generator;
 /* generator, spec  copied; only next is required */
-mr_dataset *mr_dataset_generator(const mr_generator *generator, void *context, const mr_element_spec *spec);
+MR_API mr_dataset *mr_dataset_generator(const mr_generator *generator, void *context, const mr_element_spec *spec);
 /* An endless sequence of random int64 numbers below 2³², as tf.data's; a function of (seed, iteration, position). */
-mr_dataset *mr_dataset_random(uint64_t seed);
+MR_API mr_dataset *mr_dataset_random(uint64_t seed);
 
 /* ---- Transformations ---- */
 
@@ -169,16 +171,16 @@ typedef struct mr_shuffle_options {
     bool reshuffle_each_iteration; /* default true */
 } mr_shuffle_options;
 #define MR_SHUFFLE_DEFAULTS .reshuffle_each_iteration = true
-mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *options);
+MR_API mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *options);
 #define mr_dataset_shuffle(input, ...)                                                                                 \
-    MR_WITH_DEFAULTS_(mr_dataset_shuffle_((input), &(mr_shuffle_options){MR_SHUFFLE_DEFAULTS, __VA_ARGS__}))
+    MR_WITH_OPTIONS_(mr_dataset_shuffle_((input), &options_), mr_shuffle_options, MR_SHUFFLE_DEFAULTS, __VA_ARGS__)
 
 /* A negative count means no limit, as in tf.data. */
-mr_dataset *mr_dataset_repeat(mr_dataset *input, int64_t count); /* negative: indefinitely (MR_INFINITE) */
-mr_dataset *mr_dataset_take(mr_dataset *input, int64_t count);   /* negative: all elements */
-mr_dataset *mr_dataset_skip(mr_dataset *input, int64_t count);   /* negative: skip all elements */
-mr_dataset *mr_dataset_shard(mr_dataset *input, int64_t count, int64_t index);
-mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth); /* elements; 0: tuned */
+MR_API mr_dataset *mr_dataset_repeat(mr_dataset *input, int64_t count); /* negative: indefinitely (MR_INFINITE) */
+MR_API mr_dataset *mr_dataset_take(mr_dataset *input, int64_t count);   /* negative: all elements */
+MR_API mr_dataset *mr_dataset_skip(mr_dataset *input, int64_t count);   /* negative: skip all elements */
+MR_API mr_dataset *mr_dataset_shard(mr_dataset *input, int64_t count, int64_t index);
+MR_API mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth); /* elements; 0: tuned */
 
 /* The last stage: elements are delivered on the device, `depth` of them ahead of the consumer, as with
  * tf.data.experimental.prefetch_to_device. For a GPU, batches are assembled in pinned memory and copied by a dedicated
@@ -199,10 +201,10 @@ mr_dataset *mr_dataset_prefetch(mr_dataset *input, int32_t depth); /* elements; 
  *         slower, but still concurrent with everything else
  * errors  of the dataset: the device's. Of an element: no memory on the device, or a failed copy, reported once; the
  *         next call continues with the next element */
-mr_dataset *mr_dataset_prefetch_to_device(mr_dataset *input, const char *device, int32_t depth);
+MR_API mr_dataset *mr_dataset_prefetch_to_device(mr_dataset *input, const char *device, int32_t depth);
 /* The same without a thread: an element is copied when it is requested. A prefetch that follows turns it into
  * prefetch_to_device, as in tf.data. */
-mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *device);
+MR_API mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *device);
 
 /* Options of a dataset, for the iterators that run it; 0 leaves an option unset. An iterator's own options take
  * precedence, then those of the dataset nearest to the end; of several inputs, the last one that sets the option. They
@@ -219,18 +221,20 @@ typedef struct mr_dataset_options {
      * uses, changes what it returns. Not passed on to iterators or to later datasets. 0: none */
     uint64_t version;
 } mr_dataset_options;
-mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options *options);
-#define mr_dataset_with_options(input, ...) mr_dataset_with_options_((input), &(mr_dataset_options){__VA_ARGS__})
+MR_API mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options *options);
+#define mr_dataset_with_options(input, ...)                                                                            \
+    MR_WITH_OPTIONS_(mr_dataset_with_options_((input), &options_), mr_dataset_options, __VA_ARGS__)
 /* The options that apply to its iterators. Borrowed from the dataset. */
-const mr_dataset_options *mr_dataset_options_of(const mr_dataset *dataset);
+MR_API const mr_dataset_options *mr_dataset_options_of(const mr_dataset *dataset);
 
 /* A batch's number alone determines its elements: if one of them fails, the batch is that error, and the next batch
  * starts after this one's last element. (In tf.data the next batch starts after the element that failed.) */
 typedef struct mr_batch_options {
     bool drop_remainder;
 } mr_batch_options;
-mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
-#define mr_dataset_batch(input, size, ...) mr_dataset_batch_((input), (size), &(mr_batch_options){__VA_ARGS__})
+MR_API mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
+#define mr_dataset_batch(input, size, ...)                                                                             \
+    MR_WITH_OPTIONS_(mr_dataset_batch_((input), (size), &options_), mr_batch_options, __VA_ARGS__)
 
 /* How the last step is filled when the data do not divide evenly. */
 typedef enum mr_distribute_policy {
@@ -243,8 +247,8 @@ typedef enum mr_distribute_policy {
  * on another number of workers without repeating or missing an element, provided that all workers restore the state of
  * the same step, and global_batch and the seeds are unchanged.
  * input  has an index, and a known or infinite length; the same on every worker */
-mr_dataset *mr_dataset_distribute(mr_dataset *input, int64_t global_batch, int64_t workers, int64_t worker,
-                                  mr_distribute_policy policy);
+MR_API mr_dataset *mr_dataset_distribute(mr_dataset *input, int64_t global_batch, int64_t workers, int64_t worker,
+                                         mr_distribute_policy policy);
 
 typedef struct mr_padded_batch_options {
     const mr_shape *padded_shapes;   /* one for each component; -1: the longest of the batch. Null: pad every unknown
@@ -255,9 +259,9 @@ typedef struct mr_padded_batch_options {
 /* A batch of elements of different sizes, padded. padded_shapes and padding_values are copied.
  * errors  MR_INVALID_ARGUMENT for the batch if an element is larger than padded_shapes; MR_RESOURCE_EXHAUSTED if the
  *         sizes of different elements combine to a batch that is larger than both the budget and 1 GiB */
-mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *options);
+MR_API mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *options);
 #define mr_dataset_padded_batch(input, size, ...)                                                                      \
-    mr_dataset_padded_batch_((input), (size), &(mr_padded_batch_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_padded_batch_((input), (size), &options_), mr_padded_batch_options, __VA_ARGS__)
 
 typedef struct mr_ragged_batch_options {
     bool drop_remainder;
@@ -269,25 +273,28 @@ typedef struct mr_ragged_batch_options {
  * are all known, or whose rank is unknown, are batched as by mr_dataset_batch.
  * errors  MR_INVALID_ARGUMENT for the batch if an element does not match the input's spec, or if row splits do not fit
  *         into int32; MR_RESOURCE_EXHAUSTED when the splits are larger than both the budget and 1 GiB */
-mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, const mr_ragged_batch_options *options);
+MR_API mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size,
+                                                     const mr_ragged_batch_options *options);
 #define mr_dataset_dense_to_ragged_batch(input, size, ...)                                                             \
-    mr_dataset_dense_to_ragged_batch_((input), (size), &(mr_ragged_batch_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_dense_to_ragged_batch_((input), (size), &options_), mr_ragged_batch_options,           \
+                     __VA_ARGS__)
 /* A batch of elements of different sizes as one sparse tensor of all their values, including zeros:
  * Dataset.sparse_batch, dense_to_sparse_batch. One component becomes indices [n, 1 + r], values [n] and the dense shape
  * [1 + r]: the number of elements, then row_shape.
  * row_shape  of rank r; -1: the longest of the batch
  * errors     MR_INVALID_ARGUMENT for the batch if an element has another rank; MR_DATA_LOSS, as in TensorFlow, if it is
  *            larger than row_shape; MR_RESOURCE_EXHAUSTED when the indices are larger than both the budget and 1 GiB */
-mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, mr_shape row_shape,
-                                              const mr_batch_options *options);
+MR_API mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, mr_shape row_shape,
+                                                     const mr_batch_options *options);
 #define mr_dataset_dense_to_sparse_batch(input, size, row_shape, ...)                                                  \
-    mr_dataset_dense_to_sparse_batch_((input), (size), (row_shape), &(mr_batch_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_dense_to_sparse_batch_((input), (size), (row_shape), &options_), mr_batch_options,     \
+                     __VA_ARGS__)
 
 typedef struct mr_random mr_random;
-double mr_random_unit(mr_random *random);                           /* [0, 1) */
-double mr_random_range(mr_random *random, double low, double high); /* [low, high) */
-uint64_t mr_random_below(mr_random *random, uint64_t limit);        /* [0, limit), without bias; 0 if limit is 0 */
-double mr_random_normal(mr_random *random);                         /* mean 0, standard deviation 1 */
+MR_API double mr_random_unit(mr_random *random);                           /* [0, 1) */
+MR_API double mr_random_range(mr_random *random, double low, double high); /* [low, high) */
+MR_API uint64_t mr_random_below(mr_random *random, uint64_t limit); /* [0, limit), without bias; 0 if limit is 0 */
+MR_API double mr_random_normal(mr_random *random);                  /* mean 0, standard deviation 1 */
 /* Maps an element to an element. Called concurrently for different elements.
  * input   borrowed for the call. A tensor without a buffer points into the pipeline's memory: it may be returned as a
  *         result, but not kept elsewhere (see own_input)
@@ -304,10 +311,10 @@ typedef struct mr_map_options {
     bool own_input;                 /* every tensor of input has its own buffer, so that references may be kept */
 } mr_map_options;
 /* spec  the structure of the results; copied */
-mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *context, const mr_element_spec *spec,
-                            const mr_map_options *options);
+MR_API mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *context,
+                                   const mr_element_spec *spec, const mr_map_options *options);
 #define mr_dataset_map(input, function, context, spec, ...)                                                            \
-    mr_dataset_map_((input), (function), (context), (spec), &(mr_map_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_map_((input), (function), (context), (spec), &options_), mr_map_options, __VA_ARGS__)
 
 /* ---- Filtering ---- */
 
@@ -317,15 +324,16 @@ typedef struct mr_function_options {
     int32_t num_parallel_calls;     /* filter only; 0: tuned */
     void (*release)(void *context); /* called when the dataset is freed; may be null */
 } mr_function_options;
-mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *context,
-                               const mr_function_options *options);
+MR_API mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *context,
+                                      const mr_function_options *options);
 #define mr_dataset_filter(input, predicate, context, ...)                                                              \
-    mr_dataset_filter_((input), (predicate), (context), &(mr_function_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_filter_((input), (predicate), (context), &options_), mr_function_options, __VA_ARGS__)
 /* Ends before the first element that the predicate rejects. The predicate is called in order, one element at a time. */
-mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, void *context,
-                                   const mr_function_options *options);
+MR_API mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, void *context,
+                                          const mr_function_options *options);
 #define mr_dataset_take_while(input, predicate, context, ...)                                                          \
-    mr_dataset_take_while_((input), (predicate), (context), &(mr_function_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_take_while_((input), (predicate), (context), &options_), mr_function_options,          \
+                     __VA_ARGS__)
 
 /* Returns whether an element that failed is skipped; if not, its error is delivered. error is borrowed. Called in
  * order, one failure at a time, by the thread that takes elements, with the pipeline's lock held: it must not call the
@@ -338,28 +346,29 @@ typedef struct mr_ignore_errors_options {
 } mr_ignore_errors_options;
 /* Skips elements whose stages failed. The first failure beyond errors_max is delivered. An error that ends the input
  * permanently, such as a file that cannot be opened, still ends it: nothing is retried indefinitely. */
-mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_options *options);
+MR_API mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_options *options);
 #define mr_dataset_ignore_errors(input, ...)                                                                           \
-    mr_dataset_ignore_errors_((input), &(mr_ignore_errors_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_ignore_errors_((input), &options_), mr_ignore_errors_options, __VA_ARGS__)
 /* ---- Several datasets as one ---- */
 
 /* The components of all inputs side by side; as long as the shortest. Takes ownership of the inputs. */
-mr_dataset *mr_dataset_zip(mr_dataset *const *inputs, int32_t count);
+MR_API mr_dataset *mr_dataset_zip(mr_dataset *const *inputs, int32_t count);
 /* The elements of first, then those of second. Takes ownership of both, which have the same dtypes. Sizes that differ
  * become unknown. */
-mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second);
+MR_API mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second);
 /* Inserts the element's number, counted from start, as component 0 (int64). Wraps after INT64_MAX. */
-mr_dataset *mr_dataset_enumerate(mr_dataset *input, int64_t start);
+MR_API mr_dataset *mr_dataset_enumerate(mr_dataset *input, int64_t start);
 
 /* Creates a dataset from an element. input is borrowed for the call (its tensors may be referenced); output is owned by
  * the pipeline on return. Called in order, one call at a time. */
 typedef mr_status (*mr_dataset_function)(void *context, const mr_element *input, mr_dataset **output, mr_error *error);
 /* All elements of the first element's dataset, then those of the second's, and so on.
  * spec  the structure of the elements of these datasets; copied */
-mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function, void *context,
-                                 const mr_element_spec *spec, const mr_function_options *options);
+MR_API mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function, void *context,
+                                        const mr_element_spec *spec, const mr_function_options *options);
 #define mr_dataset_flat_map(input, function, context, spec, ...)                                                       \
-    mr_dataset_flat_map_((input), (function), (context), (spec), &(mr_function_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_flat_map_((input), (function), (context), (spec), &options_), mr_function_options,     \
+                     __VA_ARGS__)
 typedef struct mr_interleave_options {
     int64_t cycle_length; /* number of datasets that are open at the same time; 0: 16 */
     int64_t block_length; /* consecutive elements of one dataset; 0: 1 */
@@ -369,10 +378,11 @@ typedef struct mr_interleave_options {
 /* block_length elements of each of cycle_length open datasets, round robin. A dataset that has ended is skipped, and
  * the next element's dataset takes its position when that comes around again. The order is deterministic, in parallel
  * too. */
-mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,
-                                   const mr_element_spec *spec, const mr_interleave_options *options);
+MR_API mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,
+                                          const mr_element_spec *spec, const mr_interleave_options *options);
 #define mr_dataset_interleave(input, function, context, spec, ...)                                                     \
-    mr_dataset_interleave_((input), (function), (context), (spec), &(mr_interleave_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_interleave_((input), (function), (context), (spec), &options_), mr_interleave_options, \
+                     __VA_ARGS__)
 
 typedef struct mr_sample_options {
     uint64_t seed;              /* sample_from_datasets only */
@@ -382,16 +392,18 @@ typedef struct mr_sample_options {
 /* Each element from one of the datasets, chosen at random. Takes ownership of the inputs, which have one structure.
  * weights  one for each dataset, not negative, with a finite sum; a dataset of weight 0 is never chosen; null: equal
  *          weights. When a dataset has ended, the weights of the others apply among themselves */
-mr_dataset *mr_dataset_sample_from_datasets_(mr_dataset *const *inputs, const double *weights, int32_t count,
-                                             const mr_sample_options *options);
+MR_API mr_dataset *mr_dataset_sample_from_datasets_(mr_dataset *const *inputs, const double *weights, int32_t count,
+                                                    const mr_sample_options *options);
 #define mr_dataset_sample_from_datasets(inputs, weights, count, ...)                                                   \
-    mr_dataset_sample_from_datasets_((inputs), (weights), (count), &(mr_sample_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_sample_from_datasets_((inputs), (weights), (count), &options_), mr_sample_options,     \
+                     __VA_ARGS__)
 /* Each element from the dataset whose index is the next element of choices (int64 scalars). Takes ownership of all
  * inputs. The index of a dataset that has ended is skipped. */
-mr_dataset *mr_dataset_choose_from_datasets_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
-                                             const mr_sample_options *options);
+MR_API mr_dataset *mr_dataset_choose_from_datasets_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
+                                                    const mr_sample_options *options);
 #define mr_dataset_choose_from_datasets(inputs, count, choices, ...)                                                   \
-    mr_dataset_choose_from_datasets_((inputs), (count), (choices), &(mr_sample_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_choose_from_datasets_((inputs), (count), (choices), &options_), mr_sample_options,     \
+                     __VA_ARGS__)
 
 /* ---- State from element to element ---- */
 
@@ -405,32 +417,34 @@ typedef mr_status (*mr_scan_function)(void *context, const mr_element *state, co
 /* initial  the state before the first element of each iteration; its tensors are referenced. Dtypes are fixed, shapes
  *          may change
  * state    saved completely with the iterator's state: keep it small */
-mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_scan_function function, void *context,
-                             const mr_element_spec *spec, const mr_function_options *options);
+MR_API mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_scan_function function,
+                                    void *context, const mr_element_spec *spec, const mr_function_options *options);
 #define mr_dataset_scan(input, initial, function, context, spec, ...)                                                  \
-    mr_dataset_scan_((input), (initial), (function), (context), (spec), &(mr_function_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_scan_((input), (initial), (function), (context), (spec), &options_),                   \
+                     mr_function_options, __VA_ARGS__)
 /* Computes the next state from the state and an element. */
 typedef mr_status (*mr_reduce_function)(void *context, const mr_element *state, const mr_element *input,
                                         mr_element *next_state, mr_error *error);
 /* Runs the dataset, which stays the caller's, to its end. state is the initial state on entry and the final one on
  * return; on an error it is the state after the last element that was reduced. */
-mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_function function, void *context,
-                            mr_error *error);
+MR_API mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_function function, void *context,
+                                   mr_error *error);
 /* Drops elements (one scalar of int32, int64 or string) that have occurred before.
  * memory  holds every distinct element */
-mr_dataset *mr_dataset_unique(mr_dataset *input);
+MR_API mr_dataset *mr_dataset_unique(mr_dataset *input);
 /* The only element of a dataset, which stays the caller's: Dataset.get_single_element.
  * element  previous tensors are released; owned by the caller on return
  * errors   MR_INVALID_ARGUMENT when there is none or more than one; the dataset's own */
-mr_status mr_dataset_get_single_element(mr_dataset *dataset, mr_element *element, mr_error *error);
+MR_API mr_status mr_dataset_get_single_element(mr_dataset *dataset, mr_element *element, mr_error *error);
 /* The rows of dimension 0 of all components as elements. */
-mr_dataset *mr_dataset_unbatch(mr_dataset *input);
+MR_API mr_dataset *mr_dataset_unbatch(mr_dataset *input);
 /* Batches of another size: unbatch, then batch. */
-mr_dataset *mr_dataset_rebatch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
-#define mr_dataset_rebatch(input, size, ...) mr_dataset_rebatch_((input), (size), &(mr_batch_options){__VA_ARGS__})
+MR_API mr_dataset *mr_dataset_rebatch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
+#define mr_dataset_rebatch(input, size, ...)                                                                           \
+    MR_WITH_OPTIONS_(mr_dataset_rebatch_((input), (size), &options_), mr_batch_options, __VA_ARGS__)
 /* Fails with MR_FAILED_PRECONDITION unless the input has exactly count elements. MR_INFINITE: fails if it ends. Other
  * negative counts are MR_INVALID_ARGUMENT. */
-mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count);
+MR_API mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count);
 
 typedef struct mr_resample_options {
     const double *initial_dist; /* of the input, one part for each class; null: estimated while running */
@@ -441,12 +455,13 @@ typedef struct mr_resample_options {
  * (int64).
  * class_of     returns a class from 0 to class_count - 1
  * target_dist  class_count parts with a sum of 1; copied */
-mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function class_of, void *context,
-                                           const double *target_dist, int32_t class_count,
-                                           const mr_resample_options *options);
+MR_API mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function class_of, void *context,
+                                                  const double *target_dist, int32_t class_count,
+                                                  const mr_resample_options *options);
 #define mr_dataset_rejection_resample(input, class_of, context, target_dist, class_count, ...)                         \
-    mr_dataset_rejection_resample_((input), (class_of), (context), (target_dist), (class_count),                       \
-                                   &(mr_resample_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(                                                                                                  \
+        mr_dataset_rejection_resample_((input), (class_of), (context), (target_dist), (class_count), &options_),       \
+        mr_resample_options, __VA_ARGS__)
 
 /* ---- Caching ---- */
 
@@ -463,15 +478,16 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
  * that blocks others. The cache of another input, and a damaged cache, are replaced, with a warning in the statistics.
  * path    null: in memory, limited by the iterator's budget. Otherwise the name of a record file (with index)
  * errors  MR_INVALID_ARGUMENT when path is an existing file that is not a cache; it is left unchanged */
-mr_dataset *mr_dataset_cache(mr_dataset *input, const char *path);
+MR_API mr_dataset *mr_dataset_cache(mr_dataset *input, const char *path);
 typedef struct mr_dataset_snapshot_options {
     bool gzip; /* seekable GZIP */
 } mr_dataset_snapshot_options;
 /* A cache in a directory, in a file whose name is computed from the input's digest: a changed pipeline, or other data,
  * creates another file. */
-mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *directory, const mr_dataset_snapshot_options *options);
+MR_API mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *directory,
+                                        const mr_dataset_snapshot_options *options);
 #define mr_dataset_snapshot(input, directory, ...)                                                                     \
-    mr_dataset_snapshot_((input), (directory), &(mr_dataset_snapshot_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_snapshot_((input), (directory), &options_), mr_dataset_snapshot_options, __VA_ARGS__)
 
 /* ---- Windows and groups ---- */
 
@@ -490,10 +506,11 @@ typedef struct mr_window_options {
  * function  null: each window is one batch
  * spec      the structure of these elements; copied; may be null when function is
  * memory    the elements of one window */
-mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, void *context,
-                               const mr_element_spec *spec, const mr_window_options *options);
+MR_API mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, void *context,
+                                      const mr_element_spec *spec, const mr_window_options *options);
 #define mr_dataset_window(input, function, context, spec, ...)                                                         \
-    mr_dataset_window_((input), (function), (context), (spec), &(mr_window_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_window_((input), (function), (context), (spec), &options_), mr_window_options,         \
+                     __VA_ARGS__)
 
 /* As mr_window_function, for the elements of one key. */
 typedef mr_status (*mr_group_function)(void *context, int64_t key, mr_dataset *window, mr_dataset **output,
@@ -506,10 +523,12 @@ typedef struct mr_group_options {
 /* Collects elements by key. When a key has a full window, the elements of the dataset that function creates from it
  * come next. At the end of the input the incomplete windows follow, ordered by key.
  * memory  at most one window for each key */
-mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, mr_group_function function,
-                                        void *context, const mr_element_spec *spec, const mr_group_options *options);
+MR_API mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, mr_group_function function,
+                                               void *context, const mr_element_spec *spec,
+                                               const mr_group_options *options);
 #define mr_dataset_group_by_window(input, key, function, context, spec, ...)                                           \
-    mr_dataset_group_by_window_((input), (key), (function), (context), (spec), &(mr_group_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_group_by_window_((input), (key), (function), (context), (spec), &options_),            \
+                     mr_group_options, __VA_ARGS__)
 
 typedef struct mr_bucket_options {
     const mr_shape *padded_shapes;   /* as in mr_padded_batch_options */
@@ -524,19 +543,21 @@ typedef struct mr_bucket_options {
  * length       returns the length of an element
  * boundaries   ascending; boundary_count of them
  * batch_sizes  boundary_count + 1 */
-mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_function length, void *context,
-                                                  const int64_t *boundaries, int32_t boundary_count,
-                                                  const int64_t *batch_sizes, const mr_bucket_options *options);
+MR_API mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_function length, void *context,
+                                                         const int64_t *boundaries, int32_t boundary_count,
+                                                         const int64_t *batch_sizes, const mr_bucket_options *options);
 #define mr_dataset_bucket_by_sequence_length(input, length, context, boundaries, boundary_count, batch_sizes, ...)     \
-    mr_dataset_bucket_by_sequence_length_((input), (length), (context), (boundaries), (boundary_count), (batch_sizes), \
-                                          &(mr_bucket_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_dataset_bucket_by_sequence_length_((input), (length), (context), (boundaries),                 \
+                                                           (boundary_count), (batch_sizes), &options_),                \
+                     mr_bucket_options, __VA_ARGS__)
 
 /* Parses serialized Examples: one or more tensors for each feature, in the order of the features (example.h). Before
  * batch it parses single records, after batch complete batches, as tf.io.parse_example does. */
-mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *features, int32_t count);
+MR_API mr_dataset *mr_dataset_parse_example(mr_dataset *input, const mr_feature *features, int32_t count);
 /* The same for SequenceExamples: the components of the context, then those of the feature lists. */
-mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_feature *context, int32_t context_count,
-                                              const mr_feature *lists, int32_t list_count);
+MR_API mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr_feature *context,
+                                                     int32_t context_count, const mr_feature *lists,
+                                                     int32_t list_count);
 
 /* Decodes a component (string scalars: JPEG or PNG) to pixels as specified by mr_image_options (image.h): crop or pad,
  * resize, flip, change colors, normalize, layout and dtype in one pass, directly into the batch when batch follows.
@@ -548,18 +569,19 @@ typedef struct mr_decode_options {
     uint64_t seed;              /* of all random choices */
     mr_image_options image;
 } mr_decode_options;
-mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *options);
-#define mr_dataset_decode_image(input, ...) mr_dataset_decode_image_((input), &(mr_decode_options){__VA_ARGS__})
+MR_API mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *options);
+#define mr_dataset_decode_image(input, ...)                                                                            \
+    MR_WITH_OPTIONS_(mr_dataset_decode_image_((input), &options_), mr_decode_options, __VA_ARGS__)
 
 /* Adds a reference; free releases one. Null is allowed. */
-mr_dataset *mr_dataset_ref(mr_dataset *dataset);
-void mr_dataset_free(mr_dataset *dataset);
-mr_status mr_dataset_status(const mr_dataset *dataset, mr_error *error);
-const mr_element_spec *mr_dataset_spec(const mr_dataset *dataset);
+MR_API mr_dataset *mr_dataset_ref(mr_dataset *dataset);
+MR_API void mr_dataset_free(mr_dataset *dataset);
+MR_API mr_status mr_dataset_status(const mr_dataset *dataset, mr_error *error);
+MR_API const mr_element_spec *mr_dataset_spec(const mr_dataset *dataset);
 /* The number of elements, MR_INFINITE or MR_CARDINALITY_UNKNOWN, as in tf.data, but never more than is certain: an
  * infinite repetition is MR_INFINITE only if its input is known not to be empty, which tf.data does not check. */
 #define MR_CARDINALITY_UNKNOWN (-2)
-int64_t mr_dataset_cardinality(const mr_dataset *dataset);
+MR_API int64_t mr_dataset_cardinality(const mr_dataset *dataset);
 
 /* ---- Iterators ---- */
 
@@ -625,15 +647,15 @@ typedef struct mr_iterator_options {
 } mr_iterator_options;
 
 /* errors  the dataset's first error */
-mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *options, mr_iterator **iterator,
-                          mr_error *error);
-void mr_iterator_free(mr_iterator *iterator); /* cancels and joins; null is allowed */
+MR_API mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *options, mr_iterator **iterator,
+                                 mr_error *error);
+MR_API void mr_iterator_free(mr_iterator *iterator); /* cancels and joins; null is allowed */
 
 /* An iterator for elements of a structure, without a dataset: Iterator.from_structure. Until mr_iterator_initialize,
  * every call fails with MR_FAILED_PRECONDITION.
  * spec    copied, without the names; sizes of -1 and shapes of unknown rank match any */
-mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterator_options *options,
-                                    mr_iterator **iterator, mr_error *error);
+MR_API mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterator_options *options,
+                                           mr_iterator **iterator, mr_error *error);
 /* Replaces what the iterator runs by the dataset, from its first element. Any iterator can be initialized any number of
  * times, with the same dataset or others. Options and seed stay; a digest restarts. Elements that the caller holds stay
  * valid.
@@ -643,9 +665,9 @@ mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterat
  *          error the iterator continues with what it ran before. Where the dataset's spec is less specific than the
  *          iterator's, an element of another shape is an error of mr_iterator_next, reported once
  * threads  as mr_iterator_next */
-mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_error *error);
+MR_API mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_error *error);
 /* The structure of its elements; names are null. Borrowed from the iterator. */
-const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator);
+MR_API const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator);
 
 /* The next element. Previous tensors of element are released first. The caller owns the new ones, whose memory returns
  * to the pipeline for reuse when they are released. They are in host memory, or, after prefetch_to_device, on the
@@ -656,8 +678,8 @@ const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator);
  *          mr_iterator_initialize or mr_iterator_restore, stages that depend on earlier elements (batches of filtered
  *          elements, shuffle, scan, …) after MR_RESOURCE_EXHAUSTED
  * threads  one caller at a time, unless the iterator has a handle; cancel may be called from any thread */
-mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error);
-void mr_iterator_cancel(mr_iterator *iterator);
+MR_API mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error);
+MR_API void mr_iterator_cancel(mr_iterator *iterator);
 
 /* The state: everything that is needed to continue with the element after the last one delivered, bit for bit, in
  * another process and with another number of threads. Elements prefetched but not delivered are not counted. A restored
@@ -671,8 +693,8 @@ void mr_iterator_cancel(mr_iterator *iterator);
  * state   an MR_STRING scalar; save: owned by the caller
  * errors  those of reading the sources; restore: MR_INVALID_ARGUMENT when the state is damaged, or belongs to another
  *         pipeline or other data */
-mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *state, mr_error *error);
-mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *state, mr_error *error);
+MR_API mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *state, mr_error *error);
+MR_API mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *state, mr_error *error);
 
 /* ---- Iterators by handle ----
  *
@@ -687,20 +709,20 @@ mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *state, mr_
  * handle  an MR_STRING scalar, owned by the caller
  * errors  MR_INVALID_ARGUMENT: not a handle, or the elements do not match spec; MR_NOT_FOUND: the iterator is freed, or
  *         belonged to another process; and those of the call without a handle */
-mr_status mr_iterator_handle(mr_iterator *iterator, mr_tensor *handle, mr_error *error);
+MR_API mr_status mr_iterator_handle(mr_iterator *iterator, mr_tensor *handle, mr_error *error);
 /* spec  the expected structure, compared as by mr_iterator_initialize before an element is taken; null: any */
-mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_spec *spec, mr_element *element,
-                                     mr_error *error);
-mr_status mr_iterator_save_by_handle(const mr_tensor *handle, mr_tensor *state, mr_error *error);
-mr_status mr_iterator_restore_by_handle(const mr_tensor *handle, const mr_tensor *state, mr_error *error);
+MR_API mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_spec *spec, mr_element *element,
+                                            mr_error *error);
+MR_API mr_status mr_iterator_save_by_handle(const mr_tensor *handle, mr_tensor *state, mr_error *error);
+MR_API mr_status mr_iterator_restore_by_handle(const mr_tensor *handle, const mr_tensor *state, mr_error *error);
 
 /* A digest of everything delivered so far: of each element its number, dtypes, shapes and bytes; of each error
  * delivered instead of an element its status. Equal if the elements and their order are equal, at any number of
  * threads. Restarts on restore. 0 unless the option `digest` is set. */
-uint64_t mr_iterator_digest(const mr_iterator *iterator);
+MR_API uint64_t mr_iterator_digest(const mr_iterator *iterator);
 
 /* Ends the trace. errors: MR_UNAVAILABLE when it could not be written completely */
-mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error);
+MR_API mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error);
 
 /* The tuner's status. */
 typedef struct mr_tuned {
@@ -709,7 +731,7 @@ typedef struct mr_tuned {
     char line[320];     /* the last change; empty if there was none */
 } mr_tuned;
 /* threads  as mr_iterator_next */
-void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned);
+MR_API void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned);
 
 /* Size of a stage's warning, including its terminating zero. */
 #define MR_WARNING_SIZE 400
@@ -733,11 +755,11 @@ typedef struct mr_stage_statistics {
      * of other data; it is replaced". Empty without */
     char warning[MR_WARNING_SIZE];
 } mr_stage_statistics;
-int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity);
+MR_API int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity);
 /* The same as a table for a live display: times in seconds, lines of at most `columns` (at least 60) characters; then a
  * line for each warning, which may be longer. Returns the length without the terminating zero, which may exceed the
  * capacity, as snprintf does. */
-size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *text, size_t capacity_bytes);
+MR_API size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *text, size_t capacity_bytes);
 
 #ifdef __cplusplus
 }

@@ -37,27 +37,27 @@ typedef struct mr_device mr_device;
  * errors   MR_INVALID_ARGUMENT: not the name of a device; MR_UNAVAILABLE: the machine, its driver or this build has no
  *          such device; the message states the reason
  * threads  any, as for all functions of this header */
-mr_status mr_device_open(const char *name, mr_device **device, mr_error *error);
+MR_API mr_status mr_device_open(const char *name, mr_device **device, mr_error *error);
 /* Releases the reference returned by open. The last release closes the device. Tensors that remain in its memory stay
  * valid and can still be copied to the host. Null is allowed. */
-void mr_device_close(mr_device *device);
+MR_API void mr_device_close(mr_device *device);
 /* "/device:GPU:0". Borrowed from the device. */
-const char *mr_device_name(const mr_device *device);
+MR_API const char *mr_device_name(const mr_device *device);
 
 /* Returns the device that stores the elements; null for host memory. Elements on a device cannot be read by the
  * processor: mr_tensor_floats and the related functions assert that they are in host memory, as do all functions that
  * access elements, unless they are documented to accept any device. Borrowed; valid as long as the tensor. */
-mr_device *mr_tensor_device(const mr_tensor *tensor);
+MR_API mr_device *mr_tensor_device(const mr_tensor *tensor);
 /* Returns the tensor in host memory: a reference if it is already stored there, otherwise a copy. The copy is complete
  * on return.
  *
  * copy    owned by the caller; overwritten
  * errors  MR_RESOURCE_EXHAUSTED; MR_INTERNAL with the device's error */
-mr_status mr_tensor_to_host(const mr_tensor *tensor, mr_tensor *copy, mr_error *error);
+MR_API mr_status mr_tensor_to_host(const mr_tensor *tensor, mr_tensor *copy, mr_error *error);
 /* Returns the tensor in the device's memory: a reference if it is already stored there, otherwise a copy. The copy is
  * complete on return. Copies between GPUs pass through the host. Strings stay in host memory on any device, as in
  * TensorFlow. */
-mr_status mr_tensor_to_device(const mr_tensor *tensor, mr_device *device, mr_tensor *copy, mr_error *error);
+MR_API mr_status mr_tensor_to_device(const mr_tensor *tensor, mr_device *device, mr_tensor *copy, mr_error *error);
 
 #ifdef __cplusplus
 }

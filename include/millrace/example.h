@@ -44,15 +44,17 @@ extern "C" {
 typedef struct mr_example_encoder {
     struct mr_example_state *state;
 } mr_example_encoder;
-void mr_example_add_bytes(mr_example_encoder *encoder, const char *name, mr_string value); /* value is copied */
-void mr_example_add_int64(mr_example_encoder *encoder, const char *name, int64_t value);
-void mr_example_add_float(mr_example_encoder *encoder, const char *name, float value);
-void mr_example_add_bytes_list(mr_example_encoder *encoder, const char *name, const mr_string *values, size_t count);
-void mr_example_add_int64_list(mr_example_encoder *encoder, const char *name, const int64_t *values, size_t count);
-void mr_example_add_float_list(mr_example_encoder *encoder, const char *name, const float *values, size_t count);
+MR_API void mr_example_add_bytes(mr_example_encoder *encoder, const char *name, mr_string value); /* value is copied */
+MR_API void mr_example_add_int64(mr_example_encoder *encoder, const char *name, int64_t value);
+MR_API void mr_example_add_float(mr_example_encoder *encoder, const char *name, float value);
+MR_API void mr_example_add_bytes_list(mr_example_encoder *encoder, const char *name, const mr_string *values,
+                                      size_t count);
+MR_API void mr_example_add_int64_list(mr_example_encoder *encoder, const char *name, const int64_t *values,
+                                      size_t count);
+MR_API void mr_example_add_float_list(mr_example_encoder *encoder, const char *name, const float *values, size_t count);
 /* Returns the serialized Example, borrowed from the encoder until the next add. The encoder is then empty again. */
-mr_status mr_example_finish(mr_example_encoder *encoder, mr_string *record, mr_error *error);
-void mr_example_encoder_deinit(mr_example_encoder *encoder);
+MR_API mr_status mr_example_finish(mr_example_encoder *encoder, mr_string *record, mr_error *error);
+MR_API void mr_example_encoder_deinit(mr_example_encoder *encoder);
 
 /* A SequenceExample. Its context is an Example's features, which are added to `context`. Its feature lists have one
  * feature for each step. The first step added under a name starts a list; steps of several lists may be added in any
@@ -63,15 +65,18 @@ typedef struct mr_sequence_encoder {
     struct mr_example_state *lists;
 } mr_sequence_encoder;
 /* Add a step to the list `name`. Values are copied; count may be 0. */
-void mr_sequence_add_bytes_list(mr_sequence_encoder *encoder, const char *name, const mr_string *values, size_t count);
-void mr_sequence_add_int64_list(mr_sequence_encoder *encoder, const char *name, const int64_t *values, size_t count);
-void mr_sequence_add_float_list(mr_sequence_encoder *encoder, const char *name, const float *values, size_t count);
+MR_API void mr_sequence_add_bytes_list(mr_sequence_encoder *encoder, const char *name, const mr_string *values,
+                                       size_t count);
+MR_API void mr_sequence_add_int64_list(mr_sequence_encoder *encoder, const char *name, const int64_t *values,
+                                       size_t count);
+MR_API void mr_sequence_add_float_list(mr_sequence_encoder *encoder, const char *name, const float *values,
+                                       size_t count);
 /* Adds the list without a step: an empty list is not a missing one. */
-void mr_sequence_add_list(mr_sequence_encoder *encoder, const char *name);
+MR_API void mr_sequence_add_list(mr_sequence_encoder *encoder, const char *name);
 /* Returns the serialized SequenceExample, borrowed from the encoder until the next add. The encoder is then empty
  * again. */
-mr_status mr_sequence_finish(mr_sequence_encoder *encoder, mr_string *record, mr_error *error);
-void mr_sequence_encoder_deinit(mr_sequence_encoder *encoder);
+MR_API mr_status mr_sequence_finish(mr_sequence_encoder *encoder, mr_string *record, mr_error *error);
+MR_API void mr_sequence_encoder_deinit(mr_sequence_encoder *encoder);
 
 /* ---- Reading one Example, feature by feature ---- */
 
@@ -96,17 +101,17 @@ typedef struct mr_example_cursor {
     size_t offset;
     size_t inner_offset, inner_end; /* inside the current Features message */
 } mr_example_cursor;
-mr_status mr_example_next_feature(mr_example_cursor *walk, mr_feature_view *feature, mr_error *error);
+MR_API mr_status mr_example_next_feature(mr_example_cursor *walk, mr_feature_view *feature, mr_error *error);
 /* Read the values of a view: first the count, then all values into an array of at least count elements. */
-mr_status mr_feature_count(const mr_feature_view *feature, size_t *count, mr_error *error);
-mr_status mr_feature_bytes(const mr_feature_view *feature, mr_string *values, size_t capacity, mr_error *error);
-mr_status mr_feature_floats(const mr_feature_view *feature, float *values, size_t capacity, mr_error *error);
-mr_status mr_feature_int64s(const mr_feature_view *feature, int64_t *values, size_t capacity, mr_error *error);
+MR_API mr_status mr_feature_count(const mr_feature_view *feature, size_t *count, mr_error *error);
+MR_API mr_status mr_feature_bytes(const mr_feature_view *feature, mr_string *values, size_t capacity, mr_error *error);
+MR_API mr_status mr_feature_floats(const mr_feature_view *feature, float *values, size_t capacity, mr_error *error);
+MR_API mr_status mr_feature_int64s(const mr_feature_view *feature, int64_t *values, size_t capacity, mr_error *error);
 /* Return the only value of the feature with this name.
  * errors  MR_NOT_FOUND: the feature is missing; MR_INVALID_ARGUMENT: another kind, or not exactly one value */
-mr_status mr_example_get_int64(mr_string record, const char *name, int64_t *value, mr_error *error);
-mr_status mr_example_get_bytes(mr_string record, const char *name, mr_string *value, mr_error *error);
-mr_status mr_example_get_float(mr_string record, const char *name, float *value, mr_error *error);
+MR_API mr_status mr_example_get_int64(mr_string record, const char *name, int64_t *value, mr_error *error);
+MR_API mr_status mr_example_get_bytes(mr_string record, const char *name, mr_string *value, mr_error *error);
+MR_API mr_status mr_example_get_float(mr_string record, const char *name, float *value, mr_error *error);
 
 /* ---- Type of a record ---- */
 
@@ -118,7 +123,7 @@ mr_status mr_example_get_float(mr_string record, const char *name, float *value,
  *
  * Values are not checked, only names and kinds. */
 typedef enum mr_example_form { MR_EXAMPLE_NONE = 0, MR_EXAMPLE_PLAIN, MR_EXAMPLE_SEQUENCE } mr_example_form;
-mr_example_form mr_example_form_of(mr_string record);
+MR_API mr_example_form mr_example_form_of(mr_string record);
 
 /* ---- Reading one SequenceExample: the context with mr_example_next_feature, the feature lists with these ---- */
 
@@ -131,13 +136,13 @@ typedef struct mr_feature_list_view {
 /* Iterates over the feature lists in file order; {.record = …} starts. Use another walk than for the context. Duplicate
  * names are returned each time.
  * errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS with the byte offset of the damage */
-mr_status mr_sequence_next_list(mr_example_cursor *walk, mr_feature_list_view *list, mr_error *error);
+MR_API mr_status mr_sequence_next_list(mr_example_cursor *walk, mr_feature_list_view *list, mr_error *error);
 /* Counts the remaining steps of a list. */
-mr_status mr_feature_list_count(const mr_feature_list_view *list, size_t *count, mr_error *error);
+MR_API mr_status mr_feature_list_count(const mr_feature_list_view *list, size_t *count, mr_error *error);
 /* Returns the next step, with the list's name. A step may have no kind (MR_FEATURE_NONE); kinds may differ between
  * steps.
  * errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS */
-mr_status mr_feature_list_next(mr_feature_list_view *list, mr_feature_view *step, mr_error *error);
+MR_API mr_status mr_feature_list_next(mr_feature_list_view *list, mr_feature_view *step, mr_error *error);
 
 /* ---- Parsing into columns: tf.io.parse_example ---- */
 
@@ -195,11 +200,12 @@ typedef struct mr_feature {
 } mr_feature;
 
 /* Number of tensors of a feature: 1; 3 for MR_VAR_LEN and MR_SPARSE; 2 or more for MR_RAGGED. */
-int32_t mr_feature_tensor_count(const mr_feature *feature);
+MR_API int32_t mr_feature_tensor_count(const mr_feature *feature);
 /* Returns dtype and shape of the feature's tensor `index`. Unknown sizes are -1.
  * batch  records in a batch; -1: unknown; MR_SINGLE: no batch dimension */
 #define MR_SINGLE INT64_C(-2)
-void mr_feature_tensor_spec(const mr_feature *feature, int64_t batch, int32_t index, mr_dtype *dtype, mr_shape *shape);
+MR_API void mr_feature_tensor_spec(const mr_feature *feature, int64_t batch, int32_t index, mr_dtype *dtype,
+                                   mr_shape *shape);
 
 /* A parser for one set of features. It holds no record. The features are copied.
  * errors   MR_INVALID_ARGUMENT: duplicate feature names; forms that cannot be combined for one feature of the record
@@ -207,21 +213,23 @@ void mr_feature_tensor_spec(const mr_feature *feature, int64_t batch, int32_t in
  *          dtype, shape, size or partition; a default_value of the wrong size
  * threads  parse may be called from any thread */
 typedef struct mr_example_parser mr_example_parser;
-mr_status mr_example_parser_new(const mr_feature *features, int32_t count, mr_example_parser **parser, mr_error *error);
-void mr_example_parser_free(mr_example_parser *parser);
+MR_API mr_status mr_example_parser_new(const mr_feature *features, int32_t count, mr_example_parser **parser,
+                                       mr_error *error);
+MR_API void mr_example_parser_free(mr_example_parser *parser);
 
 /* Finds the parser's features in one record, without copying. views[i] belongs to feature i (its values); its kind is
  * MR_FEATURE_NONE if the feature is missing. The rules are those for a single record. Kinds and counts are not checked.
  * errors   MR_DATA_LOSS with the byte offset of the damage */
-mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_feature_view *views, mr_error *error);
+MR_API mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_feature_view *views,
+                                 mr_error *error);
 
 /* Parses records into tensors, in the order of the features.
  * single   parse one record to tensors without the batch dimension (tf.io.parse_single_example); record_count must be 1
  * tensors  owned by the caller; the sum of the features' tensor counts
  * errors   MR_INVALID_ARGUMENT with record number, feature and reason: missing, another kind, another length, a
  *          partition or index that does not match; MR_DATA_LOSS with the byte offset of the damage */
-mr_status mr_example_parse(const mr_example_parser *parser, const mr_string *records, int64_t record_count, bool single,
-                           mr_tensor *tensors, mr_error *error);
+MR_API mr_status mr_example_parse(const mr_example_parser *parser, const mr_string *records, int64_t record_count,
+                                  bool single, mr_tensor *tensors, mr_error *error);
 
 /* ---- Parsing SequenceExamples into columns: tf.io.parse_sequence_example ----
  *
@@ -242,18 +250,19 @@ mr_status mr_example_parse(const mr_example_parser *parser, const mr_string *rec
  * value before its name, and, after the list of a step, another packed chunk or other fields. A batch of no records is
  * valid for any features. */
 
-int32_t mr_sequence_tensor_count(const mr_feature *list);
-void mr_sequence_tensor_spec(const mr_feature *list, int64_t batch, int32_t index, mr_dtype *dtype, mr_shape *shape);
+MR_API int32_t mr_sequence_tensor_count(const mr_feature *list);
+MR_API void mr_sequence_tensor_spec(const mr_feature *list, int64_t batch, int32_t index, mr_dtype *dtype,
+                                    mr_shape *shape);
 
 /* As mr_example_parser_new. A name may be used in the context and among the lists. */
 typedef struct mr_sequence_parser mr_sequence_parser;
-mr_status mr_sequence_parser_new(const mr_feature *context, int32_t context_count, const mr_feature *lists,
-                                 int32_t list_count, mr_sequence_parser **parser, mr_error *error);
-void mr_sequence_parser_free(mr_sequence_parser *parser);
+MR_API mr_status mr_sequence_parser_new(const mr_feature *context, int32_t context_count, const mr_feature *lists,
+                                        int32_t list_count, mr_sequence_parser **parser, mr_error *error);
+MR_API void mr_sequence_parser_free(mr_sequence_parser *parser);
 
 /* As mr_example_parse. The tensors of the context come first. Errors also name the step. */
-mr_status mr_sequence_parse(const mr_sequence_parser *parser, const mr_string *records, int64_t record_count,
-                            bool single, mr_tensor *tensors, mr_error *error);
+MR_API mr_status mr_sequence_parse(const mr_sequence_parser *parser, const mr_string *records, int64_t record_count,
+                                   bool single, mr_tensor *tensors, mr_error *error);
 
 #ifdef __cplusplus
 }

@@ -34,17 +34,17 @@ typedef struct mr_input_file mr_input_file;
  * gunzip  decompress the file first if its contents are GZIP, into an unnamed file in $TMPDIR or /var/tmp, to allow
  *         random access
  * errors  as mr_record_reader_open's for files; MR_DATA_LOSS for damaged GZIP */
-mr_status mr_input_file_open(const char *path, bool gunzip, mr_input_file **file, mr_error *error);
+MR_API mr_status mr_input_file_open(const char *path, bool gunzip, mr_input_file **file, mr_error *error);
 /* Uses bytes in memory, borrowed for the life of the file.
  * name  used in messages; copied */
-mr_status mr_input_file_from(mr_string bytes, const char *name, mr_input_file **file, mr_error *error);
+MR_API mr_status mr_input_file_from(mr_string bytes, const char *name, mr_input_file **file, mr_error *error);
 /* Reads size_bytes at an offset, or fewer at the end of the file. *done is the number of bytes read. */
-mr_status mr_input_file_read(const mr_input_file *file, uint64_t offset, void *bytes, size_t size_bytes, size_t *done,
-                             mr_error *error);
-uint64_t mr_input_file_size(const mr_input_file *file);
-int64_t mr_input_file_modified_ns(const mr_input_file *file); /* 0 when unknown */
-const char *mr_input_file_name(const mr_input_file *file);
-void mr_input_file_close(mr_input_file *file); /* null is allowed */
+MR_API mr_status mr_input_file_read(const mr_input_file *file, uint64_t offset, void *bytes, size_t size_bytes,
+                                    size_t *done, mr_error *error);
+MR_API uint64_t mr_input_file_size(const mr_input_file *file);
+MR_API int64_t mr_input_file_modified_ns(const mr_input_file *file); /* 0 when unknown */
+MR_API const char *mr_input_file_name(const mr_input_file *file);
+MR_API void mr_input_file_close(mr_input_file *file); /* null is allowed */
 
 /* ---- CSV ---- */
 
@@ -76,25 +76,27 @@ typedef struct mr_csv_row {
  * used    bytes of text that the row occupies, including its line end and the empty lines before it
  * errors  MR_OUT_OF_RANGE: no row (is_end), or an incomplete row that needs more text; MR_DATA_LOSS with the cell's
  *         number; used is 0 if the damage makes the end of the row unknown */
-mr_status mr_csv_split(mr_csv_row *row, mr_string text, bool is_end, char separator, size_t *used, mr_error *error);
+MR_API mr_status mr_csv_split(mr_csv_row *row, mr_string text, bool is_end, char separator, size_t *used,
+                              mr_error *error);
 /* Reads the row that starts at an offset, as returned by mr_csv_reader_offset. Safe from any thread.
  * separator  0: comma */
-mr_status mr_csv_row_at(const mr_input_file *file, uint64_t offset, char separator, mr_csv_row *row, mr_error *error);
-void mr_csv_row_deinit(mr_csv_row *row);
+MR_API mr_status mr_csv_row_at(const mr_input_file *file, uint64_t offset, char separator, mr_csv_row *row,
+                               mr_error *error);
+MR_API void mr_csv_row_deinit(mr_csv_row *row);
 
 /* Reads row by row. A header row is returned like any other row. One thread at a time; file is borrowed. */
 typedef struct mr_csv_reader mr_csv_reader;
-mr_status mr_csv_reader_new(const mr_input_file *file, char separator, mr_csv_reader **reader, mr_error *error);
+MR_API mr_status mr_csv_reader_new(const mr_input_file *file, char separator, mr_csv_reader **reader, mr_error *error);
 /* row     borrowed from the reader until the next call
  * errors  MR_OUT_OF_RANGE at the end */
-mr_status mr_csv_reader_next(mr_csv_reader *reader, const mr_csv_row **row, mr_error *error);
+MR_API mr_status mr_csv_reader_next(mr_csv_reader *reader, const mr_csv_row **row, mr_error *error);
 /* Skips the next line that is not empty without parsing it. errors: MR_OUT_OF_RANGE at the end */
-mr_status mr_csv_reader_skip_line(mr_csv_reader *reader, mr_error *error);
+MR_API mr_status mr_csv_reader_skip_line(mr_csv_reader *reader, mr_error *error);
 /* The last row's offset, its bytes, and the number of its first line, counted from 1. */
-uint64_t mr_csv_reader_offset(const mr_csv_reader *reader);
-mr_string mr_csv_reader_text(const mr_csv_reader *reader);
-uint64_t mr_csv_reader_line(const mr_csv_reader *reader);
-void mr_csv_reader_free(mr_csv_reader *reader);
+MR_API uint64_t mr_csv_reader_offset(const mr_csv_reader *reader);
+MR_API mr_string mr_csv_reader_text(const mr_csv_reader *reader);
+MR_API uint64_t mr_csv_reader_line(const mr_csv_reader *reader);
+MR_API void mr_csv_reader_free(mr_csv_reader *reader);
 
 /* ---- tar ---- */
 
@@ -116,11 +118,11 @@ typedef struct mr_tar_member {
  * long names and numbers. Sparse files and parts of multi-volume archives are errors. One thread at a time; file is
  * borrowed; offset 0 is the first member. */
 typedef struct mr_tar_reader mr_tar_reader;
-mr_status mr_tar_reader_new(const mr_input_file *file, uint64_t offset, mr_tar_reader **reader, mr_error *error);
+MR_API mr_status mr_tar_reader_new(const mr_input_file *file, uint64_t offset, mr_tar_reader **reader, mr_error *error);
 /* errors  MR_OUT_OF_RANGE at the end of the file; MR_DATA_LOSS: a wrong checksum, an invalid number, a member that is
  *         longer than the file, or bytes after the end of an archive that are not a header */
-mr_status mr_tar_reader_next(mr_tar_reader *reader, mr_tar_member *member, mr_error *error);
-void mr_tar_reader_free(mr_tar_reader *reader);
+MR_API mr_status mr_tar_reader_next(mr_tar_reader *reader, mr_tar_member *member, mr_error *error);
+MR_API void mr_tar_reader_free(mr_tar_reader *reader);
 
 /* ---- NumPy's .npy ---- */
 
@@ -139,22 +141,22 @@ typedef struct mr_npy {
 /* Reads the header of the array that starts at an offset, and checks that the file contains all its elements.
  * errors  MR_DATA_LOSS; MR_UNIMPLEMENTED: pickled objects, structured arrays, dates and times, long doubles, rank above
  *         8 */
-mr_status mr_npy_open(const mr_input_file *file, uint64_t offset, mr_npy *array, mr_error *error);
+MR_API mr_status mr_npy_open(const mr_input_file *file, uint64_t offset, mr_npy *array, mr_error *error);
 /* Reads rows [begin, end) of dimension 0 as a tensor with that dimension. Safe from any thread. With Fortran order,
  * every element of a row is a separate read: request many rows at once. */
-mr_status mr_npy_read_rows(const mr_input_file *file, const mr_npy *array, int64_t begin, int64_t end,
-                           mr_tensor *tensor, mr_error *error);
+MR_API mr_status mr_npy_read_rows(const mr_input_file *file, const mr_npy *array, int64_t begin, int64_t end,
+                                  mr_tensor *tensor, mr_error *error);
 /* Reads the complete array, of any rank. */
-mr_status mr_npy_read(const mr_input_file *file, const mr_npy *array, mr_tensor *tensor, mr_error *error);
+MR_API mr_status mr_npy_read(const mr_input_file *file, const mr_npy *array, mr_tensor *tensor, mr_error *error);
 /* Copies an array in Fortran order to C order, into an unnamed file as mr_input_file_open uses, so that its rows can be
  * read one by one.
  * array   on return describes the new file
  * turned  the new file, owned by the caller */
-mr_status mr_npy_to_c_order(const mr_input_file *file, mr_npy *array, mr_input_file **turned, mr_error *error);
+MR_API mr_status mr_npy_to_c_order(const mr_input_file *file, mr_npy *array, mr_input_file **turned, mr_error *error);
 /* Load and save a complete file. Saving writes format version 1.0, numbers and booleans; on an error an existing file
  * is unchanged. */
-mr_status mr_npy_load(const char *path, mr_tensor *tensor, mr_error *error);
-mr_status mr_npy_save(const char *path, const mr_tensor *tensor, mr_error *error);
+MR_API mr_status mr_npy_load(const char *path, mr_tensor *tensor, mr_error *error);
+MR_API mr_status mr_npy_save(const char *path, const mr_tensor *tensor, mr_error *error);
 
 /* ---- zip, as needed for .npz ---- */
 
@@ -172,12 +174,13 @@ typedef struct mr_zip {
     mr_zip_member *members; /* owned */
     int64_t count;
 } mr_zip;
-mr_status mr_zip_open(const mr_input_file *file, mr_zip *zip, mr_error *error);
-void mr_zip_deinit(mr_zip *zip);
+MR_API mr_status mr_zip_open(const mr_input_file *file, mr_zip *zip, mr_error *error);
+MR_API void mr_zip_deinit(mr_zip *zip);
 /* Opens a member as a file. A stored member is a part of file, which must outlive it. A deflated member is decompressed
  * as by mr_input_file_open. The checksum is verified, so the member is read once completely.
  * errors  MR_DATA_LOSS: damage, or a size or checksum other than in the directory */
-mr_status mr_zip_extract(const mr_input_file *file, const mr_zip_member *member, mr_input_file **part, mr_error *error);
+MR_API mr_status mr_zip_extract(const mr_input_file *file, const mr_zip_member *member, mr_input_file **part,
+                                mr_error *error);
 
 #ifdef __cplusplus
 }

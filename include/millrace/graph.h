@@ -39,18 +39,17 @@ typedef struct mr_outputs {
     const mr_output *items;
     int32_t count;
 } mr_outputs;
-#define MR_OUTPUTS(...)                                                                                                \
-    ((mr_outputs){(mr_output[]){__VA_ARGS__}, (int32_t)(sizeof((mr_output[]){__VA_ARGS__}) / sizeof(mr_output))})
+#define MR_OUTPUTS(...) MR_LIST_(mr_outputs, mr_output, __VA_ARGS__)
 /* The same from an array and its length: mr_add_n(g, MR_OUTPUTS_OF(towers, tower_count)). A literal in braces does not
  * compile there: the builders are macros, and the preprocessor would split the literal at its comma. */
-#define MR_OUTPUTS_OF(outputs, output_count) ((mr_outputs){(outputs), (output_count)})
+#define MR_OUTPUTS_OF(outputs, output_count) MR_VALUE_(mr_outputs, (outputs), (output_count))
 
 /* A borrowed list of integers: .strides = MR_INTS(1, 2, 2, 1). */
 typedef struct mr_ints {
     const int64_t *items;
     int32_t count;
 } mr_ints;
-#define MR_INTS(...) ((mr_ints){(const int64_t[]){__VA_ARGS__}, (int32_t)MR_COUNT_ARGS_(__VA_ARGS__)})
+#define MR_INTS(...) MR_LIST_(mr_ints, int64_t, __VA_ARGS__)
 
 /* Borrowed lists of other attributes: MR_DTYPES(MR_FLOAT, MR_INT64), MR_SHAPES(MR_SCALAR, MR_SHAPE(-1, 3)). */
 typedef struct mr_dtypes {
@@ -69,8 +68,6 @@ typedef struct mr_strings {
     const mr_string *items;
     int32_t count;
 } mr_strings;
-#define MR_LIST_(list, type, ...)                                                                                      \
-    ((list){(const type[]){__VA_ARGS__}, (int32_t)(sizeof((const type[]){__VA_ARGS__}) / sizeof(type))})
 #define MR_DTYPES(...) MR_LIST_(mr_dtypes, mr_dtype, __VA_ARGS__)
 #define MR_SHAPES(...) MR_LIST_(mr_shapes, mr_shape, __VA_ARGS__)
 #define MR_FLOATS(...) MR_LIST_(mr_floats, float, __VA_ARGS__)
@@ -83,74 +80,74 @@ typedef struct mr_output_range {
     int32_t count; /* 0 after an error of the graph */
 } mr_output_range;
 /* Returns output `index` of the range; after an error of the graph, an output that later builders pass on. */
-mr_output mr_output_at(mr_output_range range, int32_t index);
+MR_API mr_output mr_output_at(mr_output_range range, int32_t index);
 
 /* A builder option: the shape is not specified. MR_SHAPE_UNKNOWN specifies an unknown shape. */
-#define MR_SHAPE_UNSET ((mr_shape){.rank = -2})
+#define MR_SHAPE_UNSET MR_VALUE_(mr_shape, -2, {0})
 
-mr_graph *mr_graph_new(void);        /* null if memory is exhausted */
-void mr_graph_free(mr_graph *graph); /* null is allowed */
+MR_API mr_graph *mr_graph_new(void);        /* null if memory is exhausted */
+MR_API void mr_graph_free(mr_graph *graph); /* null is allowed */
 
 /* Returns the first recorded error, or MR_OK. */
-mr_status mr_graph_status(const mr_graph *graph, mr_error *error);
+MR_API mr_status mr_graph_status(const mr_graph *graph, mr_error *error);
 /* Records an error of a builder that is composed of other builders (a layer). The first error is kept. Returns an
  * output that later builders pass on. */
-[[gnu::format(printf, 3, 4)]] mr_output mr_graph_fail(mr_graph *graph, mr_status status, const char *format, ...);
+MR_API MR_PRINTF_(3, 4) mr_output mr_graph_fail(mr_graph *graph, mr_status status, const char *format, ...);
 
 /* ---- Names, scopes, devices, control edges ---- */
 
 /* Names of nodes created from now on start with name + "/". A name that is in use gets a suffix "_1", "_2", … as in
  * TensorFlow (Graph.unique_name). Scopes nest; push and pop in pairs. mr_graph_scope returns the current one, "a/b" or
  * "". */
-void mr_graph_push_scope(mr_graph *graph, const char *name);
-void mr_graph_pop_scope(mr_graph *graph);
-const char *mr_graph_scope(const mr_graph *graph);
+MR_API void mr_graph_push_scope(mr_graph *graph, const char *name);
+MR_API void mr_graph_pop_scope(mr_graph *graph);
+MR_API const char *mr_graph_scope(const mr_graph *graph);
 /* Returns the name that a node called name would get here, and marks it as used. Owned by the graph. */
-const char *mr_graph_unique_name(mr_graph *graph, const char *name);
+MR_API const char *mr_graph_unique_name(mr_graph *graph, const char *name);
 
 /* Nodes created from now on request this device: "/device:GPU:0", "/cpu:0", "" for none. */
-void mr_graph_push_device(mr_graph *graph, const char *device);
-void mr_graph_pop_device(mr_graph *graph);
+MR_API void mr_graph_push_device(mr_graph *graph, const char *device);
+MR_API void mr_graph_pop_device(mr_graph *graph);
 
 /* Nodes created from now on run after these. */
-void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, int32_t count);
-void mr_graph_pop_control_dependencies(mr_graph *graph);
+MR_API void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, int32_t count);
+MR_API void mr_graph_pop_control_dependencies(mr_graph *graph);
 
 /* The graph-level seed, as tf.set_random_seed. Together with an operator's own seed it determines the pair (seed,
  * seed2) as TensorFlow's random_seed.get_seed does. */
-void mr_graph_set_seed(mr_graph *graph, int64_t seed);
+MR_API void mr_graph_set_seed(mr_graph *graph, int64_t seed);
 /* Returns the pair for an operator created now.
  * op_seed  the operator's own seed; null: none */
-void mr_graph_seed_pair(mr_graph *graph, const int64_t *op_seed, int64_t *seed, int64_t *seed2);
+MR_API void mr_graph_seed_pair(mr_graph *graph, const int64_t *op_seed, int64_t *seed, int64_t *seed2);
 
 /* ---- Nodes ---- */
 
-mr_node *mr_graph_find(const mr_graph *graph, const char *name); /* null if not found */
+MR_API mr_node *mr_graph_find(const mr_graph *graph, const char *name); /* null if not found */
 /* Finds "conv1/Relu:0", or "conv1/Relu" for output 0. If the graph has no such output, the result's node is null, and a
  * session that receives the result names the missing output in its error. */
-mr_output mr_graph_find_output(const mr_graph *graph, const char *name);
-int32_t mr_graph_node_count(const mr_graph *graph);
-mr_node *mr_graph_node(const mr_graph *graph, int32_t index); /* in order of creation */
+MR_API mr_output mr_graph_find_output(const mr_graph *graph, const char *name);
+MR_API int32_t mr_graph_node_count(const mr_graph *graph);
+MR_API mr_node *mr_graph_node(const mr_graph *graph, int32_t index); /* in order of creation */
 /* Writes the output's name as used for feeds and in files, "conv1/Relu:0", to text, truncated to size_bytes. Returns
  * text. */
 #define MR_OUTPUT_NAME_SIZE 512
-char *mr_output_name(mr_output output, char *text, size_t size_bytes);
+MR_API char *mr_output_name(mr_output output, char *text, size_t size_bytes);
 
-mr_graph *mr_node_graph(const mr_node *node);
-const char *mr_node_name(const mr_node *node);
-const char *mr_node_op(const mr_node *node);
-const char *mr_node_device(const mr_node *node);
-int32_t mr_node_input_count(const mr_node *node);
-mr_output mr_node_input(const mr_node *node, int32_t index);
-int32_t mr_node_control_count(const mr_node *node);
-mr_node *mr_node_control(const mr_node *node, int32_t index);
-int32_t mr_node_output_count(const mr_node *node);
-mr_dtype mr_output_dtype(mr_output output); /* without the reference flag */
-bool mr_output_is_ref(mr_output output);
-mr_shape mr_output_shape(mr_output output); /* as inferred */
+MR_API mr_graph *mr_node_graph(const mr_node *node);
+MR_API const char *mr_node_name(const mr_node *node);
+MR_API const char *mr_node_op(const mr_node *node);
+MR_API const char *mr_node_device(const mr_node *node);
+MR_API int32_t mr_node_input_count(const mr_node *node);
+MR_API mr_output mr_node_input(const mr_node *node, int32_t index);
+MR_API int32_t mr_node_control_count(const mr_node *node);
+MR_API mr_node *mr_node_control(const mr_node *node, int32_t index);
+MR_API int32_t mr_node_output_count(const mr_node *node);
+MR_API mr_dtype mr_output_dtype(mr_output output); /* without the reference flag */
+MR_API bool mr_output_is_ref(mr_output output);
+MR_API mr_shape mr_output_shape(mr_output output); /* as inferred */
 /* Merges the known sizes into the output's shape (Tensor.set_shape). A contradiction is recorded as an error. */
-void mr_output_set_shape(mr_output output, mr_shape shape);
-void mr_node_add_control(mr_node *node, mr_node *before);
+MR_API void mr_output_set_shape(mr_output output, mr_shape shape);
+MR_API void mr_node_add_control(mr_node *node, mr_node *before);
 
 /* ---- Any operator by name. The typed builders of ops.h are based on these. ----
  *
@@ -164,43 +161,44 @@ typedef struct mr_node_builder {
     mr_graph *graph;
     mr_node *node;
 } mr_node_builder;
-mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name); /* name null: op */
-void mr_node_add_input(mr_node_builder *builder, mr_output input);
-void mr_node_add_input_list(mr_node_builder *builder, mr_outputs inputs);
+MR_API mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name); /* name null: op */
+MR_API void mr_node_add_input(mr_node_builder *builder, mr_output input);
+MR_API void mr_node_add_input_list(mr_node_builder *builder, mr_outputs inputs);
 /* A null list or string, MR_DTYPE_INVALID or MR_SHAPE_UNSET leaves the attr at its default value. */
-void mr_node_set_int(mr_node_builder *builder, const char *attr, int64_t value);
-void mr_node_set_ints(mr_node_builder *builder, const char *attr, mr_ints values);
-void mr_node_set_float(mr_node_builder *builder, const char *attr, float value);
-void mr_node_set_bool(mr_node_builder *builder, const char *attr, bool value);
-void mr_node_set_dtype(mr_node_builder *builder, const char *attr, mr_dtype value);
-void mr_node_set_dtypes(mr_node_builder *builder, const char *attr, mr_dtypes values);
-void mr_node_set_shape(mr_node_builder *builder, const char *attr, mr_shape value);
-void mr_node_set_shapes(mr_node_builder *builder, const char *attr, mr_shapes values);
-void mr_node_set_floats(mr_node_builder *builder, const char *attr, mr_floats values);
-void mr_node_set_string(mr_node_builder *builder, const char *attr, const char *value);
-void mr_node_set_strings(mr_node_builder *builder, const char *attr, mr_strings values);
-void mr_node_set_tensor(mr_node_builder *builder, const char *attr, const mr_tensor *value); /* adds a reference */
-void mr_node_set_function(mr_node_builder *builder, const char *attr, const char *function);
-void mr_node_set_device(mr_node_builder *builder, const char *device);
-void mr_node_add_control_input(mr_node_builder *builder, mr_node *before);
+MR_API void mr_node_set_int(mr_node_builder *builder, const char *attr, int64_t value);
+MR_API void mr_node_set_ints(mr_node_builder *builder, const char *attr, mr_ints values);
+MR_API void mr_node_set_float(mr_node_builder *builder, const char *attr, float value);
+MR_API void mr_node_set_bool(mr_node_builder *builder, const char *attr, bool value);
+MR_API void mr_node_set_dtype(mr_node_builder *builder, const char *attr, mr_dtype value);
+MR_API void mr_node_set_dtypes(mr_node_builder *builder, const char *attr, mr_dtypes values);
+MR_API void mr_node_set_shape(mr_node_builder *builder, const char *attr, mr_shape value);
+MR_API void mr_node_set_shapes(mr_node_builder *builder, const char *attr, mr_shapes values);
+MR_API void mr_node_set_floats(mr_node_builder *builder, const char *attr, mr_floats values);
+MR_API void mr_node_set_string(mr_node_builder *builder, const char *attr, const char *value);
+MR_API void mr_node_set_strings(mr_node_builder *builder, const char *attr, mr_strings values);
+MR_API void mr_node_set_tensor(mr_node_builder *builder, const char *attr,
+                               const mr_tensor *value); /* adds a reference */
+MR_API void mr_node_set_function(mr_node_builder *builder, const char *attr, const char *function);
+MR_API void mr_node_set_device(mr_node_builder *builder, const char *device);
+MR_API void mr_node_add_control_input(mr_node_builder *builder, mr_node *before);
 /* Checks inputs and attrs against the operator's definition, infers type and number attrs, adds default values, infers
  * shapes. Returns output 0 (for an operator without outputs: the node with index 0). */
-mr_output mr_node_finish(mr_node_builder *builder);
+MR_API mr_output mr_node_finish(mr_node_builder *builder);
 /* Returns the outputs of one output argument in the operator's signature: a single one ("y") or a list. */
-mr_output_range mr_node_output_range(const mr_node *node, const char *argument);
+MR_API mr_output_range mr_node_output_range(const mr_node *node, const char *argument);
 
 /* ---- Constants and variables ---- */
 
-mr_output mr_constant(mr_graph *graph, const mr_tensor *value, const char *name); /* name null: "Const" */
-mr_output mr_constant_float(mr_graph *graph, float value);
-mr_output mr_constant_int32(mr_graph *graph, int32_t value);
-mr_output mr_constant_int64(mr_graph *graph, int64_t value);
-mr_output mr_constant_bool(mr_graph *graph, bool value);
-mr_output mr_constant_string(mr_graph *graph, const char *value);
-mr_output mr_constant_floats(mr_graph *graph, mr_shape shape, const float *values, const char *name);
-mr_output mr_constant_int32s(mr_graph *graph, mr_shape shape, const int32_t *values, const char *name);
+MR_API mr_output mr_constant(mr_graph *graph, const mr_tensor *value, const char *name); /* name null: "Const" */
+MR_API mr_output mr_constant_float(mr_graph *graph, float value);
+MR_API mr_output mr_constant_int32(mr_graph *graph, int32_t value);
+MR_API mr_output mr_constant_int64(mr_graph *graph, int64_t value);
+MR_API mr_output mr_constant_bool(mr_graph *graph, bool value);
+MR_API mr_output mr_constant_string(mr_graph *graph, const char *value);
+MR_API mr_output mr_constant_floats(mr_graph *graph, mr_shape shape, const float *values, const char *name);
+MR_API mr_output mr_constant_int32s(mr_graph *graph, mr_shape shape, const int32_t *values, const char *name);
 /* An int32 vector from a list: mr_constant_ints(g, MR_INTS(-1, 784)). */
-mr_output mr_constant_ints(mr_graph *graph, mr_ints values);
+MR_API mr_output mr_constant_ints(mr_graph *graph, mr_ints values);
 
 /* A variable as in TensorFlow 1: VariableV2, its initial value, "Assign" and "read". It is added to the collection
  * "variables" and, if trainable, to "trainable_variables". */
@@ -214,24 +212,25 @@ typedef struct mr_variable_options {
     bool not_trainable;
     bool local; /* add to "local_variables" instead of "variables": not saved */
 } mr_variable_options;
-mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial, const mr_variable_options *options);
+MR_API mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial,
+                                    const mr_variable_options *options);
 #define mr_variable_new(graph, name, initial, ...)                                                                     \
-    mr_variable_new_((graph), (name), (initial), &(mr_variable_options){__VA_ARGS__})
+    MR_WITH_OPTIONS_(mr_variable_new_((graph), (name), (initial), &options_), mr_variable_options, __VA_ARGS__)
 /* The variables of a collection, in the order they were added. */
 #define MR_GLOBAL_VARIABLES "variables"
 #define MR_TRAINABLE_VARIABLES "trainable_variables"
 #define MR_LOCAL_VARIABLES "local_variables"
-int32_t mr_graph_variable_count(const mr_graph *graph, const char *collection);
-mr_variable mr_graph_variable(const mr_graph *graph, const char *collection, int32_t index);
+MR_API int32_t mr_graph_variable_count(const mr_graph *graph, const char *collection);
+MR_API mr_variable mr_graph_variable(const mr_graph *graph, const char *collection, int32_t index);
 /* Creates a node that runs every initializer of the collection (tf.global_variables_initializer). */
-mr_node *mr_initialize_variables(mr_graph *graph, const char *collection, const char *name);
+MR_API mr_node *mr_initialize_variables(mr_graph *graph, const char *collection, const char *name);
 /* Creates a NoOp that runs after these nodes (tf.group). */
-mr_node *mr_group(mr_graph *graph, mr_node *const *nodes, int32_t count, const char *name);
+MR_API mr_node *mr_group(mr_graph *graph, mr_node *const *nodes, int32_t count, const char *name);
 
 /* ---- Collections: named lists of outputs (tf.add_to_collection) ---- */
-void mr_graph_add_to_collection(mr_graph *graph, const char *collection, mr_output item);
-int32_t mr_graph_collection_count(const mr_graph *graph, const char *collection);
-mr_output mr_graph_collection_item(const mr_graph *graph, const char *collection, int32_t index);
+MR_API void mr_graph_add_to_collection(mr_graph *graph, const char *collection, mr_output item);
+MR_API int32_t mr_graph_collection_count(const mr_graph *graph, const char *collection);
+MR_API mr_output mr_graph_collection_item(const mr_graph *graph, const char *collection, int32_t index);
 #define MR_LOSSES "losses"
 #define MR_REGULARIZATION_LOSSES "regularization_losses"
 #define MR_UPDATE_OPS "update_ops"
@@ -244,20 +243,21 @@ mr_output mr_graph_collection_item(const mr_graph *graph, const char *collection
  * gradients  gradients[i] is {0} if no y depends on xs[i]
  * names      under "gradients/"
  * errors     an operator between xs and ys without a gradient is recorded as an error that names it */
-void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients);
+MR_API void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients);
 
 /* ---- GraphDef and MetaGraphDef ---- */
 
 /* Serializes the graph to a GraphDef, an MR_STRING scalar owned by the caller. Unknown attrs, functions and versions
  * that were imported are exported again. */
-mr_status mr_graph_export(const mr_graph *graph, mr_tensor *graph_def, mr_error *error);
+MR_API mr_status mr_graph_export(const mr_graph *graph, mr_tensor *graph_def, mr_error *error);
 /* Adds the nodes of a serialized GraphDef, which may be hostile.
  * prefix  added to the names; null or "": none
  * errors  MR_INVALID_ARGUMENT with the node and the reason; the graph is then unchanged */
-mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix, mr_error *error);
+MR_API mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix,
+                                 mr_error *error);
 /* MetaGraphDef: the GraphDef, collections (variables as VariableDef) and a SaverDef if there is one. */
-mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error);
-mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);
+MR_API mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error);
+MR_API mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);
 
 #ifdef __cplusplus
 }

@@ -34,7 +34,7 @@ typedef enum mr_image_format {
     MR_IMAGE_JPEG_XL,
     MR_IMAGE_JPEG_2000,
 } mr_image_format;
-const char *mr_image_format_name(mr_image_format format); /* "JPEG"; static */
+MR_API const char *mr_image_format_name(mr_image_format format); /* "JPEG"; static */
 
 typedef enum mr_color_space {
     MR_COLOR_UNKNOWN = 0,
@@ -58,7 +58,7 @@ typedef struct mr_image_info {
 /* Only JPEG and PNG can be decoded. Other formats are recognized, so that a caller can report what a file is. For GIF,
  * BMP and WebP the size is known, too. TIFF and the formats after it return MR_UNIMPLEMENTED, with info->format set.
  * errors  MR_INVALID_ARGUMENT: not an image; MR_DATA_LOSS: truncated or damaged in its header */
-mr_status mr_image_probe(const void *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
+MR_API mr_status mr_image_probe(const void *bytes, size_t size_bytes, mr_image_info *info, mr_error *error);
 
 /* ---- Fused decoding: decode, crop or pad, resize, flip, change colors, normalize ---- */
 
@@ -142,7 +142,7 @@ typedef struct mr_image_options {
 /* Checks that the options are valid. The decoding functions check them, too.
  * errors  MR_INVALID_ARGUMENT: a number that is negative, not finite or too large; an invalid enum value; height
  *         without width; a crop without height and width */
-mr_status mr_image_check(const mr_image_options *options, mr_error *error);
+MR_API mr_status mr_image_check(const mr_image_options *options, mr_error *error);
 
 /* The parameters of one image, chosen at random or by the caller, in pixels of the decoded image. A window has the
  * options' height and width and may extend beyond the image; x and y may be negative. */
@@ -157,13 +157,14 @@ typedef struct mr_image_region {
  * saturation, hue; each only if the options require it. If random is null, nothing is random and crops are centered.
  * The options must pass mr_image_check. */
 typedef struct mr_random mr_random;
-mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, int32_t height, mr_random *random);
+MR_API mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, int32_t height,
+                                       mr_random *random);
 
 /* Buffers that decoding reuses between images: one scratch for each thread. */
 typedef struct mr_image_scratch mr_image_scratch;
-mr_status mr_image_scratch_new(mr_image_scratch **scratch, mr_error *error);
-void mr_image_scratch_free(mr_image_scratch *scratch);
-size_t mr_image_scratch_bytes(const mr_image_scratch *scratch); /* retained between images; 0 for null */
+MR_API mr_status mr_image_scratch_new(mr_image_scratch **scratch, mr_error *error);
+MR_API void mr_image_scratch_free(mr_image_scratch *scratch);
+MR_API size_t mr_image_scratch_bytes(const mr_image_scratch *scratch); /* retained between images; 0 for null */
 
 /* Decodes a region of the image directly into target: height x width x channels in the options' dtype and layout. The
  * pixels are equal to a full decode, cropped and resized as in TensorFlow 2 (half-pixel centers, no antialiasing), and
@@ -174,8 +175,9 @@ size_t mr_image_scratch_bytes(const mr_image_scratch *scratch); /* retained betw
  * target  size_bytes must be large enough for the result
  * errors  MR_DATA_LOSS: damaged; MR_INVALID_ARGUMENT: not an image, too large, too small for its window, or invalid
  *         options or region */
-mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *options,
-                                 mr_image_region region, void *target, mr_image_scratch *scratch, mr_error *error);
+MR_API mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *options,
+                                        mr_image_region region, void *target, mr_image_scratch *scratch,
+                                        mr_error *error);
 
 /* ---- Decode and encode complete images ---- */
 
@@ -195,13 +197,13 @@ typedef struct mr_image_decode_options {
  * errors   MR_INVALID_ARGUMENT: not an image, too large, or a number of channels that the format does not support;
  *          MR_UNIMPLEMENTED: a format (GIF, BMP) or kind of JPEG that cannot be decoded; MR_DATA_LOSS: truncated or
  *          damaged */
-mr_status mr_image_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options,
-                          mr_tensor *image, mr_error *error);
+MR_API mr_status mr_image_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options,
+                                 mr_tensor *image, mr_error *error);
 
 /* Encode a uint8 tensor [height, width, channels]: JPEG with 1 or 3 channels and quality 1…100 (0: 95); PNG with 1…4
  * channels, uint8 or uint16. The result is an MR_STRING scalar. */
-mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tensor *bytes, mr_error *error);
-mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error *error);
+MR_API mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tensor *bytes, mr_error *error);
+MR_API mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error *error);
 
 /* ---- Crop-ready JPEGs ---- */
 
@@ -236,20 +238,20 @@ typedef struct mr_crop_ready_info {
  *          as a baseline scan: 12 bits, lossless or hierarchical coding, a progressive file with missing scans, samples
  *          beyond baseline's range, more than 10 blocks in an MCU. Keep such an image unchanged
  * threads  any */
-mr_status mr_image_crop_ready(const void *bytes, size_t size_bytes, const mr_crop_ready_options *options,
-                              mr_tensor *ready, mr_crop_ready_info *info, mr_error *error);
+MR_API mr_status mr_image_crop_ready(const void *bytes, size_t size_bytes, const mr_crop_ready_options *options,
+                                     mr_tensor *ready, mr_crop_ready_info *info, mr_error *error);
 
 /* ---- EXIF orientation ---- */
 
 /* Rotates or mirrors [height, width, channels] of any dtype so that an image with this EXIF orientation is displayed
  * upright: 1 unchanged, 2 mirrored left to right, 3 rotated by 180°, 4 mirrored top to bottom, 5 transposed, 6 rotated
  * by 90° clockwise, 7 transposed along the other diagonal, 8 rotated by 90° counterclockwise. */
-mr_status mr_image_orient(const mr_tensor *image, int32_t orientation, mr_tensor *turned, mr_error *error);
+MR_API mr_status mr_image_orient(const mr_tensor *image, int32_t orientation, mr_tensor *turned, mr_error *error);
 /* Applies a JPEG's EXIF orientation without decoding it. The coefficients are preserved: the reverse transformation
  * restores them. Other metadata is kept; the orientation tag is removed. The result is an MR_STRING scalar.
  * errors  MR_FAILED_PRECONDITION: a side to be mirrored ends inside a block of 8 or 16 pixels, or the image is not a
  *         JPEG with an orientation; otherwise as mr_image_decode */
-mr_status mr_image_orient_jpeg(const void *bytes, size_t size_bytes, mr_tensor *upright, mr_error *error);
+MR_API mr_status mr_image_orient_jpeg(const void *bytes, size_t size_bytes, mr_tensor *upright, mr_error *error);
 
 /* ---- Resize ---- */
 
@@ -257,7 +259,8 @@ mr_status mr_image_orient_jpeg(const void *bytes, size_t size_bytes, mr_tensor *
  * widened when the image shrinks; Pillow's BICUBIC). For images to view or to store in training sets. Integer
  * arithmetic: the result is the same on every machine. With 2 and 4 channels, the last channel is alpha, and colors are
  * weighted by it. */
-mr_status mr_image_scale(const mr_tensor *image, int64_t height, int64_t width, mr_tensor *scaled, mr_error *error);
+MR_API mr_status mr_image_scale(const mr_tensor *image, int64_t height, int64_t width, mr_tensor *scaled,
+                                mr_error *error);
 
 typedef struct mr_resize_options {
     mr_resize_method method;
@@ -267,8 +270,8 @@ typedef struct mr_resize_options {
 /* TensorFlow's ResizeBilinear, ResizeNearestNeighbor, ResizeArea and ResizeBicubic.
  * images   [batch, height, width, channels] or [height, width, channels] of uint8 or float
  * resized  float; MR_RESIZE_NEAREST keeps the dtype */
-mr_status mr_image_resize(const mr_tensor *images, int64_t height, int64_t width, const mr_resize_options *options,
-                          mr_tensor *resized, mr_error *error);
+MR_API mr_status mr_image_resize(const mr_tensor *images, int64_t height, int64_t width,
+                                 const mr_resize_options *options, mr_tensor *resized, mr_error *error);
 
 #ifdef __cplusplus
 }

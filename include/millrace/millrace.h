@@ -2,6 +2,7 @@
 #ifndef MILLRACE_MILLRACE_H
 #define MILLRACE_MILLRACE_H
 
+#include <millrace/api.h>
 #include <millrace/dataset.h>
 #include <millrace/device.h>
 #include <millrace/example.h>
@@ -16,8 +17,5 @@
 #include <millrace/status.h>
 #include <millrace/tensor.h>
 #include <millrace/train.h>
-
-/* The version of the library and its tools, a semantic version (semver.org): "MAJOR.MINOR.PATCH". */
-#define MR_VERSION "0.1.0"
 
 #endif

@@ -57,48 +57,48 @@ typedef struct mr_queue_options {
 
 typedef struct mr_queue mr_queue;
 /* errors  MR_INVALID_ARGUMENT: inconsistent options */
-mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *options, mr_queue **queue, mr_error *error);
-mr_queue *mr_queue_ref(mr_queue *queue);
-void mr_queue_unref(mr_queue *queue); /* null is allowed */
+MR_API mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *options, mr_queue **queue, mr_error *error);
+MR_API mr_queue *mr_queue_ref(mr_queue *queue);
+MR_API void mr_queue_unref(mr_queue *queue); /* null is allowed */
 
 /* Waits while the queue is full.
  * components  component_count tensors of the queue's dtypes and shapes; they are referenced
  * errors      MR_INVALID_ARGUMENT; MR_CANCELLED: the queue is closed, or is closed with cancel_pending while waiting */
-mr_status mr_queue_enqueue(mr_queue *queue, const mr_tensor *components, mr_error *error);
+MR_API mr_status mr_queue_enqueue(mr_queue *queue, const mr_tensor *components, mr_error *error);
 /* Enqueues the rows of dimension 0 as elements, in order; elements of other threads may come between them. After
  * MR_CANCELLED some of them are enqueued. */
-mr_status mr_queue_enqueue_many(mr_queue *queue, const mr_tensor *components, mr_error *error);
+MR_API mr_status mr_queue_enqueue_many(mr_queue *queue, const mr_tensor *components, mr_error *error);
 /* Waits for an element. components are empty on entry and owned by the caller on return.
  * errors  MR_OUT_OF_RANGE: closed and empty */
-mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *error);
+MR_API mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *error);
 /* Waits for count elements, takes them as they arrive, and returns them as one batch. MR_QUEUE_PRIORITY takes none
  * before all are available, so that the batch is sorted, unless count exceeds its capacity.
  * errors  MR_OUT_OF_RANGE: closed with fewer than count elements left; MR_RESOURCE_EXHAUSTED; after either, all
  *         elements are back in the queue. MR_INVALID_ARGUMENT: the queue has no shapes */
-mr_status mr_queue_dequeue_many(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error);
+MR_API mr_status mr_queue_dequeue_many(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error);
 /* The same, but returns the remaining elements, if any, after the queue is closed. MR_QUEUE_PRIORITY returns all or
  * none, as TensorFlow's does. */
-mr_status mr_queue_dequeue_up_to(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error);
+MR_API mr_status mr_queue_dequeue_up_to(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error);
 /* Refuses further elements; those in the queue can still be dequeued. cancel_pending: calls that are waiting to enqueue
  * fail, too. May be called again (an error in TensorFlow), for example to cancel these calls. */
-void mr_queue_close(mr_queue *queue, bool cancel_pending);
-bool mr_queue_is_closed(mr_queue *queue);
-int64_t mr_queue_size(mr_queue *queue);
-const mr_queue_options *mr_queue_describe(const mr_queue *queue);
+MR_API void mr_queue_close(mr_queue *queue, bool cancel_pending);
+MR_API bool mr_queue_is_closed(mr_queue *queue);
+MR_API int64_t mr_queue_size(mr_queue *queue);
+MR_API const mr_queue_options *mr_queue_describe(const mr_queue *queue);
 
 /* ---- Coordinator ---- */
 
 /* Stops a group of threads together. The first error of a thread is returned by join. MR_OUT_OF_RANGE (end of the data)
  * and MR_CANCELLED stop the group without an error. */
 typedef struct mr_coordinator mr_coordinator;
-mr_status mr_coordinator_new(mr_coordinator **coordinator, mr_error *error);
+MR_API mr_status mr_coordinator_new(mr_coordinator **coordinator, mr_error *error);
 /* Stops and joins threads that are still running. Null is allowed. */
-void mr_coordinator_free(mr_coordinator *coordinator);
-bool mr_coordinator_should_stop(mr_coordinator *coordinator);
+MR_API void mr_coordinator_free(mr_coordinator *coordinator);
+MR_API bool mr_coordinator_should_stop(mr_coordinator *coordinator);
 /* reason  the error; null or one of the two statuses above: no error. The first reason is kept */
-void mr_coordinator_request_stop(mr_coordinator *coordinator, const mr_error *reason);
+MR_API void mr_coordinator_request_stop(mr_coordinator *coordinator, const mr_error *reason);
 /* Waits at most wait_ns for a stop request and returns whether there was one. wait_ns below 0: no limit */
-bool mr_coordinator_wait_for_stop(mr_coordinator *coordinator, int64_t wait_ns);
+MR_API bool mr_coordinator_wait_for_stop(mr_coordinator *coordinator, int64_t wait_ns);
 /* A thread of a coordinator.
  * run      the thread's function; a result other than MR_OK requests a stop
  * stop     called once when a stop is requested, by the requesting thread, to end a wait inside run; may be null
@@ -110,13 +110,13 @@ typedef struct mr_member {
     void *context;
 } mr_member;
 /* member  copied. On an error release is not called */
-mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_member *member, mr_error *error);
+MR_API mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_member *member, mr_error *error);
 /* Waits for all threads; after a stop request, at most grace_ns (below 0: no limit).
  * errors  the first reason that is an error; MR_DEADLINE_EXCEEDED: threads that did not stop in time. They continue to
  *         run, and free joins them */
-mr_status mr_coordinator_join(mr_coordinator *coordinator, int64_t grace_ns, mr_error *error);
+MR_API mr_status mr_coordinator_join(mr_coordinator *coordinator, int64_t grace_ns, mr_error *error);
 /* Makes the coordinator usable again after join. */
-void mr_coordinator_clear_stop(mr_coordinator *coordinator);
+MR_API void mr_coordinator_clear_stop(mr_coordinator *coordinator);
 
 /* ---- Queue runners ---- */
 
@@ -136,8 +136,9 @@ typedef struct mr_queue_runner_options {
 } mr_queue_runner_options;
 /* Starts a thread for each producer, which enqueues its elements until the end, a stop or an error. The queue is closed
  * when the last thread has ended; on an error or a stop it is closed with cancel_pending. */
-mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, int32_t count,
-                                const mr_queue_runner_options *options, mr_coordinator *coordinator, mr_error *error);
+MR_API mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, int32_t count,
+                                       const mr_queue_runner_options *options, mr_coordinator *coordinator,
+                                       mr_error *error);
 
 /* ---- Input producers ---- */
 
@@ -151,12 +152,14 @@ typedef struct mr_input_producer_options {
 /* Queues that a thread of the coordinator fills with strings (string scalars), rows of tensors, or 0 to limit - 1
  * (int64), epoch after epoch, shuffled again for each. Arguments are copied; tensors are referenced. The caller unrefs
  * the queue. */
-mr_status mr_string_input_producer(const char *const *strings, int32_t count, const mr_input_producer_options *options,
-                                   mr_coordinator *coordinator, mr_queue **queue, mr_error *error);
-mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, const mr_input_producer_options *options,
-                                  mr_coordinator *coordinator, mr_queue **queue, mr_error *error);
-mr_status mr_range_input_producer(int64_t limit, const mr_input_producer_options *options, mr_coordinator *coordinator,
-                                  mr_queue **queue, mr_error *error);
+MR_API mr_status mr_string_input_producer(const char *const *strings, int32_t count,
+                                          const mr_input_producer_options *options, mr_coordinator *coordinator,
+                                          mr_queue **queue, mr_error *error);
+MR_API mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count,
+                                         const mr_input_producer_options *options, mr_coordinator *coordinator,
+                                         mr_queue **queue, mr_error *error);
+MR_API mr_status mr_range_input_producer(int64_t limit, const mr_input_producer_options *options,
+                                         mr_coordinator *coordinator, mr_queue **queue, mr_error *error);
 /* The context of a producer that returns the same element `epochs` times (below 0: indefinitely), then
  * MR_OUT_OF_RANGE. Initialize element, component_count and epochs. */
 typedef struct mr_limit_epochs {
@@ -165,7 +168,7 @@ typedef struct mr_limit_epochs {
     int64_t epochs;
     int64_t produced; /* so far */
 } mr_limit_epochs;
-mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_error *error);
+MR_API mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_error *error);
 
 /* ---- Readers ---- */
 
@@ -184,19 +187,20 @@ typedef struct mr_reader_options {
 
 /* Reads the files whose names are dequeued from a queue of strings, one after the other. */
 typedef struct mr_reader mr_reader;
-mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, mr_reader **reader, mr_error *error);
-void mr_reader_free(mr_reader *reader); /* null is allowed */
+MR_API mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, mr_reader **reader,
+                               mr_error *error);
+MR_API void mr_reader_free(mr_reader *reader); /* null is allowed */
 /* The next record. key and value are string scalars owned by the caller.
  * errors  MR_OUT_OF_RANGE: the queue of names is closed and empty; those of opening and reading a file */
-mr_status mr_reader_read(mr_reader *reader, mr_queue *names, mr_tensor *key, mr_tensor *value, mr_error *error);
+MR_API mr_status mr_reader_read(mr_reader *reader, mr_queue *names, mr_tensor *key, mr_tensor *value, mr_error *error);
 /* Up to count records of one file, as string vectors. An error after the first record is reported by the next read, so
  * that no record is lost; TensorFlow's ReaderReadUpTo fails immediately and drops the records before the error. */
-mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
-                               mr_error *error);
-int64_t mr_reader_records_produced(mr_reader *reader);
-int64_t mr_reader_work_units_completed(mr_reader *reader); /* files read to their end */
+MR_API mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys,
+                                      mr_tensor *values, mr_error *error);
+MR_API int64_t mr_reader_records_produced(mr_reader *reader);
+MR_API int64_t mr_reader_work_units_completed(mr_reader *reader); /* files read to their end */
 /* Returns the reader to its initial state. */
-void mr_reader_reset(mr_reader *reader);
+MR_API void mr_reader_reset(mr_reader *reader);
 
 /* ---- Batches ---- */
 
@@ -219,11 +223,11 @@ typedef struct mr_train_batch_options {
  * producers  released when their thread is joined, on an error immediately
  * spec       of one element
  * errors     MR_INVALID_ARGUMENT: options that are inconsistent or have no effect */
-mr_status mr_train_batch(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
-                         const mr_train_batch_options *options, mr_coordinator *coordinator, mr_queue **queue,
-                         mr_error *error);
+MR_API mr_status mr_train_batch(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
+                                const mr_train_batch_options *options, mr_coordinator *coordinator, mr_queue **queue,
+                                mr_error *error);
 /* The next batch of a queue that mr_train_batch created. */
-mr_status mr_train_batch_next(mr_queue *queue, mr_element *batch, mr_error *error);
+MR_API mr_status mr_train_batch_next(mr_queue *queue, mr_element *batch, mr_error *error);
 
 #ifdef __cplusplus
 }

@@ -32,9 +32,9 @@ typedef enum mr_compression { MR_COMPRESSION_NONE = 0, MR_COMPRESSION_GZIP, MR_C
 #define MR_RECORD_FOOTER_BYTES 4
 
 /* CRC32C (Castagnoli) continued from crc (0 to start), and TensorFlow's masking. */
-uint32_t mr_crc32c(uint32_t crc, const void *bytes, size_t size_bytes);
-uint32_t mr_crc32c_mask(uint32_t crc);
-uint32_t mr_crc32c_unmask(uint32_t masked);
+MR_API uint32_t mr_crc32c(uint32_t crc, const void *bytes, size_t size_bytes);
+MR_API uint32_t mr_crc32c_mask(uint32_t crc);
+MR_API uint32_t mr_crc32c_unmask(uint32_t masked);
 
 /* ---- Write ---- */
 
@@ -56,8 +56,8 @@ typedef struct mr_record_writer_options {
 
 typedef struct mr_record_writer mr_record_writer;
 /* path  an existing file is replaced */
-mr_status mr_record_writer_open(const char *path, const mr_record_writer_options *options, mr_record_writer **writer,
-                                mr_error *error);
+MR_API mr_status mr_record_writer_open(const char *path, const mr_record_writer_options *options,
+                                       mr_record_writer **writer, mr_error *error);
 /* Appends one record.
  *
  * bytes        borrowed for the call
@@ -65,15 +65,17 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
  * errors       MR_INVALID_ARGUMENT: too large; MR_RESOURCE_EXHAUSTED: the disk is full; MR_UNAVAILABLE: not writable.
  *              Earlier records are complete; readers detect the partial record that follows them
  * threads      one caller at a time for each writer */
-mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, size_t size_bytes, mr_error *error);
+MR_API mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, size_t size_bytes,
+                                         mr_error *error);
 /* Passes everything appended so far to the kernel; if sync is true, waits until it is on the disk. */
-mr_status mr_record_writer_flush(mr_record_writer *writer, bool sync, mr_error *error);
-uint64_t mr_record_writer_count(const mr_record_writer *writer);
-uint64_t mr_record_writer_size(const mr_record_writer *writer); /* uncompressed bytes so far, including headers */
+MR_API mr_status mr_record_writer_flush(mr_record_writer *writer, bool sync, mr_error *error);
+MR_API uint64_t mr_record_writer_count(const mr_record_writer *writer);
+/* Uncompressed bytes so far, including headers. */
+MR_API uint64_t mr_record_writer_size(const mr_record_writer *writer);
 /* Flushes, writes the index, renames, frees. On an error an existing file of the final name is unchanged. */
-mr_status mr_record_writer_close(mr_record_writer *writer, mr_error *error);
+MR_API mr_status mr_record_writer_close(mr_record_writer *writer, mr_error *error);
 /* Frees without finishing; removes an atomic writer's partial file. Null is allowed. */
-void mr_record_writer_discard(mr_record_writer *writer);
+MR_API void mr_record_writer_discard(mr_record_writer *writer);
 
 /* ---- Read sequentially ---- */
 
@@ -90,7 +92,7 @@ typedef enum mr_damage_kind {
     MR_DAMAGE_TRUNCATED,   /* the file ends inside a header or a record */
     MR_DAMAGE_COMPRESSION, /* the compressed stream is damaged or truncated; nothing after it can be read */
 } mr_damage_kind;
-const char *mr_damage_kind_name(mr_damage_kind kind); /* "bad data", "bad header", …; static */
+MR_API const char *mr_damage_kind_name(mr_damage_kind kind); /* "bad data", "bad header", …; static */
 
 /* One damaged range of a file. */
 typedef struct mr_record_damage {
@@ -107,12 +109,12 @@ typedef struct mr_record_damage {
  * Several readers may use the same quarantine.
  * threads  any */
 typedef struct mr_record_quarantine mr_record_quarantine;
-mr_status mr_record_quarantine_open(const char *path, mr_record_quarantine **quarantine, mr_error *error);
+MR_API mr_status mr_record_quarantine_open(const char *path, mr_record_quarantine **quarantine, mr_error *error);
 /* Damaged ranges, and their bytes, written since it was opened. */
-uint64_t mr_record_quarantine_count(const mr_record_quarantine *quarantine);
-uint64_t mr_record_quarantine_size(const mr_record_quarantine *quarantine);
+MR_API uint64_t mr_record_quarantine_count(const mr_record_quarantine *quarantine);
+MR_API uint64_t mr_record_quarantine_size(const mr_record_quarantine *quarantine);
 /* errors  of writing. Null is allowed */
-mr_status mr_record_quarantine_close(mr_record_quarantine *quarantine, mr_error *error);
+MR_API mr_status mr_record_quarantine_close(mr_record_quarantine *quarantine, mr_error *error);
 
 typedef struct mr_record_reader_options {
     bool skip_checksums; /* of the data; headers are always checked */
@@ -132,19 +134,20 @@ typedef struct mr_record_reader_options {
 
 typedef struct mr_record_reader mr_record_reader;
 /* path  "-": standard input ("./-" is a file of that name) */
-mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *options, mr_record_reader **reader,
-                                mr_error *error);
+MR_API mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *options,
+                                       mr_record_reader **reader, mr_error *error);
 /* The next record: a view into the read buffer, valid until the next call.
  * errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS, naming file, record, offset and reason: the next call continues
  *         after the damage; MR_ABORTED, once, at the end of a plain file that has been truncated since it was opened */
-mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error);
-uint64_t mr_record_reader_number(const mr_record_reader *reader); /* of the last record returned, from 0 */
-uint64_t mr_record_reader_offset(const mr_record_reader *reader); /* of its header in the (uncompressed) stream */
-uint64_t mr_record_reader_lost(const mr_record_reader *reader);   /* damaged ranges so far */
+MR_API mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error);
+MR_API uint64_t mr_record_reader_number(const mr_record_reader *reader); /* of the last record returned, from 0 */
+/* Offset of its header in the (uncompressed) stream. */
+MR_API uint64_t mr_record_reader_offset(const mr_record_reader *reader);
+MR_API uint64_t mr_record_reader_lost(const mr_record_reader *reader); /* damaged ranges so far */
 /* The last damaged range; its kind is MR_DAMAGE_NONE if there was none. */
-mr_record_damage mr_record_reader_damage(const mr_record_reader *reader);
-mr_compression mr_record_reader_compression(const mr_record_reader *reader);
-void mr_record_reader_close(mr_record_reader *reader);
+MR_API mr_record_damage mr_record_reader_damage(const mr_record_reader *reader);
+MR_API mr_compression mr_record_reader_compression(const mr_record_reader *reader);
+MR_API void mr_record_reader_close(mr_record_reader *reader);
 
 /* ---- Scan all records of files with several threads ---- */
 
@@ -205,8 +208,8 @@ typedef struct mr_record_scan_options {
  * errors  the first in the order of files and records: of a file (MR_ABORTED if it has been truncated since it was
  *         opened), of the damage policy, or of a callback; MR_INVALID_ARGUMENT for a
  *         negative count */
-mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_record_scan_options *options,
-                         mr_record_totals *totals, mr_error *error);
+MR_API mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_record_scan_options *options,
+                                mr_record_totals *totals, mr_error *error);
 
 /* ---- By number ---- */
 
@@ -256,58 +259,59 @@ typedef struct mr_record_index {
  * not read), of large files with all processors. The index of a plain file that was modified after it is compared with
  * the headers in the same way. A compressed file without a valid index is MR_UNIMPLEMENTED:
  * mr_record_index_build would have to read it completely. */
-mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error);
+MR_API mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error);
 /* Builds the index from the record file, ignoring an existing index. A compressed file is read completely, and its
  * entry points are found.
  * threads  maximum; 0: one for each processor
  * errors   MR_DATA_LOSS for a bad header, or if the file ends inside a record */
-mr_status mr_record_index_build(const char *path, int32_t threads, mr_record_index *index, mr_error *error);
+MR_API mr_status mr_record_index_build(const char *path, int32_t threads, mr_record_index *index, mr_error *error);
 /* Writes path + ".index", atomically. */
-mr_status mr_record_index_write(const char *path, const mr_record_index *index, mr_error *error);
-void mr_record_index_deinit(mr_record_index *index);
+MR_API mr_status mr_record_index_write(const char *path, const mr_record_index *index, mr_error *error);
+MR_API void mr_record_index_deinit(mr_record_index *index);
 /* The number of records, from a valid index that is not older than its plain file, otherwise as mr_record_index_build
  * but in constant memory. Accepts "-" and
  * pipes. */
-mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr_error *error);
+MR_API mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr_error *error);
 
 /* DALI's index (tfrecord2idx), for plain files only: a line "OFFSET SIZE" for each record, where SIZE includes the 16
  * bytes around the data. The format does not identify the record file: check it with mr_record_index_check before use.
  * read: errors  MR_DATA_LOSS naming the line, also if the records are not contiguous from byte 0 */
-mr_status mr_dali_index_write(const char *index_path, const mr_record_index *index, mr_error *error);
-mr_status mr_dali_index_read(const char *index_path, mr_record_index *index, mr_error *error);
+MR_API mr_status mr_dali_index_write(const char *index_path, const mr_record_index *index, mr_error *error);
+MR_API mr_status mr_dali_index_read(const char *index_path, mr_record_index *index, mr_error *error);
 /* Checks that every header of a plain file is valid and at its offset in the index; stores the file's size and time in
  * the index.
  * errors  MR_DATA_LOSS naming the first record that does not match */
-mr_status mr_record_index_check(const char *path, int32_t threads, mr_record_index *index, mr_error *error);
+MR_API mr_status mr_record_index_check(const char *path, int32_t threads, mr_record_index *index, mr_error *error);
 
 /* A file for random access by record number: plain, or seekable GZIP with a valid index.
  * errors   open: as mr_record_index_open; MR_UNIMPLEMENTED also for compressed files that are not seekable
  * threads  read may be called concurrently */
 typedef struct mr_record_file mr_record_file;
-mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error *error);
-uint64_t mr_record_file_count(const mr_record_file *file);
-const char *mr_record_file_path(const mr_record_file *file);
-mr_compression mr_record_file_compression(const mr_record_file *file);
+MR_API mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error *error);
+MR_API uint64_t mr_record_file_count(const mr_record_file *file);
+MR_API const char *mr_record_file_path(const mr_record_file *file);
+MR_API mr_compression mr_record_file_compression(const mr_record_file *file);
 /* The offset of the header in the (uncompressed) stream; number ≥ count: the end. */
-uint64_t mr_record_file_offset(const mr_record_file *file, uint64_t number);
-uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number); /* of its data; 0 if out of range */
+MR_API uint64_t mr_record_file_offset(const mr_record_file *file, uint64_t number);
+MR_API uint64_t mr_record_file_record_size(const mr_record_file *file,
+                                           uint64_t number); /* of its data; 0 if out of range */
 /* Starts reading record `number` into the page cache, without waiting. No effect for a number out of range, or for a
  * compressed file. */
-void mr_record_file_prefetch(const mr_record_file *file, uint64_t number);
+MR_API void mr_record_file_prefetch(const mr_record_file *file, uint64_t number);
 /* Reads and checks record `number` into bytes, which must hold mr_record_file_record_size plus
  * MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES. record is a view into bytes.
  * errors  MR_DATA_LOSS naming file, record and offset */
-mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void *bytes, mr_string *record,
-                              mr_error *error);
-void mr_record_file_close(mr_record_file *file);
+MR_API mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void *bytes, mr_string *record,
+                                     mr_error *error);
+MR_API void mr_record_file_close(mr_record_file *file);
 
 /* The sorted paths that a pattern matches: a path, a glob, or "name@16" and "name@16.tfrecord" for sharded names. An
  * existing file whose name equals the pattern takes precedence. A glob does not match ".index", ".idx" and ".partial"
  * files unless it ends with that suffix.
  * paths   owned; released by mr_paths_free
  * errors  MR_NOT_FOUND when nothing matches, or a shard is missing */
-mr_status mr_paths_match(const char *pattern, char ***paths, int32_t *count, mr_error *error);
-void mr_paths_free(char **paths, int32_t count);
+MR_API mr_status mr_paths_match(const char *pattern, char ***paths, int32_t *count, mr_error *error);
+MR_API void mr_paths_free(char **paths, int32_t count);
 
 #ifdef __cplusplus
 }

@@ -36,39 +36,41 @@ typedef struct mr_saver_options {
     bool no_meta_graph;  /* do not write path-STEP.meta */
 } mr_saver_options;
 /* Adds save/… nodes to the graph, with the names of TensorFlow's Saver. An error is recorded in the graph. */
-mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);
+MR_API mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);
 #define MR_SAVER_DEFAULTS .max_to_keep = 5
 #define mr_saver_new(graph, ...)                                                                                       \
-    MR_WITH_DEFAULTS_(mr_saver_new_((graph), &(mr_saver_options){MR_SAVER_DEFAULTS, __VA_ARGS__}))
-void mr_saver_free(mr_saver *saver);
+    MR_WITH_OPTIONS_(mr_saver_new_((graph), &options_), mr_saver_options, MR_SAVER_DEFAULTS, __VA_ARGS__)
+MR_API void mr_saver_free(mr_saver *saver);
 /* step  -1: no "-STEP" in the name */
-mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error);
+MR_API mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error);
 /* path  as passed to save, with its -STEP */
-mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error);
+MR_API mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error);
 /* Returns the path of the latest checkpoint, as named in directory/checkpoint.
  * errors  MR_NOT_FOUND: no such file; MR_DATA_LOSS: the file is damaged, or the checkpoint that it names does not
  *         exist */
-mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_size, mr_error *error);
+MR_API mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_size, mr_error *error);
 
 /* ---- Checkpoint files: read and write tensors by key ---- */
 
 typedef struct mr_checkpoint_reader mr_checkpoint_reader;
-mr_status mr_checkpoint_reader_open(const char *path, mr_checkpoint_reader **reader, mr_error *error);
-void mr_checkpoint_reader_close(mr_checkpoint_reader *reader);
-int32_t mr_checkpoint_count(const mr_checkpoint_reader *reader);
+MR_API mr_status mr_checkpoint_reader_open(const char *path, mr_checkpoint_reader **reader, mr_error *error);
+MR_API void mr_checkpoint_reader_close(mr_checkpoint_reader *reader);
+MR_API int32_t mr_checkpoint_count(const mr_checkpoint_reader *reader);
 /* Returns key number `index`, in ascending order. dtype and shape may be null. */
-const char *mr_checkpoint_key(const mr_checkpoint_reader *reader, int32_t index, mr_dtype *dtype, mr_shape *shape);
-bool mr_checkpoint_has(const mr_checkpoint_reader *reader, const char *key);
+MR_API const char *mr_checkpoint_key(const mr_checkpoint_reader *reader, int32_t index, mr_dtype *dtype,
+                                     mr_shape *shape);
+MR_API bool mr_checkpoint_has(const mr_checkpoint_reader *reader, const char *key);
 /* errors  MR_NOT_FOUND with the key; MR_DATA_LOSS with file and key */
-mr_status mr_checkpoint_read(mr_checkpoint_reader *reader, const char *key, mr_tensor *value, mr_error *error);
+MR_API mr_status mr_checkpoint_read(mr_checkpoint_reader *reader, const char *key, mr_tensor *value, mr_error *error);
 
 typedef struct mr_checkpoint_writer mr_checkpoint_writer;
-mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **writer, mr_error *error);
+MR_API mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **writer, mr_error *error);
 /* Writes the value's bytes. Keys may be written in any order, each of them once. */
-mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, const mr_tensor *value, mr_error *error);
+MR_API mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, const mr_tensor *value,
+                                     mr_error *error);
 /* Syncs and renames the data file, then the index. The writer is freed in any case. */
-mr_status mr_checkpoint_writer_close(mr_checkpoint_writer *writer, mr_error *error);
-void mr_checkpoint_writer_discard(mr_checkpoint_writer *writer); /* discards the files; null is allowed */
+MR_API mr_status mr_checkpoint_writer_close(mr_checkpoint_writer *writer, mr_error *error);
+MR_API void mr_checkpoint_writer_discard(mr_checkpoint_writer *writer); /* discards the files; null is allowed */
 
 #ifdef __cplusplus
 }

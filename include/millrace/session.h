@@ -41,8 +41,9 @@ typedef struct mr_session_options {
 /* graph    borrowed; must outlive the session
  * options  null: the defaults
  * errors   the graph's first error; MR_RESOURCE_EXHAUSTED */
-mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session, mr_error *error);
-void mr_session_free(mr_session *session); /* null is allowed */
+MR_API mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session,
+                                mr_error *error);
+MR_API void mr_session_free(mr_session *session); /* null is allowed */
 
 typedef struct mr_feed {
     mr_output output;
@@ -52,9 +53,8 @@ typedef struct mr_feeds {
     const mr_feed *items;
     int32_t count;
 } mr_feeds;
-#define MR_FEEDS(...)                                                                                                  \
-    ((mr_feeds){(mr_feed[]){__VA_ARGS__}, (int32_t)(sizeof((mr_feed[]){__VA_ARGS__}) / sizeof(mr_feed))})
-#define MR_NO_FEEDS ((mr_feeds){0})
+#define MR_FEEDS(...) MR_LIST_(mr_feeds, mr_feed, __VA_ARGS__)
+#define MR_NO_FEEDS MR_VALUE_(mr_feeds, 0, 0)
 
 /* Feeds the inputs, computes the fetches and runs the targets.
  * results  one tensor for each fetch, owned by the caller, in host memory; empty if the run fails. The session never
@@ -64,25 +64,25 @@ typedef struct mr_feeds {
  * errors   the failed operator's, with the node's name; MR_NOT_FOUND with the name of an output that
  *          mr_graph_find_output did not find; MR_OUT_OF_RANGE at the end of an iterator's data
  * threads  any; runs with the same feeds, fetches and targets are serialized */
-mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
-                         mr_node *const *targets, int32_t target_count, mr_error *error);
+MR_API mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
+                                mr_node *const *targets, int32_t target_count, mr_error *error);
 
 /* A plan for one set of feeds, fetches and targets. Owned by the session.
  * threads  one run at a time */
 typedef struct mr_step mr_step;
-mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_t feed_count, mr_outputs fetches,
-                             mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error);
+MR_API mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_t feed_count, mr_outputs fetches,
+                                    mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error);
 /* values[i] feeds feeds[i]. results as in mr_session_run. */
-mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error);
+MR_API mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error);
 
 /* Read and write variables from outside the graph. */
-mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error);
-mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr_tensor *value, mr_error *error);
+MR_API mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error);
+MR_API mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr_tensor *value, mr_error *error);
 
 /* Where nodes were placed and why a device was not used, one line each; empty if there are no notes. Borrowed from the
  * session; not changed by later runs.
  * threads  any */
-const char *mr_session_log(const mr_session *session);
+MR_API const char *mr_session_log(const mr_session *session);
 
 /* Execution time of each node in the last run of a step, for profiling. Enable tracing before the run.
  * threads  any; trace_times waits for a run of that step that is in progress */
@@ -92,8 +92,8 @@ typedef struct mr_node_time {
     uint64_t start_ns; /* since the start of the run */
     uint64_t duration_ns;
 } mr_node_time;
-void mr_session_trace(mr_session *session, bool enabled);
-int32_t mr_session_trace_times(const mr_session *session, mr_node_time *times, int32_t capacity);
+MR_API void mr_session_trace(mr_session *session, bool enabled);
+MR_API int32_t mr_session_trace_times(const mr_session *session, mr_node_time *times, int32_t capacity);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,8 @@
 #ifndef MILLRACE_STATUS_H
 #define MILLRACE_STATUS_H
 
+#include <millrace/api.h>
+
 #include <stdarg.h>
 #include <stddef.h>
 
@@ -21,7 +23,7 @@ extern "C" {
 #endif
 
 /* TensorFlow's canonical codes, with the same numbers (tensorflow/core/protobuf/error_codes.proto). */
-typedef enum [[nodiscard]] mr_status {
+typedef enum MR_NODISCARD_ mr_status {
     MR_OK = 0,
     MR_CANCELLED = 1,
     MR_UNKNOWN = 2,
@@ -50,16 +52,16 @@ typedef struct mr_error {
 } mr_error;
 
 /* The code's canonical name, "DATA_LOSS"; "UNKNOWN" for an invalid code. Static. */
-const char *mr_status_name(mr_status status);
+MR_API const char *mr_status_name(mr_status status);
 
 /* Stores status and the formatted message in *error, if error is not null, and returns status. Control characters
  * (below 0x20, and 0x7f) in the formatted text become '?', so that a hostile name cannot control a terminal. */
-[[gnu::format(printf, 3, 4)]] mr_status mr_fail(mr_error *error, mr_status status, const char *format, ...);
-[[gnu::format(printf, 3, 0)]] mr_status mr_fail_va(mr_error *error, mr_status status, const char *format, va_list args);
+MR_API MR_PRINTF_(3, 4) mr_status mr_fail(mr_error *error, mr_status status, const char *format, ...);
+MR_API MR_PRINTF_(3, 0) mr_status mr_fail_va(mr_error *error, mr_status status, const char *format, va_list args);
 
 /* Inserts the formatted text and ": " before the message in *error, and returns status: mr_fail_prefix(error, status,
  * "stage %s", name) turns "file x: cut short" into "stage map: file x: cut short". */
-[[gnu::format(printf, 3, 4)]] mr_status mr_fail_prefix(mr_error *error, mr_status status, const char *format, ...);
+MR_API MR_PRINTF_(3, 4) mr_status mr_fail_prefix(mr_error *error, mr_status status, const char *format, ...);
 
 /* Returns from the calling function with the status of call, unless it is MR_OK. */
 #define MR_TRY(call)                                                                                                   \

@@ -23,27 +23,6 @@
 extern "C" {
 #endif
 
-/* For builders whose options have default values other than zero: the macro inserts the defaults before the caller's
- * options, which override them. This is intended, so the compiler's warning about it is disabled inside `call`. */
-#ifndef __cplusplus
-#if defined(__clang__)
-#define MR_WITH_DEFAULTS_(call)                                                                                        \
-    __extension__({                                                                                                    \
-        _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"")               \
-            _Pragma("clang diagnostic ignored \"-Wshadow\"") __auto_type built_ = call;                                \
-        _Pragma("clang diagnostic pop") built_;                                                                        \
-    })
-#else
-#define MR_WITH_DEFAULTS_(call)                                                                                        \
-    __extension__({                                                                                                    \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                           \
-            _Pragma("GCC diagnostic ignored \"-Woverride-init-side-effects\"")                                         \
-                _Pragma("GCC diagnostic ignored \"-Wshadow\"") __auto_type built_ = call;                              \
-        _Pragma("GCC diagnostic pop") built_;                                                                          \
-    })
-#endif
-#endif
-
 /* TensorFlow's DataType, with its numbers (tensorflow/core/framework/types.proto). */
 typedef enum mr_dtype {
     MR_DTYPE_INVALID = 0,
@@ -77,12 +56,12 @@ typedef enum mr_dtype {
 #define MR_DTYPE_REF 100
 
 /* Size of one element in memory; sizeof(mr_string) for MR_STRING, 0 for MR_RESOURCE, MR_VARIANT and invalid dtypes. */
-size_t mr_dtype_size(mr_dtype dtype);
+MR_API size_t mr_dtype_size(mr_dtype dtype);
 /* TensorFlow's name in OpDefs and in Python: "float", "int64", "bfloat16"; "invalid" for an invalid dtype. Static. */
-const char *mr_dtype_name(mr_dtype dtype);
+MR_API const char *mr_dtype_name(mr_dtype dtype);
 /* The dtype with this name: one that mr_dtype_name returns, "float32", "float64" or "DT_FLOAT"; MR_DTYPE_INVALID if
  * unknown. */
-mr_dtype mr_dtype_parse(const char *name);
+MR_API mr_dtype mr_dtype_parse(const char *name);
 
 /* Maximum number of dimensions of a shape. */
 #define MR_RANK_MAX 8
@@ -93,45 +72,44 @@ typedef struct mr_shape {
     int64_t dims[MR_RANK_MAX];
 } mr_shape;
 
-#define MR_COUNT_ARGS_(...) (sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 /* MR_SHAPE(2, 3) is a shape of rank 2, MR_SCALAR a shape of rank 0. The first size of MR_SHAPE(-1, 3) is unknown. */
-#define MR_SHAPE(...) ((mr_shape){.rank = (int32_t)MR_COUNT_ARGS_(__VA_ARGS__), .dims = {__VA_ARGS__}})
-#define MR_SCALAR ((mr_shape){.rank = 0})
-#define MR_SHAPE_UNKNOWN ((mr_shape){.rank = -1})
+#define MR_SHAPE(...) MR_VALUE_(mr_shape, (int32_t)MR_COUNT_(int64_t, __VA_ARGS__), {__VA_ARGS__})
+#define MR_SCALAR MR_VALUE_(mr_shape, 0, {0})
+#define MR_SHAPE_UNKNOWN MR_VALUE_(mr_shape, -1, {0})
 
 /* Number of elements of a fully known shape (1 for a scalar); -1 if a size is unknown or the product exceeds
  * INT64_MAX. */
-int64_t mr_shape_count(mr_shape shape);
-bool mr_shape_equal(mr_shape a, mr_shape b);
+MR_API int64_t mr_shape_count(mr_shape shape);
+MR_API bool mr_shape_equal(mr_shape a, mr_shape b);
 /* True if both can describe the same tensor: equal wherever both are known. */
-bool mr_shape_compatible(mr_shape a, mr_shape b);
+MR_API bool mr_shape_compatible(mr_shape a, mr_shape b);
 /* Writes "[?,28,28]", "[]" or "<unknown>" to text, truncated to size_bytes, and returns text. */
 #define MR_SHAPE_TEXT_SIZE 192
-char *mr_shape_text(mr_shape shape, char *text, size_t size_bytes);
+MR_API char *mr_shape_text(mr_shape shape, char *text, size_t size_bytes);
 
 /* A string element: size_bytes bytes at data, not terminated. Borrowed from the tensor's buffer. */
 typedef struct mr_string {
     const char *data;
     size_t size_bytes;
 } mr_string;
-#define MR_STR(literal) ((mr_string){(literal), sizeof(literal) - 1})
-mr_string mr_string_from(const char *text); /* borrows text, up to its terminator */
-bool mr_string_equal(mr_string a, mr_string b);
+#define MR_STR(literal) MR_VALUE_(mr_string, (literal), sizeof(literal) - 1)
+MR_API mr_string mr_string_from(const char *text); /* borrows text, up to its terminator */
+MR_API bool mr_string_equal(mr_string a, mr_string b);
 
 /* Reference-counted bytes. All functions are thread-safe; access to the bytes is not synchronized. */
 typedef struct mr_buffer mr_buffer;
 /* Allocates host memory, 64-byte aligned, not cleared.
  * errors  MR_RESOURCE_EXHAUSTED */
-mr_status mr_buffer_new(size_t size_bytes, mr_buffer **buffer, mr_error *error);
+MR_API mr_status mr_buffer_new(size_t size_bytes, mr_buffer **buffer, mr_error *error);
 /* Wraps memory of another owner. The last mr_buffer_unref calls release(context, data) once. */
-mr_status mr_buffer_wrap(void *data, size_t size_bytes, void (*release)(void *context, void *data), void *context,
-                         mr_buffer **buffer, mr_error *error);
-mr_buffer *mr_buffer_ref(mr_buffer *buffer); /* null is allowed and returns null */
-void mr_buffer_unref(mr_buffer *buffer);     /* null is allowed */
-void *mr_buffer_data(const mr_buffer *buffer);
-size_t mr_buffer_size(const mr_buffer *buffer);
+MR_API mr_status mr_buffer_wrap(void *data, size_t size_bytes, void (*release)(void *context, void *data),
+                                void *context, mr_buffer **buffer, mr_error *error);
+MR_API mr_buffer *mr_buffer_ref(mr_buffer *buffer); /* null is allowed and returns null */
+MR_API void mr_buffer_unref(mr_buffer *buffer);     /* null is allowed */
+MR_API void *mr_buffer_data(const mr_buffer *buffer);
+MR_API size_t mr_buffer_size(const mr_buffer *buffer);
 /* True if the caller's reference is the only one, so that the bytes may be modified in place. */
-bool mr_buffer_is_unique(const mr_buffer *buffer);
+MR_API bool mr_buffer_is_unique(const mr_buffer *buffer);
 
 typedef struct mr_tensor {
     mr_dtype dtype;
@@ -143,45 +121,46 @@ typedef struct mr_tensor {
 /* Creates a tensor with a new buffer. Elements are not initialized (MR_STRING: all empty). The target is overwritten.
  * errors   MR_INVALID_ARGUMENT: the shape is not fully known, negative or too large, or the dtype has no elements;
  *          MR_RESOURCE_EXHAUSTED: no memory */
-mr_status mr_tensor_init(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, mr_error *error);
+MR_API mr_status mr_tensor_init(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, mr_error *error);
 /* Creates a tensor and copies count x dtype size bytes from elements (not for MR_STRING). */
-mr_status mr_tensor_init_copy(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, const void *elements, mr_error *error);
+MR_API mr_status mr_tensor_init_copy(mr_tensor *tensor, mr_dtype dtype, mr_shape shape, const void *elements,
+                                     mr_error *error);
 /* Creates a string tensor. Everything is copied into one buffer: first the elements, then their bytes. */
-mr_status mr_tensor_init_strings(mr_tensor *tensor, mr_shape shape, const mr_string *elements, mr_error *error);
+MR_API mr_status mr_tensor_init_strings(mr_tensor *tensor, mr_shape shape, const mr_string *elements, mr_error *error);
 /* Scalars of the common dtypes. */
-mr_status mr_tensor_init_float(mr_tensor *tensor, float value, mr_error *error);
-mr_status mr_tensor_init_int32(mr_tensor *tensor, int32_t value, mr_error *error);
-mr_status mr_tensor_init_int64(mr_tensor *tensor, int64_t value, mr_error *error);
-mr_status mr_tensor_init_bool(mr_tensor *tensor, bool value, mr_error *error);
-mr_status mr_tensor_init_string(mr_tensor *tensor, mr_string value, mr_error *error);
+MR_API mr_status mr_tensor_init_float(mr_tensor *tensor, float value, mr_error *error);
+MR_API mr_status mr_tensor_init_int32(mr_tensor *tensor, int32_t value, mr_error *error);
+MR_API mr_status mr_tensor_init_int64(mr_tensor *tensor, int64_t value, mr_error *error);
+MR_API mr_status mr_tensor_init_bool(mr_tensor *tensor, bool value, mr_error *error);
+MR_API mr_status mr_tensor_init_string(mr_tensor *tensor, mr_string value, mr_error *error);
 /* Adds a reference to the same buffer; nothing is copied. */
-mr_tensor mr_tensor_ref(const mr_tensor *tensor);
+MR_API mr_tensor mr_tensor_ref(const mr_tensor *tensor);
 /* Releases the reference and empties the struct. An empty tensor is allowed. */
-void mr_tensor_deinit(mr_tensor *tensor);
+MR_API void mr_tensor_deinit(mr_tensor *tensor);
 /* The same bytes with another shape of as many elements; nothing is copied.
  * errors  MR_INVALID_ARGUMENT: another number of elements */
-mr_status mr_tensor_reshape(const mr_tensor *tensor, mr_shape shape, mr_tensor *reshaped, mr_error *error);
+MR_API mr_status mr_tensor_reshape(const mr_tensor *tensor, mr_shape shape, mr_tensor *reshaped, mr_error *error);
 /* A reference to rows [begin, end) of dimension 0; nothing is copied. */
-mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr_tensor *rows, mr_error *error);
+MR_API mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr_tensor *rows, mr_error *error);
 
-int64_t mr_tensor_count(const mr_tensor *tensor);
-size_t mr_tensor_size_bytes(const mr_tensor *tensor); /* count x dtype size; for strings without their bytes */
+MR_API int64_t mr_tensor_count(const mr_tensor *tensor);
+MR_API size_t mr_tensor_size_bytes(const mr_tensor *tensor); /* count x dtype size; for strings without their bytes */
 
 /* The elements. Both the dtype and that they are in host memory are asserted: see mr_tensor_to_host in device.h.
  * Borrowed. */
-float *mr_tensor_floats(const mr_tensor *tensor);
-double *mr_tensor_doubles(const mr_tensor *tensor);
-int32_t *mr_tensor_int32s(const mr_tensor *tensor);
-int64_t *mr_tensor_int64s(const mr_tensor *tensor);
-uint8_t *mr_tensor_uint8s(const mr_tensor *tensor);
-bool *mr_tensor_bools(const mr_tensor *tensor);
-const mr_string *mr_tensor_strings(const mr_tensor *tensor);
+MR_API float *mr_tensor_floats(const mr_tensor *tensor);
+MR_API double *mr_tensor_doubles(const mr_tensor *tensor);
+MR_API int32_t *mr_tensor_int32s(const mr_tensor *tensor);
+MR_API int64_t *mr_tensor_int64s(const mr_tensor *tensor);
+MR_API uint8_t *mr_tensor_uint8s(const mr_tensor *tensor);
+MR_API bool *mr_tensor_bools(const mr_tensor *tensor);
+MR_API const mr_string *mr_tensor_strings(const mr_tensor *tensor);
 
 /* Bit patterns of IEEE half and bfloat16. Conversion from float rounds to nearest even. */
-float mr_half_to_float(uint16_t half);
-uint16_t mr_float_to_half(float value);
-float mr_bfloat16_to_float(uint16_t bfloat16);
-uint16_t mr_float_to_bfloat16(float value);
+MR_API float mr_half_to_float(uint16_t half);
+MR_API uint16_t mr_float_to_half(float value);
+MR_API float mr_bfloat16_to_float(uint16_t bfloat16);
+MR_API uint16_t mr_float_to_bfloat16(float value);
 
 #ifdef __cplusplus
 }

@@ -28,8 +28,8 @@
  *              MR_INIT_ZEROS.
  * Errors are MR_INVALID_ARGUMENT. Builders record them in the graph; mr_training_new returns them.
  *
- * The macros insert the default values before the caller's options. Code that calls the function behind a macro, as C++
- * must, starts with the same defaults: mr_dense_layer layer = {MR_DENSE_LAYER_DEFAULTS}; layer.units = 10; */
+ * The macros insert the default values before the caller's options. Code that calls the function behind a macro starts
+ * with the same defaults: mr_dense_layer layer = {MR_DENSE_LAYER_DEFAULTS}; layer.units = 10; */
 #ifndef MILLRACE_TRAIN_H
 #define MILLRACE_TRAIN_H
 
@@ -68,14 +68,14 @@ typedef struct mr_initializer {
     int64_t seed; /* of the random kinds; 0: derived from the graph's; MR_SEED_ZERO: 0 */
 } mr_initializer;
 /* Creates a variable of this shape, filled by the initializer. name is relative to the current scope. */
-mr_variable mr_get_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer);
+MR_API mr_variable mr_get_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer);
 
 /* ---- Layers (tf.compat.v1.layers) ---- */
 
 typedef mr_output (*mr_activation)(mr_graph *graph, mr_output input);
-mr_output mr_activation_relu(mr_graph *graph, mr_output input);
-mr_output mr_activation_sigmoid(mr_graph *graph, mr_output input);
-mr_output mr_activation_tanh(mr_graph *graph, mr_output input);
+MR_API mr_output mr_activation_relu(mr_graph *graph, mr_output input);
+MR_API mr_output mr_activation_sigmoid(mr_graph *graph, mr_output input);
+MR_API mr_output mr_activation_tanh(mr_graph *graph, mr_output input);
 
 /* input  [batch, height, width, channels], channels known */
 typedef struct mr_conv2d_layer {
@@ -90,9 +90,10 @@ typedef struct mr_conv2d_layer {
     const char *name;         /* default "conv2d" */
 } mr_conv2d_layer;
 #define MR_CONV2D_LAYER_DEFAULTS .strides = 1
-mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer);
+MR_API mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer);
 #define mr_layer_conv2d(graph, input, ...)                                                                             \
-    MR_WITH_DEFAULTS_(mr_layer_conv2d_((graph), (input), &(mr_conv2d_layer){MR_CONV2D_LAYER_DEFAULTS, __VA_ARGS__}))
+    MR_WITH_OPTIONS_(mr_layer_conv2d_((graph), (input), &options_), mr_conv2d_layer, MR_CONV2D_LAYER_DEFAULTS,         \
+                     __VA_ARGS__)
 
 /* input  [batch, features], features known */
 typedef struct mr_dense_layer {
@@ -104,9 +105,9 @@ typedef struct mr_dense_layer {
     const char *name;                  /* default "dense" */
 } mr_dense_layer;
 #define MR_DENSE_LAYER_DEFAULTS .units = 0
-mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer);
+MR_API mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer);
 #define mr_layer_dense(graph, input, ...)                                                                              \
-    MR_WITH_DEFAULTS_(mr_layer_dense_((graph), (input), &(mr_dense_layer){MR_DENSE_LAYER_DEFAULTS, __VA_ARGS__}))
+    MR_WITH_OPTIONS_(mr_layer_dense_((graph), (input), &options_), mr_dense_layer, MR_DENSE_LAYER_DEFAULTS, __VA_ARGS__)
 
 /* input  [batch, height, width, channels], channels known */
 typedef struct mr_batch_normalization_layer {
@@ -117,10 +118,11 @@ typedef struct mr_batch_normalization_layer {
     const char *name; /* default "batch_normalization" */
 } mr_batch_normalization_layer;
 #define MR_BATCH_NORMALIZATION_LAYER_DEFAULTS .training = MR_TRAINING_UNSET, .momentum = MR_UNSET, .epsilon = 0.001f
-mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer);
+MR_API mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input,
+                                               const mr_batch_normalization_layer *layer);
 #define mr_layer_batch_normalization(graph, input, ...)                                                                \
-    MR_WITH_DEFAULTS_(mr_layer_batch_normalization_(                                                                   \
-        (graph), (input), &(mr_batch_normalization_layer){MR_BATCH_NORMALIZATION_LAYER_DEFAULTS, __VA_ARGS__}))
+    MR_WITH_OPTIONS_(mr_layer_batch_normalization_((graph), (input), &options_), mr_batch_normalization_layer,         \
+                     MR_BATCH_NORMALIZATION_LAYER_DEFAULTS, __VA_ARGS__)
 
 /* input  [batch, height, width, channels] */
 typedef struct mr_pool_layer {
@@ -130,15 +132,17 @@ typedef struct mr_pool_layer {
     const char *name;  /* default "max_pooling2d" and "average_pooling2d" */
 } mr_pool_layer;
 #define MR_POOL_LAYER_DEFAULTS .pool_size = 0
-mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
-mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
+MR_API mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
+MR_API mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
 #define mr_layer_max_pool(graph, input, ...)                                                                           \
-    MR_WITH_DEFAULTS_(mr_layer_max_pool_((graph), (input), &(mr_pool_layer){MR_POOL_LAYER_DEFAULTS, __VA_ARGS__}))
+    MR_WITH_OPTIONS_(mr_layer_max_pool_((graph), (input), &options_), mr_pool_layer, MR_POOL_LAYER_DEFAULTS,           \
+                     __VA_ARGS__)
 #define mr_layer_average_pool(graph, input, ...)                                                                       \
-    MR_WITH_DEFAULTS_(mr_layer_average_pool_((graph), (input), &(mr_pool_layer){MR_POOL_LAYER_DEFAULTS, __VA_ARGS__}))
+    MR_WITH_OPTIONS_(mr_layer_average_pool_((graph), (input), &options_), mr_pool_layer, MR_POOL_LAYER_DEFAULTS,       \
+                     __VA_ARGS__)
 /* Mean over height and width: [batch, channels]. */
-mr_output mr_layer_global_average_pool(mr_graph *graph, mr_output input);
-mr_output mr_layer_flatten(mr_graph *graph, mr_output input);
+MR_API mr_output mr_layer_global_average_pool(mr_graph *graph, mr_output input);
+MR_API mr_output mr_layer_flatten(mr_graph *graph, mr_output input);
 typedef struct mr_dropout_layer {
     float rate;       /* fraction of the elements that is dropped in training; default 0.5, 0 to less than 1 */
     int32_t training; /* default false: the input is returned unchanged; if omitted, rate and seed are errors */
@@ -146,19 +150,20 @@ typedef struct mr_dropout_layer {
     const char *name; /* default "dropout" */
 } mr_dropout_layer;
 #define MR_DROPOUT_LAYER_DEFAULTS .rate = MR_UNSET, .training = MR_TRAINING_UNSET
-mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *layer);
+MR_API mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *layer);
 #define mr_layer_dropout(graph, input, ...)                                                                            \
-    MR_WITH_DEFAULTS_(mr_layer_dropout_((graph), (input), &(mr_dropout_layer){MR_DROPOUT_LAYER_DEFAULTS, __VA_ARGS__}))
+    MR_WITH_OPTIONS_(mr_layer_dropout_((graph), (input), &options_), mr_dropout_layer, MR_DROPOUT_LAYER_DEFAULTS,      \
+                     __VA_ARGS__)
 
 /* ---- Losses and metrics ---- */
 
 /* Mean over the batch; added to the collection "losses" (tf.losses.sparse_softmax_cross_entropy). */
-mr_output mr_loss_sparse_softmax_cross_entropy(mr_graph *graph, mr_output labels, mr_output logits);
-mr_output mr_loss_mean_squared_error(mr_graph *graph, mr_output labels, mr_output predictions);
+MR_API mr_output mr_loss_sparse_softmax_cross_entropy(mr_graph *graph, mr_output labels, mr_output logits);
+MR_API mr_output mr_loss_mean_squared_error(mr_graph *graph, mr_output labels, mr_output predictions);
 /* Sum of the graph's losses and regularization losses (tf.losses.get_total_loss). */
-mr_output mr_loss_total(mr_graph *graph);
+MR_API mr_output mr_loss_total(mr_graph *graph);
 /* Fraction of rows whose largest logit is the label: a float scalar. */
-mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits);
+MR_API mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits);
 
 /* ---- Optimizers ---- */
 
@@ -177,15 +182,16 @@ typedef struct mr_optimizer {
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
     .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET
 #define mr_gradient_descent(...)                                                                                       \
-    MR_WITH_DEFAULTS_(((mr_optimizer){.kind = MR_GRADIENT_DESCENT, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__}))
-#define mr_momentum(...) MR_WITH_DEFAULTS_(((mr_optimizer){.kind = MR_MOMENTUM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__}))
-#define mr_adam(...) MR_WITH_DEFAULTS_(((mr_optimizer){.kind = MR_ADAM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__}))
+    MR_WITH_OPTIONS_(options_, mr_optimizer, .kind = MR_GRADIENT_DESCENT, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
+#define mr_momentum(...)                                                                                               \
+    MR_WITH_OPTIONS_(options_, mr_optimizer, .kind = MR_MOMENTUM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
+#define mr_adam(...) MR_WITH_OPTIONS_(options_, mr_optimizer, .kind = MR_ADAM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
 /* Computes the gradient of loss with respect to every trainable variable, updates each variable once, then adds 1 to
  * global_step (if specified). Runs after the collection "update_ops". Slot variables are named as in TensorFlow
  * ("w/Adam", "w/Adam_1", "beta1_power"). */
-mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr_output global_step);
+MR_API mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr_output global_step);
 /* Returns the variable "global_step" (int64). The first call creates it. */
-mr_variable mr_global_step(mr_graph *graph);
+MR_API mr_variable mr_global_step(mr_graph *graph);
 /* Learning rates that decrease with global_step: learning_rate * decay_rate ^ (global_step / decay_steps), as
  * tf.train.exponential_decay, and tf.train.cosine_decay, which ends at learning_rate * alpha.
  * learning_rate  at step 0; finite, at least 0
@@ -193,10 +199,10 @@ mr_variable mr_global_step(mr_graph *graph);
  * decay_rate     finite, greater than 0
  * staircase      round global_step / decay_steps down to an integer
  * alpha          0 to 1 */
-mr_output mr_exponential_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
-                               float decay_rate, bool staircase);
-mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
-                          float alpha);
+MR_API mr_output mr_exponential_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                      float decay_rate, bool staircase);
+MR_API mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                 float alpha);
 
 /* ---- Iterators in the graph ---- */
 
@@ -207,37 +213,37 @@ mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global
  * dataset  referenced
  * outputs  as many as the dataset has components. A dataset that failed may have fewer than expected; an array
  *          initialized with {0} can be passed on safely */
-mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *dataset, const mr_iterator_options *options,
-                           mr_output *outputs);
+MR_API mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *dataset,
+                                  const mr_iterator_options *options, mr_output *outputs);
 /* Returns the running iterator of a session, for statistics. Borrowed; null before the first run. */
-mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator);
+MR_API mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator);
 
 /* A graph as a map function. Component i of an element feeds inputs[i]; the outputs are the components of the result.
  * The nodes in between must be stateless (no variables, no random operators), so that elements are the same at any
  * number of threads. For randomness, use decode_image or map functions in C.
  * input, graph  owned by the result, on an error too
  * errors        of the dataset: another number of components, another dtype or shape, a node with state */
-mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs inputs, mr_outputs outputs);
+MR_API mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs inputs, mr_outputs outputs);
 
 /* ---- Summaries and event files ---- */
 
-mr_output mr_summary_scalar(mr_graph *graph, const char *name, mr_output value);
-mr_output mr_summary_histogram(mr_graph *graph, const char *name, mr_output values);
+MR_API mr_output mr_summary_scalar(mr_graph *graph, const char *name, mr_output value);
+MR_API mr_output mr_summary_histogram(mr_graph *graph, const char *name, mr_output values);
 /* Adds the first images_max images of the batch; at least 1 (tf.summary.image's default is 3). */
-mr_output mr_summary_image(mr_graph *graph, const char *name, mr_output images, int32_t images_max);
+MR_API mr_output mr_summary_image(mr_graph *graph, const char *name, mr_output images, int32_t images_max);
 /* Returns one string with all summaries of the graph; {0} if there are none. */
-mr_output mr_summary_merge_all(mr_graph *graph);
+MR_API mr_output mr_summary_merge_all(mr_graph *graph);
 
 typedef struct mr_event_writer mr_event_writer;
 /* Creates events.out.tfevents.SECONDS.HOST in directory. A missing directory is created. */
-mr_status mr_event_writer_open(const char *directory, mr_event_writer **writer, mr_error *error);
+MR_API mr_status mr_event_writer_open(const char *directory, mr_event_writer **writer, mr_error *error);
 /* summary  a serialized Summary, as computed by mr_summary_merge_all's output */
-mr_status mr_event_writer_add(mr_event_writer *writer, int64_t step, mr_string summary, mr_error *error);
-mr_status mr_event_writer_add_scalar(mr_event_writer *writer, int64_t step, const char *tag, float value,
-                                     mr_error *error);
-mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *graph, mr_error *error);
-mr_status mr_event_writer_flush(mr_event_writer *writer, mr_error *error);
-mr_status mr_event_writer_close(mr_event_writer *writer, mr_error *error);
+MR_API mr_status mr_event_writer_add(mr_event_writer *writer, int64_t step, mr_string summary, mr_error *error);
+MR_API mr_status mr_event_writer_add_scalar(mr_event_writer *writer, int64_t step, const char *tag, float value,
+                                            mr_error *error);
+MR_API mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *graph, mr_error *error);
+MR_API mr_status mr_event_writer_flush(mr_event_writer *writer, mr_error *error);
+MR_API mr_status mr_event_writer_close(mr_event_writer *writer, mr_error *error);
 
 /* ---- The loop: a session that restores, saves, writes summaries and stops (tf.train.MonitoredTrainingSession) ----
  *
@@ -274,11 +280,11 @@ typedef struct mr_training mr_training;
  * The directory is locked until free.
  * errors  MR_FAILED_PRECONDITION: the data have changed since the checkpoint was saved (see restart_data); MR_ABORTED:
  *         another run is using the directory */
-mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training,
-                           mr_error *error);
+MR_API mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training,
+                                  mr_error *error);
 #define mr_training_new(graph, training, error, ...)                                                                   \
-    MR_WITH_DEFAULTS_(mr_training_new_((graph), &(mr_training_options){MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__},     \
-                                       (training), (error)))
+    MR_WITH_OPTIONS_(mr_training_new_((graph), &options_, (training), (error)), mr_training_options,                   \
+                     MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__)
 /* Runs train once, and saves and writes summaries when due. fetches and results as in mr_session_run; may be empty.
  *
  * A loss that is not finite ends the step before any variable is updated, if the plan can order the updates after the
@@ -287,18 +293,18 @@ mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, 
  * any other saved variable is NaN.
  * errors  MR_OUT_OF_RANGE at the end: last_step is reached, or the data have ended. Everything is saved by then.
  *         MR_INVALID_ARGUMENT: the loss, or a variable to be saved, is not finite */
-mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds, mr_outputs fetches,
-                           mr_tensor *results, mr_error *error);
+MR_API mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds, mr_outputs fetches,
+                                  mr_tensor *results, mr_error *error);
 /* A complete run without feeds: new, steps until the end, free. */
-mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error);
+MR_API mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error);
 #define mr_training_run(graph, train, error, ...)                                                                      \
-    MR_WITH_DEFAULTS_(mr_training_run_((graph), (train),                                                               \
-                                       &(mr_training_options){MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__}, (error)))
+    MR_WITH_OPTIONS_(mr_training_run_((graph), (train), &options_, (error)), mr_training_options,                      \
+                     MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__)
 /* Saves now, unless this step has been saved. */
-mr_status mr_training_save(mr_training *training, mr_error *error);
-int64_t mr_training_global_step(const mr_training *training);
-mr_session *mr_training_session(mr_training *training);
-void mr_training_free(mr_training *training); /* does not save; null is allowed */
+MR_API mr_status mr_training_save(mr_training *training, mr_error *error);
+MR_API int64_t mr_training_global_step(const mr_training *training);
+MR_API mr_session *mr_training_session(mr_training *training);
+MR_API void mr_training_free(mr_training *training); /* does not save; null is allowed */
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,145 @@
+/* The version, and what the other headers are written with: attributes, values, lists and options that read the same in
+ * C11, C23 and C++17.
+ *
+ * ```c
+ * printf("compiled with millrace %s, running with %s\n", MR_VERSION, mr_version());
+ * ```
+ *
+ * A builder is a macro that takes options by name, in any order: mr_dataset_shuffle(d, .buffer_size = 1000, .seed = 7).
+ * In C they are designated initializers, in C++ assignments to the members of the options struct. So in C++ a builder
+ * is called inside a function, takes at most 32 options, and sets an array or a nested struct by its members:
+ * .kernel_initializer.kind = MR_INIT_ZEROS.
+ *
+ * The arrays behind MR_INTS, MR_OUTPUTS and the other lists exist until the end of the enclosing block in C, and until
+ * the end of the full expression in C++: pass them on directly. */
+#ifndef MILLRACE_API_H
+#define MILLRACE_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The version of the library and its tools, a semantic version (semver.org). */
+#define MR_VERSION_MAJOR 0
+#define MR_VERSION_MINOR 1
+#define MR_VERSION_PATCH 0
+/* "MAJOR.MINOR.PATCH" */
+#define MR_VERSION MR_VERSION_TEXT_(MR_VERSION_MAJOR, MR_VERSION_MINOR, MR_VERSION_PATCH)
+#define MR_VERSION_TEXT_(major, minor, patch) MR_TEXT_(major) "." MR_TEXT_(minor) "." MR_TEXT_(patch)
+#define MR_TEXT_(text) #text
+
+/* A function that the library exports. */
+#define MR_API __attribute__((visibility("default")))
+
+/* A function whose argument number `format` is a format of printf, and whose argument number `first` is the first one
+ * that is formatted; 0: a va_list. */
+#define MR_PRINTF_(format, first) __attribute__((__format__(__printf__, format, first)))
+
+/* A type whose values must not be discarded by the caller of a function. */
+#if defined(__cplusplus) || __STDC_VERSION__ > 201710L
+#define MR_NODISCARD_ [[nodiscard]]
+#else
+#define MR_NODISCARD_
+#endif
+
+/* MR_VALUE_(type, members…) is a struct, MR_LIST_(type, item, items…) a struct of an array and its length.
+ *
+ * MR_WITH_OPTIONS_(call, type, options…) is the value of call, in which options_ is a variable of this type. Of options
+ * that occur twice the last one counts: the defaults come first, then the caller's. This is intended, so the compiler's
+ * warning about it is disabled. */
+#ifndef __cplusplus
+
+#define MR_VALUE_(type, ...) ((type){__VA_ARGS__})
+#define MR_COUNT_(type, ...) (sizeof((type[]){__VA_ARGS__}) / sizeof(type))
+#define MR_LIST_(type, item, ...) ((type){(const item[]){__VA_ARGS__}, (int32_t)MR_COUNT_(const item, __VA_ARGS__)})
+
+#if defined(__clang__)
+#define MR_ALLOW_OVERRIDES_                                                                                            \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Winitializer-overrides\"")                   \
+        _Pragma("clang diagnostic ignored \"-Wshadow\"")
+#define MR_END_OVERRIDES_ _Pragma("clang diagnostic pop")
+#else
+#define MR_ALLOW_OVERRIDES_                                                                                            \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                               \
+        _Pragma("GCC diagnostic ignored \"-Woverride-init-side-effects\"")                                             \
+            _Pragma("GCC diagnostic ignored \"-Wshadow\"")
+#define MR_END_OVERRIDES_ _Pragma("GCC diagnostic pop")
+#endif
+#define MR_WITH_OPTIONS_(call, type, ...)                                                                              \
+    __extension__({                                                                                                    \
+        MR_ALLOW_OVERRIDES_ type options_ = {__VA_ARGS__};                                                             \
+        MR_END_OVERRIDES_ call;                                                                                        \
+    })
+
+#else
+
+template <class... Items> char (&mr_count_(const Items &...items))[sizeof...(Items)];
+template <class List, class Item, size_t count> List mr_list_(const Item (&items)[count])
+{
+    return List{items, static_cast<int32_t>(count)};
+}
+#define MR_VALUE_(type, ...) (type{__VA_ARGS__})
+#define MR_COUNT_(type, ...) sizeof(mr_count_(__VA_ARGS__))
+#define MR_LIST_(type, item, ...) (mr_list_<type, item>({__VA_ARGS__}))
+
+/* One expression, so that the arrays of lists in the options exist until the call returns. */
+#define MR_WITH_OPTIONS_(call, type, ...)                                                                              \
+    ([&] {                                                                                                             \
+        type options_ = {};                                                                                            \
+        return MR_SET_(__VA_ARGS__), call;                                                                             \
+    }())
+/* MR_SET_(.a = 1, .b = 2) is (void)(options_.a = 1), (void)(options_.b = 2). */
+#define MR_SET_(...)                                                                                                   \
+    MR_SET_PICK_(__VA_ARGS__, MR_SET_32_, MR_SET_31_, MR_SET_30_, MR_SET_29_, MR_SET_28_, MR_SET_27_, MR_SET_26_,      \
+                 MR_SET_25_, MR_SET_24_, MR_SET_23_, MR_SET_22_, MR_SET_21_, MR_SET_20_, MR_SET_19_, MR_SET_18_,       \
+                 MR_SET_17_, MR_SET_16_, MR_SET_15_, MR_SET_14_, MR_SET_13_, MR_SET_12_, MR_SET_11_, MR_SET_10_,       \
+                 MR_SET_9_, MR_SET_8_, MR_SET_7_, MR_SET_6_, MR_SET_5_, MR_SET_4_, MR_SET_3_, MR_SET_2_, MR_SET_1_, 0) \
+    (__VA_ARGS__)
+#define MR_SET_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21,   \
+                     a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, pick, ...)                                 \
+    pick
+#define MR_SET_1_(a) (void)(options_ a)
+#define MR_SET_2_(a, ...) MR_SET_1_(a), MR_SET_1_(__VA_ARGS__)
+#define MR_SET_3_(a, ...) MR_SET_1_(a), MR_SET_2_(__VA_ARGS__)
+#define MR_SET_4_(a, ...) MR_SET_1_(a), MR_SET_3_(__VA_ARGS__)
+#define MR_SET_5_(a, ...) MR_SET_1_(a), MR_SET_4_(__VA_ARGS__)
+#define MR_SET_6_(a, ...) MR_SET_1_(a), MR_SET_5_(__VA_ARGS__)
+#define MR_SET_7_(a, ...) MR_SET_1_(a), MR_SET_6_(__VA_ARGS__)
+#define MR_SET_8_(a, ...) MR_SET_1_(a), MR_SET_7_(__VA_ARGS__)
+#define MR_SET_9_(a, ...) MR_SET_1_(a), MR_SET_8_(__VA_ARGS__)
+#define MR_SET_10_(a, ...) MR_SET_1_(a), MR_SET_9_(__VA_ARGS__)
+#define MR_SET_11_(a, ...) MR_SET_1_(a), MR_SET_10_(__VA_ARGS__)
+#define MR_SET_12_(a, ...) MR_SET_1_(a), MR_SET_11_(__VA_ARGS__)
+#define MR_SET_13_(a, ...) MR_SET_1_(a), MR_SET_12_(__VA_ARGS__)
+#define MR_SET_14_(a, ...) MR_SET_1_(a), MR_SET_13_(__VA_ARGS__)
+#define MR_SET_15_(a, ...) MR_SET_1_(a), MR_SET_14_(__VA_ARGS__)
+#define MR_SET_16_(a, ...) MR_SET_1_(a), MR_SET_15_(__VA_ARGS__)
+#define MR_SET_17_(a, ...) MR_SET_1_(a), MR_SET_16_(__VA_ARGS__)
+#define MR_SET_18_(a, ...) MR_SET_1_(a), MR_SET_17_(__VA_ARGS__)
+#define MR_SET_19_(a, ...) MR_SET_1_(a), MR_SET_18_(__VA_ARGS__)
+#define MR_SET_20_(a, ...) MR_SET_1_(a), MR_SET_19_(__VA_ARGS__)
+#define MR_SET_21_(a, ...) MR_SET_1_(a), MR_SET_20_(__VA_ARGS__)
+#define MR_SET_22_(a, ...) MR_SET_1_(a), MR_SET_21_(__VA_ARGS__)
+#define MR_SET_23_(a, ...) MR_SET_1_(a), MR_SET_22_(__VA_ARGS__)
+#define MR_SET_24_(a, ...) MR_SET_1_(a), MR_SET_23_(__VA_ARGS__)
+#define MR_SET_25_(a, ...) MR_SET_1_(a), MR_SET_24_(__VA_ARGS__)
+#define MR_SET_26_(a, ...) MR_SET_1_(a), MR_SET_25_(__VA_ARGS__)
+#define MR_SET_27_(a, ...) MR_SET_1_(a), MR_SET_26_(__VA_ARGS__)
+#define MR_SET_28_(a, ...) MR_SET_1_(a), MR_SET_27_(__VA_ARGS__)
+#define MR_SET_29_(a, ...) MR_SET_1_(a), MR_SET_28_(__VA_ARGS__)
+#define MR_SET_30_(a, ...) MR_SET_1_(a), MR_SET_29_(__VA_ARGS__)
+#define MR_SET_31_(a, ...) MR_SET_1_(a), MR_SET_30_(__VA_ARGS__)
+#define MR_SET_32_(a, ...) MR_SET_1_(a), MR_SET_31_(__VA_ARGS__)
+
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* MR_VERSION of the library that the program runs with. Static. */
+MR_API const char *mr_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,109 @@
+/* A C11 program that uses the public headers: options by name, lists, a dataset, records and a graph. It is linked with
+ * libmillrace.so. cxx17.cpp is the same program in C++17. */
+#include <millrace/millrace.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) return printf("%s:%d: %s is false: %s\n", __FILE__, __LINE__, #condition, error.message), 1; \
+    } while (0)
+
+static mr_status add_one(void *context, const mr_element *input, mr_random *random, mr_element *output, mr_error *error)
+{
+    (void)context, (void)random;
+    output->count = 1;
+    return mr_tensor_init_int64(&output->tensors[0], mr_tensor_int64s(&input->tensors[0])[0] + 1, error);
+}
+
+static int use_dataset(int64_t batch_size)
+{
+    mr_error error = {0};
+    mr_element_spec spec = {0};
+    spec.count = 1;
+    spec.dtypes[0] = MR_INT64;
+    spec.shapes[0] = MR_SCALAR;
+    mr_dataset *dataset = mr_dataset_range(0, 100, 1);
+    dataset = mr_dataset_shuffle(mr_dataset_take(dataset, batch_size * 2), .seed = 7, .buffer_size = 50,
+                                 .reshuffle_each_iteration = false);
+    dataset = mr_dataset_map(dataset, add_one, NULL, &spec);
+    dataset = mr_dataset_batch(dataset, batch_size, .drop_remainder = true);
+    mr_iterator *iterator = NULL;
+    CHECK(mr_iterator_new(dataset, NULL, &iterator, &error) == MR_OK);
+    mr_element element = {0};
+    int64_t sum = 0, batches = 0;
+    mr_status status;
+    for (; (status = mr_iterator_next(iterator, &element, &error)) == MR_OK; batches++)
+        for (int64_t i = 0; i < batch_size; i++) sum += mr_tensor_int64s(&element.tensors[0])[i];
+    CHECK(status == MR_OUT_OF_RANGE && batches == 2 && sum == batch_size * (2 * batch_size + 1));
+    mr_element_deinit(&element);
+    mr_iterator_free(iterator);
+    mr_dataset_free(dataset);
+    return 0;
+}
+
+static int use_records(const char *path)
+{
+    mr_error error = {0};
+    mr_example_encoder encoder = {0};
+    mr_example_add_bytes(&encoder, "image/format", MR_STR("jpeg"));
+    mr_example_add_int64(&encoder, "image/height", 480);
+    mr_string record = {0};
+    CHECK(mr_example_finish(&encoder, &record, &error) == MR_OK);
+    mr_record_writer *writer = NULL;
+    CHECK(mr_record_writer_open(path, NULL, &writer, &error) == MR_OK);
+    CHECK(mr_record_writer_append(writer, record.data, record.size_bytes, &error) == MR_OK);
+    CHECK(mr_record_writer_close(writer, &error) == MR_OK);
+    mr_example_encoder_deinit(&encoder);
+
+    mr_record_reader *reader = NULL;
+    CHECK(mr_record_reader_open(path, NULL, &reader, &error) == MR_OK);
+    CHECK(mr_record_reader_next(reader, &record, &error) == MR_OK);
+    int64_t height = 0;
+    CHECK(mr_example_get_int64(record, "image/height", &height, &error) == MR_OK && height == 480);
+    CHECK(mr_record_reader_next(reader, &record, &error) == MR_OUT_OF_RANGE);
+    mr_record_reader_close(reader);
+    return 0;
+}
+
+static int use_graph(void)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output images = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 4, 4, 1), .name = "images");
+    const float ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    mr_output filter = mr_constant_floats(g, MR_SHAPE(3, 3, 1, 1), ones, NULL);
+    mr_output h = mr_relu(g, mr_conv2d(g, images, filter, .strides = MR_INTS(1, 1, 1, 1), .padding = MR_VALID));
+    mr_output sum = mr_sum(g, mr_add_n(g, MR_OUTPUTS(h, h)), mr_constant_ints(g, MR_INTS(0, 1, 2, 3)));
+    mr_output logits = mr_layer_dense(g, mr_layer_flatten(g, h), .units = 2, .kernel_initializer.kind = MR_INIT_ONES);
+    mr_node *train = mr_minimize(g, mr_adam(.learning_rate = 0.5f),
+                                 mr_mean(g, logits, mr_constant_ints(g, MR_INTS(0, 1))), (mr_output){0});
+    CHECK(mr_graph_status(g, &error) == MR_OK);
+    mr_node *initializer = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, NULL);
+
+    mr_session *session = NULL;
+    CHECK(mr_session_new(g, NULL, &session, &error) == MR_OK);
+    mr_tensor input = {0}, results[2] = {{0}};
+    float pixels[16];
+    for (int i = 0; i < 16; i++) pixels[i] = 1;
+    CHECK(mr_tensor_init_copy(&input, MR_FLOAT, MR_SHAPE(1, 4, 4, 1), pixels, &error) == MR_OK);
+    CHECK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, NULL, &initializer, 1, &error) == MR_OK);
+    CHECK(mr_session_run(session, MR_FEEDS({images, input}), MR_OUTPUTS(sum, logits), results, NULL, 0, &error) ==
+          MR_OK);
+    CHECK(mr_tensor_floats(&results[0])[0] == 72 && mr_tensor_floats(&results[1])[1] == 36);
+    for (int i = 0; i < 2; i++) mr_tensor_deinit(&results[i]);
+    CHECK(mr_session_run(session, MR_FEEDS({images, input}), (mr_outputs){0}, NULL, &train, 1, &error) == MR_OK);
+    mr_tensor_deinit(&input);
+    mr_session_free(session);
+    mr_graph_free(g);
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    mr_error error = {0};
+    CHECK(count == 2);
+    CHECK(strcmp(mr_version(), MR_VERSION) == 0);
+    return use_dataset(10) || use_records(arguments[1]) || use_graph();
+}
