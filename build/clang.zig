@@ -35,6 +35,7 @@ fn clangObjectOf(c: Context, file: LazyPath, stem: []const u8, flags: []const []
     run.addArgs(flags);
     run.addPrefixedDirectoryArg("-I", b.path(""));
     run.addPrefixedDirectoryArg("-I", b.path("include"));
+    run.addPrefixedDirectoryArg("-I", b.path("tools"));
     for (c.generated) |directory| run.addPrefixedDirectoryArg("-I", directory);
     run.addArg("-MD");
     _ = run.addPrefixedDepFileOutputArg("-MF", b.fmt("{s}.d", .{stem}));

@@ -69,7 +69,27 @@ pub const Context = struct {
     /// For a Debian package: shared system libraries, position-independent programs, no symbols.
     is_package: bool = false,
 
+    /// A module that may include any file of the repository.
     pub fn module(c: Context) *Build.Module {
+        const m = c.emptyModule();
+        m.addIncludePath(c.b.path(""));
+        c.addPublicHeaders(m);
+        return m;
+    }
+
+    /// A module that compiles against the installed headers alone.
+    pub fn publicModule(c: Context) *Build.Module {
+        const m = c.emptyModule();
+        c.addPublicHeaders(m);
+        return m;
+    }
+
+    fn addPublicHeaders(c: Context, m: *Build.Module) void {
+        m.addIncludePath(c.b.path("include"));
+        for (c.generated) |directory| m.addIncludePath(directory);
+    }
+
+    fn emptyModule(c: Context) *Build.Module {
         const m = c.b.createModule(.{
             .target = c.target,
             .optimize = c.optimize,
@@ -79,9 +99,6 @@ pub const Context = struct {
             .sanitize_thread = if (c.sanitize == .thread) true else null,
             .sanitize_c = if (c.sanitize == .undefined) .full else .off,
         });
-        m.addIncludePath(c.b.path(""));
-        m.addIncludePath(c.b.path("include"));
-        for (c.generated) |directory| m.addIncludePath(directory);
         if (c.sysroot) |root| if (!c.isForHost()) {
             const triple = c.target.result.linuxTriple(c.b.allocator) catch @panic("OOM");
             m.addSystemIncludePath(root.path(c.b, "usr/include"));
@@ -113,6 +130,7 @@ pub const Context = struct {
         m.linkSystemLibrary("m", .{});
     }
 
+    /// A program that may include any file of the repository: tests and benchmarks.
     pub fn program(
         c: Context,
         name: []const u8,
@@ -120,6 +138,17 @@ pub const Context = struct {
         library: *Build.Step.Compile,
     ) *Build.Step.Compile {
         const m = c.module();
+        m.addIncludePath(c.b.path("tools"));
+        return c.programOf(m, name, files, library);
+    }
+
+    pub fn programOf(
+        c: Context,
+        m: *Build.Module,
+        name: []const u8,
+        files: []const []const u8,
+        library: *Build.Step.Compile,
+    ) *Build.Step.Compile {
         c.addSources(m, files, &.{});
         m.linkLibrary(library);
         c.linkSystem(m);

@@ -111,28 +111,35 @@ pub fn addLibrary(c: Context) *Build.Step.Compile {
     return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m }));
 }
 
-/// tools/NAME/ (with tools/common/*.c), datasets/NAME/, examples/NAME.c.
+/// tools/NAME/ and datasets/NAME/ with the files of tools/common/, and examples/NAME.c alone. They include public headers
+/// and, except the examples, headers below tools/. Benchmarks may include everything.
 pub fn addPrograms(c: Context, library: *Build.Step.Compile) []const *Build.Step.Compile {
     const b = c.b;
     var list: std.ArrayList(*Build.Step.Compile) = .empty;
-    const common = glob(b, "tools/common", ".c");
-    for (subdirectories(b, "tools")) |name| {
-        const own = glob(b, b.fmt("tools/{s}", .{name}), ".c");
-        if (own.len == 0 or std.mem.eql(u8, name, "common")) continue;
-        const files = std.mem.concat(b.allocator, []const u8, &.{ own, common }) catch @panic("OOM");
-        list.append(b.allocator, c.program(name, files, library)) catch @panic("OOM");
-    }
-    for (subdirectories(b, "datasets")) |name| {
-        const own = glob(b, b.fmt("datasets/{s}", .{name}), ".c");
-        if (own.len == 0) continue;
-        const files = std.mem.concat(b.allocator, []const u8, &.{ own, common }) catch @panic("OOM");
-        list.append(b.allocator, c.program(name, files, library)) catch @panic("OOM");
+    const common = toolCommonSources(b);
+    for ([_][]const u8{ "tools", "datasets" }) |parent| {
+        for (subdirectories(b, parent)) |name| {
+            const own = glob(b, b.fmt("{s}/{s}", .{ parent, name }), ".c");
+            if (own.len == 0 or std.mem.eql(u8, name, "common")) continue;
+            const files = std.mem.concat(b.allocator, []const u8, &.{ own, common }) catch @panic("OOM");
+            const m = if (std.mem.eql(u8, name, "bench")) c.module() else c.publicModule();
+            m.addIncludePath(b.path("tools"));
+            list.append(b.allocator, c.programOf(m, name, files, library)) catch @panic("OOM");
+        }
     }
     for (glob(b, "examples", ".c")) |file| {
         const name = b.dupe(std.fs.path.stem(file));
         std.mem.replaceScalar(u8, name, '_', '-');
-        const files = std.mem.concat(b.allocator, []const u8, &.{ &.{file}, common }) catch @panic("OOM");
-        list.append(b.allocator, c.program(name, files, library)) catch @panic("OOM");
+        list.append(b.allocator, c.programOf(c.publicModule(), name, &.{file}, library)) catch @panic("OOM");
     }
+    return list.items;
+}
+
+/// tools/common/*.c and tools/common/NAME/*.c.
+pub fn toolCommonSources(b: *Build) []const []const u8 {
+    var list: std.ArrayList([]const u8) = .empty;
+    list.appendSlice(b.allocator, glob(b, "tools/common", ".c")) catch @panic("OOM");
+    for (subdirectories(b, "tools/common")) |name|
+        list.appendSlice(b.allocator, glob(b, b.fmt("tools/common/{s}", .{name}), ".c")) catch @panic("OOM");
     return list.items;
 }

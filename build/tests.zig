@@ -8,6 +8,7 @@ const subdirectories = @import("context.zig").subdirectories;
 const c_flags = @import("context.zig").c_flags;
 const warnings = @import("context.zig").warnings;
 const addLibrary = @import("library.zig").addLibrary;
+const toolCommonSources = @import("library.zig").toolCommonSources;
 
 /// The step "test": runs the test runner on the installed programs, and the fuzz corpora.
 pub fn addTestStep(
@@ -45,7 +46,7 @@ pub fn addTestStep(
 /// The tests, and the common sources of the tools, which are tested directly.
 pub fn testSources(b: *Build) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;
-    list.appendSlice(b.allocator, glob(b, "tools/common", ".c")) catch @panic("OOM");
+    list.appendSlice(b.allocator, toolCommonSources(b)) catch @panic("OOM");
     list.appendSlice(b.allocator, glob(b, "tests", ".c")) catch @panic("OOM");
     for (subdirectories(b, "tests")) |name| {
         // These have programs and libraries of their own.

@@ -32,14 +32,36 @@ TEST(example_line_fit)
     CHECK_NEAR(number_after(last, "x "), -2, 0.05);
 }
 
+/* Writes digits to the test's directory. */
+static const char *draw_digits(void)
+{
+    char arguments[2048];
+    snprintf(arguments, sizeof arguments, "--out %s", test_path("digits"));
+    run("digits", arguments);
+    return test_path("digits");
+}
+
 TEST(example_mnist_softmax)
 {
-    CHECK(number_after(run("mnist-softmax", ""), "test accuracy: ") > 80);
+    CHECK(number_after(run("mnist-softmax", draw_digits()), "test accuracy: ") > 80);
 }
 
 TEST(example_mnist_conv)
 {
-    CHECK(number_after(run("mnist-conv", ""), "test accuracy: ") > 95);
+    CHECK(number_after(run("mnist-conv", draw_digits()), "test accuracy: ") > 95);
+}
+
+TEST(example_mnist_without_digits)
+{
+    char command[4096];
+    snprintf(command, sizeof command, "mkdir -p %s && %s %s 2>&1", test_path("empty"), test_bin("mnist-softmax"),
+             test_path("empty"));
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe != nullptr);
+    char text[4096];
+    text[fread(text, 1, sizeof text - 1, pipe)] = '\0';
+    CHECK(pclose(pipe) != 0);
+    CHECK_CONTAINS(text, "train-images-idx3-ubyte: no such file or directory");
 }
 
 TEST(example_train_images)

@@ -4,8 +4,8 @@
  *
  * writes photos/ball/ball-000000.jpg, photos/cone/cone-000001.png, …: six classes, many sizes, mostly JPEG. The same
  * seed gives the same files at any number of jobs. Existing files are kept. */
-#include "base/pool.h"
-#include "records/io/file.h"
+#include "common/file.h"
+#include "common/pool.h"
 #include "scene.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static mr_status make_directories(const char *directory, mr_error *error)
     for (int i = -1; i < CLASS_COUNT; i++) {
         char path[4096];
         snprintf(path, sizeof(path), i < 0 ? "%s" : "%s/%s", directory, i < 0 ? "" : class_names[i]);
-        MR_TRY(mr_file_make_directories(path, error));
+        MR_TRY(file_make_directories(path, error));
     }
     return MR_OK;
 }
@@ -96,10 +96,10 @@ static mr_status make_directories(const char *directory, mr_error *error)
 static mr_status make_all(job *job, int jobs, mr_error *error)
 {
     MR_TRY(make_directories(job->directory, error));
-    mr_pool *pool = nullptr;
-    MR_TRY(mr_pool_new(jobs, &pool, error));
-    mr_pool_for(pool, (int64_t)job->count, 4, make_some, job);
-    mr_pool_free(pool);
+    pool *pool = nullptr;
+    MR_TRY(pool_new(jobs, &pool, error));
+    pool_for(pool, (int64_t)job->count, 4, make_some, job);
+    pool_free(pool);
     if (atomic_load(&job->failed)) return mr_fail(error, job->error.status, "%s", job->error.message);
     return MR_OK;
 }

@@ -1,6 +1,6 @@
 /* Encoding and saving: JPEG as cameras and programs write it, PNG with fast compression. A file gets its final name
  * only when it is complete. */
-#include "records/io/file.h"
+#include "common/file.h"
 #include "scene.h"
 
 #include <errno.h>
@@ -124,9 +124,9 @@ mr_status image_save(const scene *scene, const unsigned char *pixels, const char
 {
     char temporary[4200];
     /* The same name in every run, so that the file left by a killed run is replaced. */
-    snprintf(temporary, sizeof(temporary), "%s" MR_FILE_PARTIAL, path);
+    snprintf(temporary, sizeof(temporary), "%s" FILE_PARTIAL, path);
     output output = {.scene = scene, .pixels = pixels, .file = fopen(temporary, "wb")};
-    if (output.file == nullptr) return mr_file_fail(error, errno, "create", path);
+    if (output.file == nullptr) return file_fail(error, errno, "create", path);
     errno = 0;
     bool written = scene->format == PNG ? write_png(&output) : write_jpeg(&output);
     int code = errno;
@@ -137,5 +137,5 @@ mr_status image_save(const scene *scene, const unsigned char *pixels, const char
     if (written && rename(temporary, path) == 0) return MR_OK;
     if (written) code = errno;
     (void)unlink(temporary);
-    return mr_file_fail(error, code != 0 ? code : ENOMEM, "write", path);
+    return file_fail(error, code != 0 ? code : ENOMEM, "write", path);
 }

@@ -5,18 +5,18 @@
 
 const char *const class_names[CLASS_COUNT] = {"ball", "cone", "cube", "cylinder", "ring", "star"};
 
-static float range(mr_random *random, double low, double high)
+static float range(random_stream *random, double low, double high)
 {
-    return (float)mr_random_range(random, low, high);
+    return (float)random_range(random, low, high);
 }
 
-static bool chance(mr_random *random, double probability)
+static bool chance(random_stream *random, double probability)
 {
-    return mr_random_unit(random) < probability;
+    return random_unit(random) < probability;
 }
 
 /* A color of the given brightness; saturation 0 is gray. */
-static vector colour(mr_random *random, double brightness, double saturation)
+static vector colour(random_stream *random, double brightness, double saturation)
 {
     float hue = range(random, 0, 6.2831853), s = (float)saturation;
     vector c = {1 + s * cosf(hue), 1 + s * cosf(hue - 2.0944f), 1 + s * cosf(hue + 2.0944f)};
@@ -24,12 +24,11 @@ static vector colour(mr_random *random, double brightness, double saturation)
 }
 
 /* plain: 0 is the strongest contrast of table and wall, 1 almost no pattern */
-static surface draw_surface(mr_random *random, double frequency, double plain)
+static surface draw_surface(random_stream *random, double frequency, double plain)
 {
-    surface surface = {.seed = mr_random_next32(random)};
-    double brightness = mr_random_range(random, 0.15, 0.95),
-           contrast = mr_random_range(random, 0.5 + 0.3 * plain, 0.95);
-    surface.light = colour(random, brightness, mr_random_range(random, 0, 0.9));
+    surface surface = {.seed = random_next32(random)};
+    double brightness = random_range(random, 0.15, 0.95), contrast = random_range(random, 0.5 + 0.3 * plain, 0.95);
+    surface.light = colour(random, brightness, random_range(random, 0, 0.9));
     surface.dark = mixed(scaled(surface.light, (float)contrast), colour(random, brightness * contrast, 0.7),
                          range(random, 0, 0.5));
     surface.frequency = (float)frequency * range(random, 0.6, 1.8);
@@ -45,7 +44,7 @@ static surface draw_surface(mr_random *random, double frequency, double plain)
 }
 
 /* Upright, rotated about the vertical axis, then tilted by up to `tilt` in any direction. */
-static void draw_rotation(scene *scene, mr_random *random, double tilt)
+static void draw_rotation(scene *scene, random_stream *random, double tilt)
 {
     float turn = range(random, 0, 6.2831853), lean = range(random, 0, tilt), toward = range(random, 0, 6.2831853);
     vector up = {sinf(lean) * cosf(toward), cosf(lean), sinf(lean) * sinf(toward)};
@@ -57,7 +56,7 @@ static void draw_rotation(scene *scene, mr_random *random, double tilt)
 
 /* The axis (y of the object) points at the camera, except for a rotation of up to `turn`, so that rings and stars
  * show their faces. */
-static void draw_facing(scene *scene, mr_random *random, double turn)
+static void draw_facing(scene *scene, random_stream *random, double turn)
 {
     vector to_eye = unit(add(scene->eye, scaled(scene->position, -1)));
     vector side = unit(cross(to_eye, (vector){0.02f, 1, 0})), over = cross(side, to_eye);
@@ -92,7 +91,7 @@ static float reach_down(const scene *scene)
     }
 }
 
-static void draw_object(scene *scene, mr_random *random)
+static void draw_object(scene *scene, random_stream *random)
 {
     static const float proportions[CLASS_COUNT][2] = {
         [BALL] = {1, 1},        [CONE] = {0.85f, 1.05f}, [CUBE] = {0.68f, 0.72f}, [CYLINDER] = {0.8f, 1.05f},
@@ -110,10 +109,10 @@ static void draw_object(scene *scene, mr_random *random)
     scene->position.y = height;
 }
 
-static void draw_size(scene *scene, mr_random *random)
+static void draw_size(scene *scene, random_stream *random)
 {
     static const float aspects[] = {1, 4.0f / 3, 3.0f / 2, 16.0f / 9, 5.0f / 4, 7.0f / 5};
-    float aspect = chance(random, 0.2) ? range(random, 1, 2) : aspects[mr_random_below(random, 6)];
+    float aspect = chance(random, 0.2) ? range(random, 1, 2) : aspects[random_below(random, 6)];
     int shorter = (int)range(random, 240, fmin(640 / aspect, 480) + 0.5), longer = (int)lrintf((float)shorter * aspect);
     if (longer > 640) longer = 640;
     bool upright = chance(random, 0.35);
@@ -121,7 +120,7 @@ static void draw_size(scene *scene, mr_random *random)
     scene->height = upright ? longer : shorter;
 }
 
-static void draw_camera(scene *scene, mr_random *random)
+static void draw_camera(scene *scene, random_stream *random)
 {
     float pitch = range(random, 0.12, 0.75), distance = range(random, 5, 9), turn = range(random, -0.08, 0.08);
     scene->position = (vector){0, 1, 0};
@@ -138,19 +137,19 @@ static void draw_camera(scene *scene, mr_random *random)
     scene->wall = range(random, 2, 9);
 }
 
-static void draw_light(scene *scene, mr_random *random)
+static void draw_light(scene *scene, random_stream *random)
 {
     float around = range(random, 0, 6.2831853), above = range(random, 0.5, 1.3);
     scene->sun = (vector){cosf(above) * cosf(around), sinf(above), cosf(above) * sinf(around)};
     if (scene->sun.z > 0.3f) scene->sun.z = -scene->sun.z; /* the sun is not behind the wall */
-    scene->sun_colour = scaled(colour(random, 1, mr_random_range(random, 0, 0.12)), range(random, 0.7, 1.2));
-    scene->sky_colour = scaled(colour(random, 1, mr_random_range(random, 0, 0.15)), range(random, 0.25, 0.55));
+    scene->sun_colour = scaled(colour(random, 1, random_range(random, 0, 0.12)), range(random, 0.7, 1.2));
+    scene->sky_colour = scaled(colour(random, 1, random_range(random, 0, 0.15)), range(random, 0.25, 0.55));
 }
 
-static void draw_scraps(scene *scene, mr_random *random)
+static void draw_scraps(scene *scene, random_stream *random)
 {
     float shorter = (float)(scene->width < scene->height ? scene->width : scene->height);
-    scene->scrap_count = (int)mr_random_below(random, (uint64_t)scrap_count_max + 1);
+    scene->scrap_count = (int)random_below(random, (uint64_t)scrap_count_max + 1);
     for (int i = 0; i < scene->scrap_count; i++) {
         scene->scraps[i] = (scrap_shape){.x = range(random, 0, scene->width),
                                          .y = range(random, 0, scene->height),
@@ -158,22 +157,22 @@ static void draw_scraps(scene *scene, mr_random *random)
                                          .length = chance(random, 0.6) ? shorter * range(random, 0.03, 0.22) : 0,
                                          .angle = range(random, 0, 3.1415927),
                                          .flatness = range(random, 0, 1),
-                                         .colour = colour(random, mr_random_range(random, 0.1, 0.9), 0.8)};
+                                         .colour = colour(random, random_range(random, 0.1, 0.9), 0.8)};
     }
 }
 
-static void draw_film(scene *scene, mr_random *random)
+static void draw_film(scene *scene, random_stream *random)
 {
     static const int samplings[][2] = {{2, 2}, {2, 2}, {2, 2}, {2, 1}, {1, 1}, {1, 2}};
     scene->exposure = range(random, 0.7, 1.25);
     scene->vignette = range(random, 0, 0.35);
     scene->blur = chance(random, 0.6) ? range(random, 0, 0.25) : 0;
     scene->noise = range(random, 1, 9);
-    scene->noise_seed = mr_random_next32(random);
+    scene->noise_seed = random_next32(random);
     scene->gray = chance(random, 0.05);
     scene->format = chance(random, 0.15) ? PNG : chance(random, 0.12) ? JPEG_PROGRESSIVE : JPEG_BASELINE;
     scene->quality = (int)range(random, 62, 97);
-    uint64_t sampling = mr_random_below(random, sizeof(samplings) / sizeof(samplings[0]));
+    uint64_t sampling = random_below(random, sizeof(samplings) / sizeof(samplings[0]));
     scene->horizontal = samplings[sampling][0];
     scene->vertical = samplings[sampling][1];
     scene->png_channels = chance(random, 0.15) ? 4 : 3;
@@ -182,7 +181,7 @@ static void draw_film(scene *scene, mr_random *random)
 void scene_draw(scene *scene, uint64_t seed, uint64_t index)
 {
     *scene = (struct scene){.class = (object_class)(index % CLASS_COUNT)};
-    mr_random random = mr_random_at(seed, 0, index, 0);
+    random_stream random = random_at(seed, index, 0);
     draw_size(scene, &random);
     draw_camera(scene, &random);
     draw_light(scene, &random);

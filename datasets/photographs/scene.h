@@ -6,7 +6,7 @@
 #ifndef MR_DATASETS_PHOTOGRAPHS_SCENE_H
 #define MR_DATASETS_PHOTOGRAPHS_SCENE_H
 
-#include "base/random.h"
+#include "common/random.h"
 
 #include <millrace/status.h>
 

@@ -1,5 +1,6 @@
 /* COCO's JSON from hostile bytes: whatever is taken is what COCO can mean, and the end or a sentence comes. Corpus:
  * formats_corpus.py. */
+#include "tools/common/arena.c"
 #include "tools/tfrecord-make/coco.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);

@@ -1,4 +1,5 @@
 /* Pascal VOC's XML from hostile bytes: objects that come out have a name and a whole box. Corpus: formats_corpus.py. */
+#include "tools/common/arena.c"
 #include "tools/tfrecord-make/voc.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
@@ -10,7 +11,7 @@ static void need(bool holds)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
-    mr_arena arena = {0};
+    arena arena = {0};
     voc_annotation annotation;
     mr_error error = {0};
     mr_status status = voc_parse((mr_string){(const char *)bytes, size_bytes}, &arena, &annotation, &error);
@@ -21,6 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
         need(isfinite(object->xmin) && isfinite(object->ymin) && isfinite(object->xmax) && isfinite(object->ymax));
     }
     need(annotation.width >= 0 && annotation.width <= INT32_MAX && annotation.height >= 0);
-    mr_arena_deinit(&arena);
+    arena_deinit(&arena);
     return 0;
 }

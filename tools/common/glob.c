@@ -1,5 +1,5 @@
 /* See glob.h. */
-#include "tools/common/glob.h"
+#include "common/glob.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

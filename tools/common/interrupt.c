@@ -1,5 +1,5 @@
 /* See interrupt.h. */
-#include "tools/common/interrupt.h"
+#include "common/interrupt.h"
 
 #include <assert.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* See output.h. */
-#include "tools/common/output.h"
+#include "common/output.h"
 
 #include <millrace/millrace.h>
 

@@ -1,5 +1,5 @@
 /* The progress line; see progress.h. One thread prints at a time; other threads only count. */
-#include "tools/common/progress.h"
+#include "common/progress.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

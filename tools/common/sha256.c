@@ -1,6 +1,6 @@
 /* SHA-256: each 64-byte block is mixed into eight words in 64 rounds; the last block ends with a one bit and the
  * length. */
-#include "tools/common/sha256.h"
+#include "common/sha256.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-#include "tools/common/shard_name.h"
+#include "common/shard_name.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <string.h>
 
@@ -14,8 +14,8 @@ const char *shard_number_end(const char *text)
 
 bool shard_is_partial(const char *rest)
 {
-    static const char *const endings[] = {MR_FILE_PARTIAL, ".index" MR_FILE_PARTIAL, MR_FILE_PARTIAL ".index",
-                                          MR_FILE_PARTIAL ".index" MR_FILE_PARTIAL};
+    static const char *const endings[] = {FILE_PARTIAL, ".index" FILE_PARTIAL, FILE_PARTIAL ".index",
+                                          FILE_PARTIAL ".index" FILE_PARTIAL};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (strcmp(rest, endings[i]) == 0) return true;
     return false;

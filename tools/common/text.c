@@ -1,5 +1,5 @@
 /* See text.h. */
-#include "tools/common/text.h"
+#include "common/text.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "tools/demo/child.h"
+#include "demo/child.h"
 
 #include <errno.h>
 #include <stdio.h>

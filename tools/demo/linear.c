@@ -1,5 +1,5 @@
 /* Softmax regression: a single dense layer on the pixels, fed by the same kind of pipeline as the network. */
-#include "tools/demo/linear.h"
+#include "demo/linear.h"
 
 #include <millrace/millrace.h>
 

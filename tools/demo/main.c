@@ -1,8 +1,8 @@
 /* demo: the complete workflow, from no data to a trained network. It renders photographs, converts them to records,
  * inspects the records, trains, kills the training half way, resumes from the last checkpoint, and evaluates. Every
  * step runs a program that a user would start by hand; the demo prints the command lines. */
-#include "tools/demo/child.h"
-#include "tools/demo/linear.h"
+#include "demo/child.h"
+#include "demo/linear.h"
 
 #include <millrace/saver.h>
 

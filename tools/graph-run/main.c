@@ -1,9 +1,9 @@
 /* graph-run: loads a GraphDef or MetaGraphDef, feeds and runs it, prints the results. See --help. */
-#include "tools/common/output.h"
-#include "tools/common/text.h"
-#include "tools/graph-run/options.h"
-#include "tools/graph-run/restore.h"
-#include "tools/graph-run/value.h"
+#include "common/output.h"
+#include "common/text.h"
+#include "graph-run/options.h"
+#include "graph-run/restore.h"
+#include "graph-run/value.h"
 
 #include <errno.h>
 #include <inttypes.h>

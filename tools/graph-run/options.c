@@ -1,9 +1,9 @@
 /* Parses the command line. An option that has no effect in combination with the others is an error that states its
  * purpose. */
-#include "tools/graph-run/options.h"
+#include "graph-run/options.h"
 
-#include "tools/common/output.h"
-#include "tools/common/text.h"
+#include "common/output.h"
+#include "common/text.h"
 #include <errno.h>
 #include <getopt.h>
 #include <millrace/millrace.h>

@@ -1,5 +1,5 @@
 /* Resolves a path to a checkpoint and sets a graph's variables from it. */
-#include "tools/graph-run/restore.h"
+#include "graph-run/restore.h"
 
 #include <millrace/saver.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Text to tensors and back. The parser makes two passes: the first computes the shape, the second stores the
  * elements. */
-#include "tools/graph-run/value.h"
+#include "graph-run/value.h"
 
-#include "tools/common/text.h"
+#include "common/text.h"
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>

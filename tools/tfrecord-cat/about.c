@@ -1,6 +1,6 @@
 /* --about: prints the metadata of tensorflow_datasets directories: splits, features and their meaning. */
-#include "tools/common/progress.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "common/progress.h"
+#include "tfrecord-cat/cat.h"
 
 #include <inttypes.h>
 #include <string.h>

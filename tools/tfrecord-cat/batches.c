@@ -1,7 +1,7 @@
 /* See batches.h. */
-#include "tools/tfrecord-cat/batches.h"
+#include "tfrecord-cat/batches.h"
 
-#include "tools/tfrecord-cat/walk.h"
+#include "tfrecord-cat/walk.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static constexpr size_t KEPT_BYTES = 2 * BATCH_BYTES_MAX;
 typedef struct batches {
     take_batch *take;
     void *context;
-    mr_pool *pool;
+    pool *pool;
     progress progress;
     batch_item *items;
     size_t count;
@@ -76,7 +76,7 @@ int batches_run(const options *options, const char *task, take_batch *take, void
     mr_error error = {0};
     batches.items = malloc(BATCH_RECORDS_MAX * sizeof(batch_item));
     if (!batches.items) return complain_memory();
-    if (mr_pool_new(thread_count(options), &batches.pool, &error) != MR_OK) {
+    if (pool_new(thread_count(options), &batches.pool, &error) != MR_OK) {
         free(batches.items);
         return complain(&error);
     }
@@ -84,7 +84,7 @@ int batches_run(const options *options, const char *task, take_batch *take, void
     int exit_code = walk_records(options, gather, &batches);
     (void)flush(&batches);
     progress_end(&batches.progress);
-    mr_pool_free(batches.pool);
+    pool_free(batches.pool);
     free(batches.items);
     free(batches.bytes);
     return batches.has_failed ? 1 : exit_code;

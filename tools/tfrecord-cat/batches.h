@@ -3,9 +3,9 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_BATCHES_H
 #define MR_TOOLS_TFRECORD_CAT_BATCHES_H
 
-#include "base/pool.h"
-#include "tools/common/progress.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "common/pool.h"
+#include "common/progress.h"
+#include "tfrecord-cat/cat.h"
 
 /* Limits of a batch: records, and their bytes in total (or one longer record). */
 #define BATCH_RECORDS_MAX 4'096
@@ -18,7 +18,7 @@ typedef struct batch_item {
 } batch_item;
 
 /* Processes items, on a pool if needed; false stops. May hide the progress line or set its note. */
-typedef bool take_batch(void *context, mr_pool *pool, progress *progress, batch_item *items, size_t count);
+typedef bool take_batch(void *context, pool *pool, progress *progress, batch_item *items, size_t count);
 /* Returns the exit code of the walk.
  *
  * memory  as walk_records, plus 16 MiB or the longest record */

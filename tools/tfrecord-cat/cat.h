@@ -12,14 +12,14 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_H
 #define MR_TOOLS_TFRECORD_CAT_H
 
-#include "tools/common/text.h"
+#include "common/text.h"
 
 #include <millrace/example.h>
 #include <millrace/record.h>
 
-#include "tools/tfrecord-cat/out.h"
-#include "tools/tfrecord-cat/tfds.h"
-#include "tools/tfrecord-cat/where.h"
+#include "tfrecord-cat/out.h"
+#include "tfrecord-cat/tfds.h"
+#include "tfrecord-cat/where.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* --count: the number of records of each file, by the index or the headers; compressed files are read completely. */
-#include "tools/tfrecord-cat/cat.h"
+#include "tfrecord-cat/cat.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /* Records as rows of CSV (commas, quotes doubled; CR LF with --crlf, as in RFC 4180). The columns are the features
  * selected by --features; without it, those of the first records that have at most one value and no binary bytes.
  * Records are kept until the columns are known. */
-#include "tools/tfrecord-cat/values.h"
-#include "tools/tfrecord-cat/view.h"
+#include "tfrecord-cat/values.h"
+#include "tfrecord-cat/view.h"
 
 #include <assert.h>
 #include <inttypes.h>

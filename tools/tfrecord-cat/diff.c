@@ -1,6 +1,6 @@
 /* --diff: compares the records of two sets of files, in order (diff_ordered.c) or in any order (diff_unordered.c). The
  * division into files and compression make no difference. */
-#include "tools/tfrecord-cat/diff.h"
+#include "tfrecord-cat/diff.h"
 
 static constexpr uint64_t MEMORY_BYTES = (uint64_t)512 << 20;
 static constexpr uint64_t MEMORY_BYTES_MIN = (uint64_t)1 << 20;

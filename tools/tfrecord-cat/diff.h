@@ -2,7 +2,7 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_DIFF_H
 #define MR_TOOLS_TFRECORD_CAT_DIFF_H
 
-#include "tools/tfrecord-cat/rewrite.h"
+#include "tfrecord-cat/rewrite.h"
 
 /* Number of differences that are printed; all are counted. */
 static constexpr uint64_t SHOWN_MAX = 10;

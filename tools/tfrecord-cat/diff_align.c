@@ -1,6 +1,6 @@
 /* Aligns two rows of hashes with the fewest changed, inserted and deleted records: the edit distance, computed row by
  * row, with one step stored for each pair of prefixes. */
-#include "tools/tfrecord-cat/diff.h"
+#include "tfrecord-cat/diff.h"
 
 #include <assert.h>
 #include <stdlib.h>

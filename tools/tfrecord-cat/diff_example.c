@@ -1,7 +1,7 @@
 /* Prints the differences between two Examples, feature by feature. */
-#include "tools/tfrecord-cat/diff.h"
+#include "tfrecord-cat/diff.h"
 
-#include "tools/tfrecord-cat/values.h"
+#include "tfrecord-cat/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Hashes of records, 128 bits: folded 64-bit products; each half has its own multipliers. */
-#include "tools/tfrecord-cat/diff.h"
+#include "tfrecord-cat/diff.h"
 
 #include <string.h>
 

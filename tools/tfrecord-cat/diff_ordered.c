@@ -3,7 +3,7 @@
  * While records are equal, both sides are read in parallel. At a difference, records are read ahead as hashes and
  * aligned: first a few, then four times as many, until the alignment ends in equal records again. The differences
  * before those are reported. Bytes are kept only for differences that may be printed. */
-#include "tools/tfrecord-cat/diff.h"
+#include "tfrecord-cat/diff.h"
 
 #include <assert.h>
 #include <inttypes.h>

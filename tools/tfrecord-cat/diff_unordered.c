@@ -3,7 +3,7 @@
  * First each side's records are hashed to 128 bits and the hashes are summed: sides with equal sums and counts are
  * equal. If they are not, hashes are listed, sorted and compared. If they do not fit into memory, this takes several
  * passes over the files, each for one range of hashes. */
-#include "tools/tfrecord-cat/diff.h"
+#include "tfrecord-cat/diff.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -3,12 +3,12 @@
  * A batch of records is read; threads find its images and their preferred names; final names are assigned in order, so
  * that they depend only on the records; threads write the files. A file gets its name when it is complete, and an
  * existing file with the same bytes is kept, so an interrupted run can be resumed. */
-#include "records/io/file.h"
-#include "tools/tfrecord-cat/batches.h"
-#include "tools/tfrecord-cat/pick.h"
-#include "tools/tfrecord-cat/rewrite.h"
-#include "tools/tfrecord-cat/safe_names.h"
-#include "tools/tfrecord-cat/walk.h"
+#include "common/file.h"
+#include "tfrecord-cat/batches.h"
+#include "tfrecord-cat/pick.h"
+#include "tfrecord-cat/rewrite.h"
+#include "tfrecord-cat/safe_names.h"
+#include "tfrecord-cat/walk.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -278,7 +278,7 @@ static bool make_directory(extract *extract, char *path)
     slash[1] = '\0'; /* with the slash, so that no file can have this name */
     uint64_t before = given_names_add(&extract->names, mr_string_from(path));
     slash[0] = '\0';
-    mr_status status = before == 0 ? mr_file_make_directories(path, &error) : MR_OK;
+    mr_status status = before == 0 ? file_make_directories(path, &error) : MR_OK;
     extract->directories += before == 0;
     return status == MR_OK || (complain(&error), false);
 }
@@ -312,10 +312,10 @@ static bool holds(const char *path, mr_string bytes)
 {
     char piece[1 << 14];
     int descriptor;
-    if (mr_file_open(path, &descriptor, nullptr) != MR_OK) return false;
+    if (file_open(path, &descriptor, nullptr) != MR_OK) return false;
     size_t at = 0, done = 1;
     while (done > 0) {
-        if (mr_file_read_at(descriptor, path, at, piece, sizeof(piece), &done, nullptr) != MR_OK) break;
+        if (file_read_at(descriptor, path, at, piece, sizeof(piece), &done, nullptr) != MR_OK) break;
         if (done > bytes.size_bytes - at || memcmp(piece, bytes.data + at, done) != 0) break;
         at += done;
     }
@@ -354,7 +354,7 @@ static void write_target(extract *extract, target *target)
             return;
         }
     }
-    if (mr_file_write_no_sync(target->path, target->bytes.data, target->bytes.size_bytes, error) != MR_OK) {
+    if (file_write_unsynced(target->path, target->bytes.data, target->bytes.size_bytes, error) != MR_OK) {
         keep_fault(extract, target, error);
         return;
     }
@@ -396,14 +396,14 @@ static void free_targets(targets *targets)
     free(targets);
 }
 
-static bool take_some(extract *extract, mr_pool *pool, batch_item *items, size_t count)
+static bool take_some(extract *extract, pool *pool, batch_item *items, size_t count)
 {
     batch_work work = {extract, items};
     bool is_good = true;
-    mr_pool_for(pool, (int64_t)count, 4, find, &work);
+    pool_for(pool, (int64_t)count, 4, find, &work);
     for (size_t i = 0; i < count && is_good; i++) is_good = settle(extract, items[i].result);
     if (is_good) {
-        mr_pool_for(pool, (int64_t)count, 1, write_targets, &work);
+        pool_for(pool, (int64_t)count, 1, write_targets, &work);
         for (size_t i = 0; i < count && is_good; i++) is_good = tell(extract, items[i].result);
         if (atomic_load(&extract->is_out_of_memory)) is_good = complain_memory() == 0;
     }
@@ -412,7 +412,7 @@ static bool take_some(extract *extract, mr_pool *pool, batch_item *items, size_t
     return is_good;
 }
 
-static bool take(void *context, mr_pool *pool, progress *progress, batch_item *items, size_t count)
+static bool take(void *context, pool *pool, progress *progress, batch_item *items, size_t count)
 {
     extract *extract = context;
     bool is_good = true;
@@ -456,7 +456,7 @@ int extract_run(const options *options)
     extract extract = {.options = options, .all = *options};
     mr_error error = {0};
     extract.all.features = nullptr;
-    if (mr_file_make_directories(options->argument, &error) != MR_OK) return complain(&error);
+    if (file_make_directories(options->argument, &error) != MR_OK) return complain(&error);
     int exit_code = batches_run(options, "extract", take, &extract);
     report(&extract);
     given_names_deinit(&extract.names);

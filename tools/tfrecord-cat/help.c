@@ -1,6 +1,6 @@
 /* --help: composed from the tables of commands and settings, in groups, wrapped to the width of the terminal. */
-#include "tools/common/progress.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "common/progress.h"
+#include "tfrecord-cat/cat.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* --html: pages for browsing records; see html.h. A batch is read; threads create and write thumbnails and format each
  * record for the pages and the search; the results are combined in order. */
-#include "tools/tfrecord-cat/html.h"
+#include "tfrecord-cat/html.h"
 
-#include "records/io/file.h"
-#include "tools/common/top.h"
-#include "tools/tfrecord-cat/batches.h"
-#include "tools/tfrecord-cat/rewrite.h"
-#include "tools/tfrecord-cat/walk.h"
+#include "common/file.h"
+#include "common/top.h"
+#include "tfrecord-cat/batches.h"
+#include "tfrecord-cat/rewrite.h"
+#include "tfrecord-cat/walk.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -75,7 +75,7 @@ static mr_status write_bytes(const html *html, const char *name, mr_string bytes
     if (asprintf(&path, "%s/%s", html->directory, name) < 0)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     mr_status status = output_refuse_input(html->options, path, "", error);
-    if (status == MR_OK) status = mr_file_write_no_sync(path, bytes.data, bytes.size_bytes, error);
+    if (status == MR_OK) status = file_write_unsynced(path, bytes.data, bytes.size_bytes, error);
     free(path);
     return status;
 }
@@ -203,7 +203,7 @@ static mr_status write_rows(html *html, const char *name, uint64_t number, const
     out_text(&text, "\n]);\n");
     bool is_whole = !rows->has_failed && !text.has_failed &&
                     asprintf(&path, "%s/data/%s-%06" PRIu64 ".js", html->directory, name, number) >= 0;
-    mr_status status = is_whole ? mr_file_write_no_sync(path, text.bytes, text.size, error)
+    mr_status status = is_whole ? file_write_unsynced(path, text.bytes, text.size, error)
                                 : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a page");
     if (is_whole) free(path);
     out_deinit(&text);
@@ -269,7 +269,7 @@ static mr_status make_directories(html *html, uint64_t last, mr_error *error)
             char *path = nullptr;
             if (asprintf(&path, "%s/%s/%05" PRIu64, html->directory, names[i], html->directories) < 0)
                 return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
-            mr_status status = mr_file_make_directories(path, error);
+            mr_status status = file_make_directories(path, error);
             free(path);
             MR_TRY(status);
         }
@@ -285,15 +285,15 @@ static void free_made(made *made)
     free(made);
 }
 
-static bool take(void *context, mr_pool *pool, progress *progress, batch_item *items, size_t count)
+static bool take(void *context, pool *pool, progress *progress, batch_item *items, size_t count)
 {
     html *html = context;
     html_work work = {html, items};
     mr_status status = make_directories(html, items[count - 1].ordinal, &html->error);
     if (status == MR_OK) {
-        mr_pool_for(pool, (int64_t)count, 1, make, &work);
+        pool_for(pool, (int64_t)count, 1, make, &work);
         choose_images(html, items, count);
-        mr_pool_for(pool, (int64_t)count, 1, write_images, &work);
+        pool_for(pool, (int64_t)count, 1, write_images, &work);
     }
     for (size_t i = 0; i < count; i++) {
         if (status == MR_OK) status = add(html, items[i].result, items[i].ordinal, &html->error);
@@ -353,7 +353,7 @@ static mr_status write_about(const html *html, mr_error *error)
     if (out.has_failed || asprintf(&path, "%s/data/about.js", html->directory) < 0)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     else
-        status = mr_file_write_no_sync(path, out.bytes, out.size, error);
+        status = file_write_unsynced(path, out.bytes, out.size, error);
     free(path);
     out_deinit(&out);
     return status;
@@ -380,10 +380,10 @@ static mr_status begin(html *html, mr_error *error)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
     else
         status = output_allow(html->options, path, "", error);
-    if (status == MR_OK) status = mr_file_make_directories(data, error);
+    if (status == MR_OK) status = file_make_directories(data, error);
     /* Remove the page first, so that no page remains without its images. */
-    bool replaces = status == MR_OK && mr_file_exists(path);
-    if (status == MR_OK) status = mr_file_remove(path, error);
+    bool replaces = status == MR_OK && file_exists(path);
+    if (status == MR_OK) status = file_remove(path, error);
     if (status == MR_OK && replaces) status = html_clean(html->directory, error);
     free(path);
     free(data);

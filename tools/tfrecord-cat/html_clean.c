@@ -1,8 +1,8 @@
 /* --html --force: removes the files of an earlier run, which are those with names that html.c creates, and no
  * others. */
-#include "tools/tfrecord-cat/html.h"
+#include "tfrecord-cat/html.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static bool is_data(const char *name)
 static mr_status clean(const char *directory, bool is_top, bool (*is_ours)(const char *name), mr_error *error)
 {
     DIR *stream = opendir(directory);
-    if (!stream) return errno == ENOENT ? MR_OK : mr_file_fail(error, errno, "read directory", directory);
+    if (!stream) return errno == ENOENT ? MR_OK : file_fail(error, errno, "read directory", directory);
     mr_status status = MR_OK;
     for (struct dirent *entry; status == MR_OK && (entry = readdir(stream));) {
         char *path = nullptr;
@@ -45,7 +45,7 @@ static mr_status clean(const char *directory, bool is_top, bool (*is_ours)(const
             status = clean(path, false, is_ours, error);
             if (status == MR_OK) (void)rmdir(path); /* kept if it contains other files */
         } else {
-            status = mr_file_remove(path, error);
+            status = file_remove(path, error);
         }
         free(path);
     }

@@ -1,5 +1,5 @@
 /* The name of a dataset, for the title of its pages. */
-#include "tools/tfrecord-cat/html.h"
+#include "tfrecord-cat/html.h"
 
 /* A file's name without its directory, and without "-00000-of-00004" and ".tfrecord…". */
 static mr_string stem_of(const char *path)

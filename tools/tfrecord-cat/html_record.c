@@ -1,9 +1,9 @@
 /* Formats a record for the pages. Its contents are untrusted: every text goes through html_string, and every amount has
  * a limit. */
-#include "tools/common/progress.h"
-#include "tools/common/top.h"
-#include "tools/tfrecord-cat/html.h"
-#include "tools/tfrecord-cat/values.h"
+#include "common/progress.h"
+#include "common/top.h"
+#include "tfrecord-cat/html.h"
+#include "tfrecord-cat/values.h"
 
 #include <inttypes.h>
 #include <math.h>

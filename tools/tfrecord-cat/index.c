@@ -1,6 +1,6 @@
 /* --index and --repair-index: create and repair the index files, which store the offsets of the records of a file. */
-#include "records/io/file.h"
-#include "tools/tfrecord-cat/rewrite.h"
+#include "common/file.h"
+#include "tfrecord-cat/rewrite.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -123,7 +123,7 @@ static mr_status repair_file(const options *options, const char *path, mr_error 
     }
     char *name = dali_path(path);
     if (status == MR_OK && !name) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    if (status == MR_OK && mr_file_exists(name) && made.compression == MR_COMPRESSION_NONE) {
+    if (status == MR_OK && file_exists(name) && made.compression == MR_COMPRESSION_NONE) {
         bool holds = mr_dali_index_read(name, &dali, &problem) == MR_OK && is_same(&dali, &made);
         if (problem.status == MR_RESOURCE_EXHAUSTED) {
             status = mr_fail(error, problem.status, "%s", problem.message);

@@ -1,7 +1,7 @@
 /* Resolves FILE arguments: a record file, a directory, a quoted glob, NAME@N, "-". A directory stands for all record
  * files in it and below, sorted by path: files with names of record files, and others whose first header is valid. */
-#include "records/io/file.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "common/file.h"
+#include "tfrecord-cat/cat.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -83,8 +83,8 @@ static bool begins_as_records(const char *path)
     unsigned char header[MR_RECORD_HEADER_BYTES];
     int descriptor;
     size_t done = 0;
-    if (mr_file_open(path, &descriptor, nullptr) != MR_OK) return false;
-    mr_status status = mr_file_read_at(descriptor, path, 0, header, sizeof(header), &done, nullptr);
+    if (file_open(path, &descriptor, nullptr) != MR_OK) return false;
+    mr_status status = file_read_at(descriptor, path, 0, header, sizeof(header), &done, nullptr);
     (void)close(descriptor);
     if (status != MR_OK || done < sizeof(header)) return false;
     uint32_t stored = 0;
@@ -95,7 +95,7 @@ static bool begins_as_records(const char *path)
 static void complain_unlisted(list *list, const char *directory)
 {
     mr_error error = {0};
-    (void)mr_file_fail(&error, errno, "list directory", directory);
+    (void)file_fail(&error, errno, "list directory", directory);
     (void)complain(&error);
     list->is_unlisted = true;
 }
@@ -112,7 +112,7 @@ static void scan(list *list, const char *directory, int depth)
     const struct dirent *entry;
     while (errno = 0, (entry = readdir(entries))) {
         if (entry->d_name[0] == '.' || ends_with(entry->d_name, ".index") || ends_with(entry->d_name, ".idx") ||
-            ends_with(entry->d_name, MR_FILE_PARTIAL))
+            ends_with(entry->d_name, FILE_PARTIAL))
             continue;
         char *path = nullptr;
         struct stat link, target;

@@ -6,9 +6,9 @@
  * bytes feature is {"bytes": ["text"]} if all its values are UTF-8, else {"base64": [...]}, or {"hex": [...]} with
  * --bytes hex. Floats have the fewest digits that read back as the same float; numbers that JSON cannot represent are
  * "NaN", "Infinity", "-Infinity". A record that is not an Example has "base64" instead of "features". */
-#include "tools/tfrecord-cat/out.h"
-#include "tools/tfrecord-cat/values.h"
-#include "tools/tfrecord-cat/view.h"
+#include "tfrecord-cat/out.h"
+#include "tfrecord-cat/values.h"
+#include "tfrecord-cat/view.h"
 
 #include <math.h>
 #include <stdlib.h>

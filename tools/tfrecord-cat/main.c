@@ -1,6 +1,6 @@
 /* The command table of tfrecord-cat; see cat.h and --help. */
-#include "tools/common/output.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "common/output.h"
+#include "tfrecord-cat/cat.h"
 
 const command commands[] = {
     {nullptr, 0, GROUP_SHOW, nullptr, show_run, "print each record as a readable block", nullptr, .knows_labels = true},

@@ -1,6 +1,6 @@
 /* --merge and --split: write the selected records in order, with the selected features, to one file or to shards of
  * nearly the same size. */
-#include "tools/tfrecord-cat/rewrite.h"
+#include "tfrecord-cat/rewrite.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The command line: at most one command, settings, files. */
-#include "base/pool.h"
-#include "tools/common/output.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "common/output.h"
+#include "common/pool.h"
+#include "tfrecord-cat/cat.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -145,7 +145,7 @@ bool parse_number(const char *text, uint64_t *number)
 
 int32_t thread_count(const options *options)
 {
-    return options->jobs != UINT64_MAX ? (int32_t)options->jobs : mr_processor_count();
+    return options->jobs != UINT64_MAX ? (int32_t)options->jobs : processor_count();
 }
 
 /* Converts both tables to getopt's form; shorts has room for three characters a row. */

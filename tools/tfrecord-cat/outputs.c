@@ -3,9 +3,9 @@
  * FILE.partial and its index are written and synced to disk, one shard after the other. At the end each index is
  * renamed, then its file: whoever sees a file sees its index. A run that is killed before leaves only partial files,
  * which the next run removes. */
-#include "records/io/file.h"
-#include "tools/common/output.h"
-#include "tools/tfrecord-cat/rewrite.h"
+#include "common/file.h"
+#include "common/output.h"
+#include "tfrecord-cat/rewrite.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -128,7 +128,7 @@ static void take_compression(outputs *outputs, const options *options)
 /* Locks the output and removes leftovers of earlier runs. */
 static mr_status clear_way(outputs *outputs, const options *options, mr_error *error)
 {
-    if (asprintf(&outputs->lock_path, "%s" MR_FILE_PARTIAL, options->out) < 0) {
+    if (asprintf(&outputs->lock_path, "%s" FILE_PARTIAL, options->out) < 0) {
         outputs->lock_path = nullptr;
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     }
@@ -176,7 +176,7 @@ int outputs_begin(outputs *outputs, const options *options, const totals *totals
 /* "PATH.partial" or, with more, "PATH.partial.index"; owned. */
 static mr_status partial_path(const char *path, const char *more, char **name, mr_error *error)
 {
-    if (asprintf(name, "%s" MR_FILE_PARTIAL "%s", path, more) >= 0) return MR_OK;
+    if (asprintf(name, "%s" FILE_PARTIAL "%s", path, more) >= 0) return MR_OK;
     *name = nullptr;
     return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
 }
@@ -184,9 +184,9 @@ static mr_status partial_path(const char *path, const char *more, char **name, m
 static mr_status force(const char *path, mr_error *error)
 {
     int descriptor;
-    MR_TRY(mr_file_open(path, &descriptor, error));
+    MR_TRY(file_open(path, &descriptor, error));
     bool is_forced = fdatasync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP;
-    mr_status status = is_forced ? MR_OK : mr_file_fail(error, errno, "write", path);
+    mr_status status = is_forced ? MR_OK : file_fail(error, errno, "write", path);
     (void)close(descriptor);
     return status;
 }
@@ -228,9 +228,9 @@ static mr_status name_shard(const outputs *outputs, const char *path, mr_error *
         index = nullptr;
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     }
-    if (status == MR_OK && !outputs->writing.index) status = mr_file_remove(index, error);
-    if (status == MR_OK && outputs->writing.index) status = mr_file_replace(partial_index, index, error);
-    if (status == MR_OK) status = mr_file_rename(partial, path, error);
+    if (status == MR_OK && !outputs->writing.index) status = file_remove(index, error);
+    if (status == MR_OK && outputs->writing.index) status = file_replace(partial_index, index, error);
+    if (status == MR_OK) status = file_rename(partial, path, error);
     free(partial);
     free(partial_index);
     free(index);
@@ -285,7 +285,7 @@ void outputs_report(const outputs *outputs)
 static void remove_partial(const char *path, const char *more)
 {
     char *partial;
-    if (partial_path(path, more, &partial, nullptr) == MR_OK) (void)mr_file_remove(partial, nullptr);
+    if (partial_path(path, more, &partial, nullptr) == MR_OK) (void)file_remove(partial, nullptr);
     free(partial);
 }
 

@@ -1,10 +1,10 @@
 /* Partial files of an output. A run holds a lock on OUT.partial while it works, whether that is its only file or
  * represents its shards. So of two runs with the same --out the second fails, and the owner of the lock knows that
  * other partial files were left by killed runs. */
-#include "records/io/file.h"
-#include "tools/common/output.h"
-#include "tools/common/shard_name.h"
-#include "tools/tfrecord-cat/rewrite.h"
+#include "common/file.h"
+#include "common/output.h"
+#include "common/shard_name.h"
+#include "tfrecord-cat/rewrite.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ mr_status partial_lock(const char *path, int *descriptor, mr_error *error)
     MR_TRY(output_check(path, true, error));
     for (;;) {
         *descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (*descriptor < 0) return mr_file_fail(error, errno, "create", path);
+        if (*descriptor < 0) return file_fail(error, errno, "create", path);
         /* File systems without locks are used without one. */
         bool is_free = flock(*descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
         if (is_free && is_still(path, *descriptor)) return MR_OK;
@@ -60,7 +60,7 @@ static mr_status remove_leftover(const options *options, const char *path, mr_er
 {
     if (is_input(options, path)) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: is one of the input files", path);
     MR_TRY(output_check(path, true, error));
-    return mr_file_remove(path, error);
+    return file_remove(path, error);
 }
 
 mr_status partial_remove_all(const options *options, size_t stem_length, const char *but, mr_error *error)

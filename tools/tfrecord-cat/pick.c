@@ -1,7 +1,7 @@
 /* See pick.h. */
-#include "tools/tfrecord-cat/pick.h"
+#include "tfrecord-cat/pick.h"
 
-#include "tools/tfrecord-cat/values.h"
+#include "tfrecord-cat/values.h"
 
 #include <inttypes.h>
 #include <string.h>

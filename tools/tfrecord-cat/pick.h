@@ -3,8 +3,8 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_PICK_H
 #define MR_TOOLS_TFRECORD_CAT_PICK_H
 
-#include "tools/tfrecord-cat/tfds.h"
-#include "tools/tfrecord-cat/view.h"
+#include "tfrecord-cat/tfds.h"
+#include "tfrecord-cat/view.h"
 
 #include <millrace/image.h>
 

@@ -3,8 +3,8 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_REWRITE_H
 #define MR_TOOLS_TFRECORD_CAT_REWRITE_H
 
-#include "tools/common/progress.h"
-#include "tools/tfrecord-cat/cat.h"
+#include "common/progress.h"
+#include "tfrecord-cat/cat.h"
 
 /* Parses "640", "64K", "1.5M", "2G", "200MB", "1GiB": powers of 1024. */
 bool parse_size(const char *text, uint64_t *size_bytes);

@@ -1,7 +1,7 @@
 /* --features and --rename for record files that are rewritten. A record is parsed only down to the entries of its maps:
  * entries that stay are copied unchanged, a renamed entry gets another key, and the enclosing lengths are rewritten. */
-#include "tools/tfrecord-cat/rewrite.h"
-#include "tools/tfrecord-cat/view.h"
+#include "tfrecord-cat/rewrite.h"
+#include "tfrecord-cat/view.h"
 
 #include <assert.h>
 #include <stdlib.h>

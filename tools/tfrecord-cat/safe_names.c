@@ -1,9 +1,9 @@
 /* See safe_names.h. Names are distinguished by 64 bits of their SHA-256, for which collisions cannot be constructed;
  * only a table of these hashes is kept. */
-#include "tools/tfrecord-cat/safe_names.h"
+#include "tfrecord-cat/safe_names.h"
 
-#include "tools/common/sha256.h"
-#include "tools/common/text.h"
+#include "common/sha256.h"
+#include "common/text.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* --salvage: writes every record of damaged files whose checksums match to one new file, in order, with an index.
  * Losses are printed line by line to the standard output and to OUT.report; the new file gets its name only when it is
  * complete. */
-#include "records/io/file.h"
-#include "tools/common/output.h"
-#include "tools/tfrecord-cat/rewrite.h"
+#include "common/file.h"
+#include "common/output.h"
+#include "tfrecord-cat/rewrite.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -78,12 +78,12 @@ static mr_status open_report(salvage *salvage, mr_error *error)
 {
     const char *out = salvage->options->argument;
     if (asprintf(&salvage->report_path, "%s.report", out) < 0) salvage->report_path = nullptr;
-    if (asprintf(&salvage->report_partial, "%s.report" MR_FILE_PARTIAL, out) < 0) salvage->report_partial = nullptr;
+    if (asprintf(&salvage->report_partial, "%s.report" FILE_PARTIAL, out) < 0) salvage->report_partial = nullptr;
     if (!salvage->report_path || !salvage->report_partial) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     MR_TRY(output_check(salvage->report_partial, true, error));
     salvage->report = fopen(salvage->report_partial, "we");
     salvage->has_partial = salvage->report != nullptr;
-    return salvage->report ? MR_OK : mr_file_fail(error, errno, "create", salvage->report_path);
+    return salvage->report ? MR_OK : file_fail(error, errno, "create", salvage->report_path);
 }
 
 /* OUT.report exists exactly if something was lost. */
@@ -93,9 +93,9 @@ static mr_status close_report(salvage *salvage, bool has_losses, mr_error *error
     int number = errno;
     if (fclose(salvage->report) != 0) is_written = false;
     salvage->report = nullptr;
-    if (!is_written) return mr_file_fail(error, number, "write", salvage->report_path);
-    if (!has_losses) return mr_file_remove(salvage->report_path, error);
-    MR_TRY(mr_file_rename(salvage->report_partial, salvage->report_path, error));
+    if (!is_written) return file_fail(error, number, "write", salvage->report_path);
+    if (!has_losses) return file_remove(salvage->report_path, error);
+    MR_TRY(file_rename(salvage->report_partial, salvage->report_path, error));
     salvage->has_partial = false;
     return MR_OK;
 }
@@ -103,7 +103,7 @@ static mr_status close_report(salvage *salvage, bool has_losses, mr_error *error
 static void deinit_report(salvage *salvage)
 {
     if (salvage->report) fclose(salvage->report);
-    if (salvage->has_partial) (void)mr_file_remove(salvage->report_partial, nullptr);
+    if (salvage->has_partial) (void)file_remove(salvage->report_partial, nullptr);
     free(salvage->report_path);
     free(salvage->report_partial);
 }
@@ -133,7 +133,7 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
 static mr_status allow_outputs(const options *options, mr_error *error)
 {
     static const char *const suffixes[] = {"", ".index", ".report"};
-    static const char *const temporary[] = {MR_FILE_PARTIAL, ".index" MR_FILE_PARTIAL, ".report" MR_FILE_PARTIAL};
+    static const char *const temporary[] = {FILE_PARTIAL, ".index" FILE_PARTIAL, ".report" FILE_PARTIAL};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         MR_TRY(output_allow(options, options->argument, suffixes[i], error));
         MR_TRY(output_refuse_input(options, options->argument, temporary[i], error));

@@ -1,6 +1,6 @@
 /* --sample: see walk.h. */
-#include "base/random.h"
-#include "tools/tfrecord-cat/walk.h"
+#include "common/random.h"
+#include "tfrecord-cat/walk.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -83,8 +83,8 @@ static bool grow(sample *sample)
 
 bool sample_offer(sample *sample, uint64_t number, const place *place)
 {
-    mr_random random = mr_random_at(sample->options->seed, 0, number, PURPOSE);
-    drawn drawn = {.key = mr_random_next64(&random), .number = number, .place = *place};
+    random_stream random = random_at(sample->options->seed, number, PURPOSE);
+    drawn drawn = {.key = random_next64(&random), .number = number, .place = *place};
     if (sample->options->sample == 0) return true;
     bool is_full = sample->count == sample->options->sample;
     if (is_full && !is_before(&drawn, &sample->heap[0])) return true;

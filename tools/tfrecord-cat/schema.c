@@ -1,8 +1,8 @@
 /* The features of many records: the kinds of each, its numbers of values, and the number of records that have it. */
-#include "tools/tfrecord-cat/schema.h"
+#include "tfrecord-cat/schema.h"
 
-#include "tools/common/progress.h"
-#include "tools/tfrecord-cat/view.h"
+#include "common/progress.h"
+#include "tfrecord-cat/view.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_SCHEMA_H
 #define MR_TOOLS_TFRECORD_CAT_SCHEMA_H
 
-#include "tools/tfrecord-cat/cat.h"
+#include "tfrecord-cat/cat.h"
 
 /* Minimum and maximum of the values seen; most < least: none were seen. */
 typedef struct bounds {

@@ -2,7 +2,7 @@
  * mr_sequence_parser_new, a Python module for tf.io.parse_example or tf.io.parse_sequence_example. It parses the
  * records from which the schema was computed: a feature that every record has with the same length is fixed, all others
  * have a variable length. Features that no specification can parse are comments. */
-#include "tools/tfrecord-cat/schema.h"
+#include "tfrecord-cat/schema.h"
 
 #include <inttypes.h>
 #include <string.h>

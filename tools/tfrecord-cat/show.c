@@ -5,9 +5,9 @@
  *       image/class/text   bytes  "ball"
  *       image/encoded      bytes  «JPEG 640×480, 83.1 KiB»
  *       image/height       int64  480 */
-#include "tools/common/progress.h"
-#include "tools/tfrecord-cat/values.h"
-#include "tools/tfrecord-cat/view.h"
+#include "common/progress.h"
+#include "tfrecord-cat/values.h"
+#include "tfrecord-cat/view.h"
 
 #include <millrace/image.h>
 

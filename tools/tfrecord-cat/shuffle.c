@@ -4,9 +4,9 @@
  * records to buckets: bucket b receives the records of the b-th part of the new order. Then each bucket is loaded and
  * written in its order. Buckets are stored in one unnamed file, as chains of chunks; if everything fits into memory
  * there is one bucket and no file. All disk I/O is in large pieces. */
-#include "base/random.h"
-#include "records/io/file.h"
-#include "tools/tfrecord-cat/rewrite.h"
+#include "common/file.h"
+#include "common/random.h"
+#include "tfrecord-cat/rewrite.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ typedef struct entry {
 
 typedef struct shuffle {
     const totals *totals;
-    mr_permutation permutation;
+    permutation permutation;
     uint64_t memory_bytes, dealt;
     size_t chunk_bytes;
     uint64_t bucket_count;
@@ -60,7 +60,7 @@ static mr_status write_at(const shuffle *s, const void *bytes, size_t size, uint
     while (size > 0) {
         ssize_t written = pwrite(s->scratch, next, size < (1u << 30) ? size : 1u << 30, (off_t)offset);
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return mr_file_fail(error, errno, "write a temporary file next to", s->near);
+        if (written < 0) return file_fail(error, errno, "write a temporary file next to", s->near);
         next += written;
         offset += (uint64_t)written;
         size -= (size_t)written;
@@ -96,7 +96,7 @@ static mr_status read_bucket(const shuffle *s, const bucket *bucket, uint64_t of
         if (offset >= begin + chunk.size_bytes) continue;
         uint64_t inside = offset - begin, piece = chunk.size_bytes - inside < size ? chunk.size_bytes - inside : size;
         size_t done;
-        MR_TRY(mr_file_read_at(s->scratch, s->near, chunk.offset + inside, next, (size_t)piece, &done, error));
+        MR_TRY(file_read_at(s->scratch, s->near, chunk.offset + inside, next, (size_t)piece, &done, error));
         if (done < piece) return mr_fail(error, MR_DATA_LOSS, "the temporary file next to %s has shrunk", s->near);
         next += piece;
         offset += piece;
@@ -125,7 +125,7 @@ static mr_status put(shuffle *s, bucket *bucket, const void *bytes, size_t size,
 static mr_status deal(shuffle *s, mr_string record, mr_error *error)
 {
     if (s->dealt == s->totals->records) return mr_fail(error, MR_ABORTED, "the files changed while they were read");
-    uint64_t place = mr_permutation_inverse(&s->permutation, s->dealt++);
+    uint64_t place = permutation_position(&s->permutation, s->dealt++);
     assert(place < s->totals->records);
     bucket *bucket = &s->buckets[(uint64_t)((unsigned __int128)place * s->bucket_count / s->totals->records)];
     if (!bucket->bytes) {
@@ -309,7 +309,7 @@ int shuffle_run(const options *options)
     exit_code = exit_code == 0 ? outputs_begin(&outputs, options, outputs_need_totals(options) ? &totals : nullptr)
                                : outputs_refuse_damage(options, exit_code);
     if (exit_code == 0) {
-        if (totals.records > 0) s.permutation = mr_permutation_init(totals.records, options->seed, 0);
+        if (totals.records > 0) s.permutation = permutation_init(totals.records, options->seed);
         exit_code = shuffle_records(&s, &own, &outputs);
     }
     shuffle_deinit(&s);

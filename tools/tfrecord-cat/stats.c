@@ -1,11 +1,11 @@
 /* --stats: reads files and reports statistics. If all records are selected, all threads read concurrently, in parts
  * whose boundaries depend only on the files; selected records are read by one thread. */
-#include "tools/tfrecord-cat/stats.h"
+#include "tfrecord-cat/stats.h"
 
-#include "records/io/file.h"
-#include "tools/common/output.h"
-#include "tools/common/progress.h"
-#include "tools/tfrecord-cat/rewrite.h"
+#include "common/file.h"
+#include "common/output.h"
+#include "common/progress.h"
+#include "tfrecord-cat/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -181,7 +181,7 @@ static mr_status write_svg(const run *run, mr_error *error)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for charts");
     if (file && (fclose(file) != 0 || text.has_failed) && status == MR_OK)
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for charts");
-    if (status == MR_OK) status = mr_file_write_all(options->svg, text.bytes, text.size, error);
+    if (status == MR_OK) status = file_write_all(options->svg, text.bytes, text.size, error);
     free(charts.charts);
     out_deinit(&text);
     return status;
@@ -206,8 +206,8 @@ static uint64_t sum_of_sizes(const options *options)
 {
     uint64_t sum = 0;
     for (int32_t i = 0; i < options->path_count; i++) {
-        mr_file_stamp stamp = {0};
-        if (mr_file_stamp_of(options->paths[i], &stamp, nullptr) == MR_OK) sum += stamp.size_bytes;
+        file_stamp stamp = {0};
+        if (file_stamp_of(options->paths[i], &stamp, nullptr) == MR_OK) sum += stamp.size_bytes;
     }
     return sum;
 }

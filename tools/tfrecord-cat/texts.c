@@ -1,6 +1,6 @@
 /* Formats records as text on all processors: each thread formats batches of records into its own buffers, which are
  * written in file order. A sample, a range or a head is small and is processed by one thread. */
-#include "tools/tfrecord-cat/walk.h"
+#include "tfrecord-cat/walk.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Thumbnails. A JPEG is decoded at the smallest sufficient fraction of its size, by the DCT, which costs less than
  * decoding all of it. */
-#include "tools/tfrecord-cat/html.h"
+#include "tfrecord-cat/html.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Totals of what is to be rewritten, computed before anything is written: records, bytes, and whether all of it is
  * undamaged. */
-#include "records/io/file.h"
-#include "tools/tfrecord-cat/rewrite.h"
+#include "common/file.h"
+#include "tfrecord-cat/rewrite.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ mr_status scratch_open(const char *near, int *descriptor, mr_error *error)
         if (*descriptor >= 0) (void)unlink(name);
     }
     if (*descriptor < 0)
-        status = mr_file_fail(error, errno ? errno : ENOMEM, "create a file in", directory ? directory : "");
+        status = file_fail(error, errno ? errno : ENOMEM, "create a file in", directory ? directory : "");
     free(directory);
     free(name);
     return status;

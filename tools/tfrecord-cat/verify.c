@@ -1,7 +1,7 @@
 /* --verify: checks every checksum, every Example and every image header, with several threads. Each fault is a line:
  * file, record, byte offset, kind and message; lines are in file order. */
-#include "tools/tfrecord-cat/verify.h"
-#include "tools/common/progress.h"
+#include "tfrecord-cat/verify.h"
+#include "common/progress.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -2,7 +2,7 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_VERIFY_H
 #define MR_TOOLS_TFRECORD_CAT_VERIFY_H
 
-#include "tools/tfrecord-cat/cat.h"
+#include "tfrecord-cat/cat.h"
 
 /* One for each thread; {} is initialized. */
 typedef struct checker {

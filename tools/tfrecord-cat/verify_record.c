@@ -1,6 +1,6 @@
 /* Checks of a record; see verify.h. A bytes value is an image if it begins like one; under the name image/encoded, used
  * by TensorFlow's datasets, it must be one. */
-#include "tools/tfrecord-cat/verify.h"
+#include "tfrecord-cat/verify.h"
 
 #include <millrace/image.h>
 

@@ -1,6 +1,6 @@
 /* Iterates over the selected records. Numbers run across all files, and a damaged region counts as one record, so that
  * a record has the same number whether it is found by an index or by reading from the start. */
-#include "tools/tfrecord-cat/walk.h"
+#include "tfrecord-cat/walk.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_WALK_H
 #define MR_TOOLS_TFRECORD_CAT_WALK_H
 
-#include "tools/tfrecord-cat/cat.h"
+#include "tfrecord-cat/cat.h"
 
 /* A file whose records are read by number. */
 typedef struct numbered {

@@ -1,7 +1,7 @@
 /* Boxes: see boxes.h. */
-#include "tools/tfrecord-make/boxes.h"
+#include "tfrecord-make/boxes.h"
 
-#include "tools/common/sha256.h"
+#include "common/sha256.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ mr_status boxes_put(const source *source, const box *boxes, const int32_t *label
     float *floats = malloc((count + 1) * sizeof(float));
     int64_t *numbers = malloc((count + 1) * sizeof(int64_t));
     mr_string *texts = malloc((count + 1) * sizeof(mr_string));
-    mr_status status = floats && numbers && texts ? MR_OK : mr_fail_memory(error, count * sizeof(mr_string));
+    mr_status status = floats && numbers && texts ? MR_OK : fail_memory(error, count * sizeof(mr_string));
     for (int side = 0; side < 4 && status == MR_OK; side++) {
         for (size_t i = 0; i < count; i++) {
             const double sides[] = {boxes[i].xmin, boxes[i].ymin, boxes[i].xmax, boxes[i].ymax};

@@ -3,8 +3,8 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_BOXES_H
 #define MR_TOOLS_TFRECORD_MAKE_BOXES_H
 
-#include "tools/tfrecord-make/coco.h"
-#include "tools/tfrecord-make/source.h"
+#include "tfrecord-make/coco.h"
+#include "tfrecord-make/source.h"
 
 typedef struct box {
     double xmin, ymin, xmax, ymax;

@@ -1,8 +1,8 @@
 /* COCO's JSON: see coco.h. A scanner finds where values end, from brackets and strings alone. The elements of the
  * three lists are parsed by jansson; other values are not parsed. */
-#include "tools/tfrecord-make/coco.h"
+#include "tfrecord-make/coco.h"
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -53,7 +53,7 @@ static mr_status read_more(scanner *scanner, mr_error *error)
         if (kept >= ELEMENT_BYTES_MAX) return fail_at(scanner, "an element is larger than 64 MiB", error);
         size_t capacity = kept ? 2 * kept : WINDOW_BYTES;
         char *grown = realloc(scanner->bytes, capacity);
-        if (!grown) return mr_fail_memory(error, capacity);
+        if (!grown) return fail_memory(error, capacity);
         scanner->bytes = grown;
         scanner->capacity = capacity;
     }
@@ -277,7 +277,7 @@ static mr_status take_annotation(scanner *scanner, const json_t *element, mr_err
     box.text = (mr_string){scanner->bytes + scanner->begin, scanner->at - scanner->begin};
     if (!scanner->functions->takes_points) return scanner->functions->box(scanner->context, &box, error);
     coco_point *points = malloc(POINTS_MAX * sizeof(*points));
-    if (!points) return mr_fail_memory(error, POINTS_MAX * sizeof(*points));
+    if (!points) return fail_memory(error, POINTS_MAX * sizeof(*points));
     mr_status status = take_points(element, points, &box.point_count, error);
     box.points = points;
     if (status == MR_OK) status = scanner->functions->box(scanner->context, &box, error);
@@ -297,7 +297,7 @@ static mr_status take_category(scanner *scanner, const json_t *element, mr_error
     if (!json_is_array(list) || category.point_count > POINTS_MAX)
         return mr_fail(error, MR_DATA_LOSS, "\"keypoints\" is not a list of at most %zu names", POINTS_MAX);
     mr_string *names = calloc(category.point_count + 1, sizeof(*names));
-    if (!names) return mr_fail_memory(error, category.point_count * sizeof(*names));
+    if (!names) return fail_memory(error, category.point_count * sizeof(*names));
     mr_status status = MR_OK;
     for (size_t i = 0; i < category.point_count && status == MR_OK; i++)
         status = want_text(json_array_get(list, i), "keypoints", &names[i], error);
@@ -430,7 +430,7 @@ mr_status coco_annotation_at(const mr_input_file *file, uint64_t offset, uint32_
     size_t done;
     json_error_t reason;
     char *text = malloc((size_t)size_bytes + 1);
-    if (!text) return mr_fail_memory(error, size_bytes);
+    if (!text) return fail_memory(error, size_bytes);
     mr_status status = mr_input_file_read(file, offset, text, size_bytes, &done, error);
     *annotation = status == MR_OK ? json_loadb(text, done, JSON_ALLOW_NUL, &reason) : nullptr;
     free(text);

@@ -1,7 +1,7 @@
 /* Typed columns: see columns.h. */
-#include "tools/tfrecord-make/columns.h"
+#include "tfrecord-make/columns.h"
 
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -100,7 +100,7 @@ mr_status columns_add(columns *columns, mr_string name, int32_t *index, mr_error
     if (columns->count == columns->capacity) {
         int32_t capacity = columns->capacity ? 2 * columns->capacity : 16;
         column *grown = realloc(columns->items, (size_t)capacity * sizeof(column));
-        if (!grown) return mr_fail_memory(error, (size_t)capacity * sizeof(column));
+        if (!grown) return fail_memory(error, (size_t)capacity * sizeof(column));
         columns->items = grown;
         columns->capacity = capacity;
     }
@@ -343,7 +343,7 @@ static mr_status flatten(flat_list *list, const json_t *value, mr_error *error)
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 16;
         const json_t **grown = realloc(list->values, capacity * sizeof(json_t *));
-        if (!grown) return mr_fail_memory(error, capacity * sizeof(json_t *));
+        if (!grown) return fail_memory(error, capacity * sizeof(json_t *));
         list->values = grown;
         list->capacity = capacity;
     }
@@ -354,7 +354,7 @@ static mr_status flatten(flat_list *list, const json_t *value, mr_error *error)
 static mr_status put_int64s(const flat_list *list, const char *key, const features *to, mr_error *error)
 {
     int64_t *numbers = malloc((list->count + 1) * sizeof(int64_t));
-    if (!numbers) return mr_fail_memory(error, list->count * sizeof(int64_t));
+    if (!numbers) return fail_memory(error, list->count * sizeof(int64_t));
     mr_status status = MR_OK;
     for (size_t i = 0; i < list->count && status == MR_OK; i++) {
         const json_t *value = list->values[i];
@@ -370,7 +370,7 @@ static mr_status put_int64s(const flat_list *list, const char *key, const featur
 static mr_status put_floats(const flat_list *list, const char *key, const features *to, mr_error *error)
 {
     float *numbers = malloc((list->count + 1) * sizeof(float));
-    if (!numbers) return mr_fail_memory(error, list->count * sizeof(float));
+    if (!numbers) return fail_memory(error, list->count * sizeof(float));
     mr_status status = MR_OK;
     for (size_t i = 0; i < list->count && status == MR_OK; i++)
         status = float_of_json(list->values[i], &numbers[i], error);
@@ -384,7 +384,7 @@ static mr_status put_texts(const flat_list *list, const char *key, const feature
 {
     mr_string *texts = calloc(list->count + 1, sizeof(mr_string));
     char **owned = calloc(list->count + 1, sizeof(char *));
-    mr_status status = texts && owned ? MR_OK : mr_fail_memory(error, list->count * sizeof(mr_string));
+    mr_status status = texts && owned ? MR_OK : fail_memory(error, list->count * sizeof(mr_string));
     for (size_t i = 0; i < list->count && status == MR_OK; i++) {
         const json_t *value = list->values[i];
         if (json_is_string(value)) {
@@ -395,7 +395,7 @@ static mr_status put_texts(const flat_list *list, const char *key, const feature
         if (owned[i])
             texts[i] = mr_string_from(owned[i]);
         else
-            status = mr_fail_memory(error, 64);
+            status = fail_memory(error, 64);
     }
     if (status == MR_OK) put_bytes_list(to, key, texts, list->count);
     for (size_t i = 0; owned && i < list->count; i++) free(owned[i]);

@@ -3,7 +3,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_COLUMNS_H
 #define MR_TOOLS_TFRECORD_MAKE_COLUMNS_H
 
-#include "tools/tfrecord-make/source.h"
+#include "tfrecord-make/source.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* The summary's remarks about columns: see columns.h. */
-#include "tools/tfrecord-make/columns.h"
+#include "tfrecord-make/columns.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ mr_status columns_declare(const columns *columns, source *source, const char *pr
     for (int32_t i = 0; i < columns->count; i++) {
         char *key = nullptr;
         if (columns->items[i].is_taken) continue;
-        if (asprintf(&key, "%s%s", prefix, columns->items[i].name) < 0) return mr_fail_memory(error, strlen(prefix));
+        if (asprintf(&key, "%s%s", prefix, columns->items[i].name) < 0) return fail_memory(error, strlen(prefix));
         mr_status status = source_declare(source, key, error);
         free(key);
         MR_TRY(status);
@@ -58,12 +58,12 @@ mr_status columns_report(const columns *columns, source *source, const char *wha
     size_t size = 0;
     bool is_first = true;
     FILE *to = open_memstream(&text, &size);
-    if (!to) return mr_fail_memory(error, 1);
+    if (!to) return fail_memory(error, 1);
     for (int type = COLUMN_INT64; type <= COLUMN_BYTES; type++) list_columns(columns, (column_type)type, to, &is_first);
     list_columns(columns, COLUMN_NONE, to, &is_first);
     bool is_good = !ferror(to);
     is_good = fclose(to) == 0 && is_good && text;
-    mr_status status = is_good ? MR_OK : mr_fail_memory(error, size);
+    mr_status status = is_good ? MR_OK : fail_memory(error, size);
     if (status == MR_OK && !is_first) status = source_remark(source, error, "%s: %s", what, text);
     free(text);
     for (int32_t i = 0; i < columns->count && status == MR_OK; i++)

@@ -2,9 +2,9 @@
  * hashed: in most directories few. Images are compared by a hash of 128 bits.
  *
  * Which image is the original and which the copy is determined by the plan's order, and so by names and seed. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -121,7 +121,7 @@ static void judge(const options *options, const source *source, const candidate 
     }
 }
 
-static mr_status find(const options *options, const source *source, const uint8_t *splits, mr_pool *pool,
+static mr_status find(const options *options, const source *source, const uint8_t *splits, pool *pool,
                       candidate *candidates, duplicates_found *found, mr_error *error)
 {
     int64_t count = 0;
@@ -130,7 +130,7 @@ static mr_status find(const options *options, const source *source, const uint8_
             candidates[count++] = (candidate){.row = i, .size_bytes = source->rows[i].size_bytes};
     if (!source->sizes_hold_more) count = keep_equal_sizes(candidates, count);
     reading reading = {.source = source, .candidates = candidates};
-    mr_pool_for(pool, count, 16, read_some, &reading);
+    pool_for(pool, count, 16, read_some, &reading);
     if (atomic_load(&reading.is_out_of_memory))
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory while searching for duplicates");
     for (int64_t i = 0; i < count; i++) {
@@ -151,7 +151,7 @@ static mr_status find(const options *options, const source *source, const uint8_
     return MR_OK;
 }
 
-mr_status duplicates_find(const options *options, const source *source, const uint8_t *splits, mr_pool *pool,
+mr_status duplicates_find(const options *options, const source *source, const uint8_t *splits, pool *pool,
                           duplicates_found *found, mr_error *error)
 {
     *found = (duplicates_found){0};
@@ -161,7 +161,7 @@ mr_status duplicates_find(const options *options, const source *source, const ui
     found->is_dropped = calloc((size_t)source->row_count + 1, sizeof(bool));
     if (!candidates || !found->is_dropped) {
         free(candidates);
-        return mr_fail_memory(error, size);
+        return fail_memory(error, size);
     }
     mr_status status = find(options, source, splits, pool, candidates, found, error);
     free(candidates);

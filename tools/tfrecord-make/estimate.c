@@ -1,9 +1,9 @@
 /* Size estimates for --shard-size. A few records are encoded, and their overhead over the stored bytes is assumed
  * for all. The sample is chosen by the hashes of names and its encoding is the same everywhere, so every machine
  * computes the same plan. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -96,15 +96,14 @@ uint64_t estimate_record(const record_size *size, const source *source, const ro
     return stored < RECORD_BYTES_MAX ? (uint64_t)stored + texts + size->fixed : RECORD_BYTES_MAX;
 }
 
-mr_status estimate_records(const options *options, const source *source, mr_pool *pool, record_size *size,
-                           mr_error *error)
+mr_status estimate_records(const options *options, const source *source, pool *pool, record_size *size, mr_error *error)
 {
     *size = (record_size){1, 1, 0};
     if (options->shards > 0) return MR_OK;
     sampling sampling = {.options = options, .source = source, .treatment = options->treatment};
     sampling.treatment.check = false; /* the header contains the size */
     choose(&sampling);
-    mr_pool_for(pool, sampling.count, 1, make_some, &sampling);
+    pool_for(pool, sampling.count, 1, make_some, &sampling);
     if (atomic_load(&sampling.is_out_of_memory))
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory while estimating the size of records");
     uint64_t before = 0, after = 0;

@@ -1,9 +1,9 @@
 /* --include and --exclude: selects rows. A row may have several paths, such as those of a sample's members. It is
  * left out if one of them is excluded, or if none is included. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
-#include "tools/common/glob.h"
+#include "common/arena.h"
+#include "common/glob.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ mr_status filter_enters(source *source, const char *path, bool *enters, mr_error
     char *directory = nullptr;
     *enters = true;
     if (options->exclude_count == 0) return MR_OK;
-    if (asprintf(&directory, "%s/", path) < 0) return mr_fail_memory(error, strlen(path));
+    if (asprintf(&directory, "%s/", path) < 0) return fail_memory(error, strlen(path));
     *enters = !match_each(options->exclude, options->exclude_count, directory, source->exclude_used);
     free(directory);
     return *enters
@@ -54,7 +54,7 @@ mr_status filter_note(source *source, const char *path, mr_error *error)
 static mr_status mark_rows(source *source, mr_error *error)
 {
     source->excluded = calloc((size_t)source->row_count + 1, sizeof(bool));
-    if (!source->excluded) return mr_fail_memory(error, (size_t)source->row_count);
+    if (!source->excluded) return fail_memory(error, (size_t)source->row_count);
     for (int64_t i = 0; i < source->row_count; i++) {
         const row *row = &source->rows[i];
         if (filter_keeps(source, row)) continue;

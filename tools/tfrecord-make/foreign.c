@@ -1,5 +1,5 @@
 /* See foreign.h: selects the decoder, and contains their common code. */
-#include "tools/tfrecord-make/foreign.h"
+#include "tfrecord-make/foreign.h"
 
 #include <string.h>
 

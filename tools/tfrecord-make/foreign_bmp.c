@@ -1,7 +1,7 @@
 /* The BMP decoder: headers of 12 to 124 bytes, palettes of 1, 2, 4 and 8 bits, 16 and 32 bits with masks, 24 bits,
  * run lengths of 4 and 8 bits. Rows are stored from the bottom up unless the height is negative, and each is padded
  * to 4 bytes. The alpha channel of 32 bits is used only if a mask declares it and some alpha is not zero. */
-#include "tools/tfrecord-make/foreign.h"
+#include "tfrecord-make/foreign.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The GIF decoder, by giflib: the first image on its canvas, which is transparent outside the image. Blocks are read
  * one by one, so that blocks after the first image cost nothing. */
-#include "tools/tfrecord-make/foreign.h"
+#include "tfrecord-make/foreign.h"
 
 #include <gif_lib.h>
 

@@ -1,7 +1,7 @@
 /* The TIFF decoder, by libtiff: gray and RGB of 8 and 16 bits as stored, everything else (palettes, CMYK, YCbCr,
  * CCITT, planes) as 8 bits by libtiff's own conversion. Only common compressions are enabled: libtiff's code for the
  * others is old and seldom tested. */
-#include "tools/tfrecord-make/foreign.h"
+#include "tfrecord-make/foreign.h"
 
 #include <tiffio.h>
 

@@ -1,6 +1,6 @@
 /* The WebP decoder, by libwebp. Animations are parsed by libwebpdemux: the first frame is decoded on a canvas that
  * is transparent outside the frame. */
-#include "tools/tfrecord-make/foreign.h"
+#include "tfrecord-make/foreign.h"
 
 #include <webp/decode.h>
 #include <webp/demux.h>

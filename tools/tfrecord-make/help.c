@@ -1,8 +1,8 @@
 /* --help: a short text, and topics with their options from the table. Paragraphs are wrapped to the width of the
  * terminal; lines that start with a space are printed unchanged. */
-#include "tools/common/progress.h"
-#include "tools/tfrecord-make/make.h"
-#include "tools/tfrecord-make/options_table.h"
+#include "common/progress.h"
+#include "tfrecord-make/make.h"
+#include "tfrecord-make/options_table.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* The treatment of an image: see image.h. The steps: read the header; if the image must be decoded, decode, scale,
  * rotate and re-encode it; if it only must be rotated, rotate it without decoding where that is exact; last, prepare
  * the result for crops. Every step computes in integers, so the bytes are the same on every machine. */
-#include "tools/tfrecord-make/image.h"
-#include "tools/tfrecord-make/foreign.h"
+#include "tfrecord-make/image.h"
+#include "tfrecord-make/foreign.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -247,7 +247,7 @@ static mr_status keep_orientation(image *image, int32_t orientation, mr_error *e
     }
     size_t size = (size_t)(next - segment);
     char *whole = malloc(from.size_bytes + size);
-    if (!whole) return mr_fail_memory(error, from.size_bytes + size);
+    if (!whole) return fail_memory(error, from.size_bytes + size);
     memcpy(whole, from.data, at);
     memcpy(whole + at, segment, size);
     memcpy(whole + at + size, from.data + at, from.size_bytes - at);

@@ -13,7 +13,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_IMAGE_H
 #define MR_TOOLS_TFRECORD_MAKE_IMAGE_H
 
-#include "tools/tfrecord-make/source.h"
+#include "tfrecord-make/source.h"
 
 typedef enum remark {
     /* Properties of images. */

@@ -18,11 +18,11 @@
  * A single process writes .NAME.journal, and holds an exclusive lock on the directory. With several workers, each
  * writes .NAME.worker-2-of-8.journal, and they hold a shared lock; the process that joins their shards holds the
  * exclusive lock and copies all lines to .NAME.journal. Every process reads all journals. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
-#include "records/io/file.h"
-#include "tools/common/shard_name.h"
+#include "common/arena.h"
+#include "common/file.h"
+#include "common/shard_name.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -130,10 +130,10 @@ static mr_status fresh_line(journal *journal, const char *name, journal_line **f
     }
     size_t size = ((size_t)journal->line_count + 1) * sizeof(journal_line);
     journal_line *lines = realloc(journal->lines, size);
-    if (!lines) return mr_fail_memory(error, size);
+    if (!lines) return fail_memory(error, size);
     journal->lines = lines;
     lines[journal->line_count] = (journal_line){.name = strdup(name)};
-    if (!lines[journal->line_count].name) return mr_fail_memory(error, strlen(name));
+    if (!lines[journal->line_count].name) return fail_memory(error, strlen(name));
     *found = &lines[journal->line_count++];
     return MR_OK;
 }
@@ -207,7 +207,7 @@ static mr_status read_line(journal *journal, journal_worker *worker, char *line,
     } else if (strcmp(word, "failed") == 0 && line) {
         free(worker->failure);
         worker->failure = strdup(unescape(line));
-        if (!worker->failure) return mr_fail_memory(error, strlen(line));
+        if (!worker->failure) return fail_memory(error, strlen(line));
     }
     return MR_OK;
 }
@@ -224,7 +224,7 @@ static mr_status read_journal(journal *journal, const char *path, journal_worker
 {
     char *bytes = nullptr;
     size_t size = 0;
-    MR_TRY(mr_file_read_all(path, JOURNAL_SIZE_MAX, &bytes, &size, error));
+    MR_TRY(file_read_all(path, JOURNAL_SIZE_MAX, &bytes, &size, error));
     bool old = strncmp(bytes, old_title, sizeof(old_title) - 1) == 0;
     mr_status status = MR_OK;
     if (!is_journal(bytes, size))
@@ -284,7 +284,7 @@ static mr_status path_in(const options *options, const char *name, char **path, 
 {
     if (asprintf(path, "%s/%s", options->out, name) >= 0) return MR_OK;
     *path = nullptr;
-    return mr_fail_memory(error, strlen(name));
+    return fail_memory(error, strlen(name));
 }
 
 static void forget(journal *journal)
@@ -302,7 +302,7 @@ static mr_status read_worker(journal *journal, const char *file, journal_worker 
 {
     size_t size = ((size_t)journal->worker_count + 1) * sizeof(worker);
     journal_worker *workers = realloc(journal->workers, size);
-    if (!workers) return mr_fail_memory(error, size);
+    if (!workers) return fail_memory(error, size);
     journal->workers = workers;
     char *path;
     MR_TRY(path_in(journal->options, file, &path, error));
@@ -317,15 +317,15 @@ mr_status journal_read(journal *journal, mr_error *error)
 {
     char *path, *name;
     forget(journal);
-    if (asprintf(&name, ".%s.journal", journal->options->name) < 0) return mr_fail_memory(error, 1);
+    if (asprintf(&name, ".%s.journal", journal->options->name) < 0) return fail_memory(error, 1);
     mr_status status = path_in(journal->options, name, &path, error);
     free(name);
     MR_TRY(status);
-    if (mr_file_exists(path)) status = read_journal(journal, path, nullptr, error);
+    if (file_exists(path)) status = read_journal(journal, path, nullptr, error);
     free(path);
     MR_TRY(status);
     DIR *directory = opendir(journal->options->out);
-    if (!directory) return mr_file_fail(error, errno, "read directory", journal->options->out);
+    if (!directory) return file_fail(error, errno, "read directory", journal->options->out);
     for (struct dirent *entry; status == MR_OK && (entry = readdir(directory));) {
         journal_worker worker = {0};
         if (is_worker_journal(journal->options, entry->d_name, &worker))
@@ -348,7 +348,7 @@ static mr_status remove_in(const options *options, const char *name, mr_error *e
 {
     char *path;
     MR_TRY(path_in(options, name, &path, error));
-    mr_status status = mr_file_remove(path, error);
+    mr_status status = file_remove(path, error);
     free(path);
     return status;
 }
@@ -387,7 +387,7 @@ static mr_status settle_file(const journal *journal, const plan *plan, const cha
 static mr_status settle(journal *journal, const source *source, const plan *plan, bool removes, mr_error *error)
 {
     DIR *directory = opendir(journal->options->out);
-    if (!directory) return mr_file_fail(error, errno, "read directory", journal->options->out);
+    if (!directory) return file_fail(error, errno, "read directory", journal->options->out);
     mr_status status = MR_OK;
     for (struct dirent *entry; status == MR_OK && (entry = readdir(directory));) {
         const char *rest = after_shard_name(journal->options, entry->d_name);
@@ -407,14 +407,14 @@ static mr_status write_line(journal *journal, char *line, size_t size, mr_error 
     assert(journal->descriptor >= 0 && size > 0 && memchr(line, '\n', size) == line + size - 1);
     ssize_t written = write(journal->descriptor, line, size);
     if (written == (ssize_t)size && fdatasync(journal->descriptor) == 0) return MR_OK;
-    return mr_file_fail(error, written < 0 ? errno : ENOSPC, "write", journal->path);
+    return file_fail(error, written < 0 ? errno : ENOSPC, "write", journal->path);
 }
 
 static mr_status lock(journal *journal, mr_error *error)
 {
     const options *options = journal->options;
     journal->lock = open(options->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (journal->lock < 0) return mr_file_fail(error, errno, "open", options->out);
+    if (journal->lock < 0) return file_fail(error, errno, "open", options->out);
     int kind = options->worker_count > 0 ? LOCK_SH : LOCK_EX;
     /* On file systems without locks, continue without one. */
     if (flock(journal->lock, kind | LOCK_NB) == 0 || errno != EWOULDBLOCK) return MR_OK;
@@ -430,21 +430,21 @@ static mr_status open_own(journal *journal, mr_error *error)
                                          : asprintf(&journal->path, "%s/.%s.journal", options->out, options->name);
     if (made < 0) {
         journal->path = nullptr;
-        return mr_fail_memory(error, strlen(options->out));
+        return fail_memory(error, strlen(options->out));
     }
     char head[sizeof(title)] = "";
     size_t size = 0;
-    if (mr_file_exists(journal->path)) {
+    if (file_exists(journal->path)) {
         char *bytes = nullptr;
-        MR_TRY(mr_file_read_all(journal->path, JOURNAL_SIZE_MAX, &bytes, &size, error));
+        MR_TRY(file_read_all(journal->path, JOURNAL_SIZE_MAX, &bytes, &size, error));
         memcpy(head, bytes, size < sizeof(head) - 1 ? size : sizeof(head) - 1);
         free(bytes);
     }
     /* A journal of another version, or with a truncated title, is restarted. Lines read from it remain known. */
     bool fresh = strcmp(head, title) != 0;
-    if (fresh) MR_TRY(mr_file_write_all(journal->path, title, sizeof(title) - 1, error));
+    if (fresh) MR_TRY(file_write_all(journal->path, title, sizeof(title) - 1, error));
     journal->descriptor = open(journal->path, O_RDWR | O_APPEND | O_CLOEXEC);
-    if (journal->descriptor < 0) return mr_file_fail(error, errno, "open", journal->path);
+    if (journal->descriptor < 0) return file_fail(error, errno, "open", journal->path);
     if (options->worker_count > 0 && flock(journal->descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return mr_fail(error, MR_UNAVAILABLE, "%s: worker %d of %d is already running in this directory", options->out,
                        options->worker, options->worker_count);
@@ -460,7 +460,7 @@ static mr_status end_line(journal *journal, FILE *file, char **text, const size_
 {
     bool is_good = !ferror(file);
     is_good = fclose(file) == 0 && is_good && *text;
-    mr_status status = is_good ? write_line(journal, *text, *size, error) : mr_fail_memory(error, *size);
+    mr_status status = is_good ? write_line(journal, *text, *size, error) : fail_memory(error, *size);
     free(*text);
     return status;
 }
@@ -471,7 +471,7 @@ static mr_status write_shard(journal *journal, const journal_line *line, mr_erro
     char *text = nullptr;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    if (!file) return mr_fail_memory(error, 256);
+    if (!file) return fail_memory(error, 256);
     fprintf(file, "shard %016" PRIx64 " %016" PRIx64 " %016" PRIx64 " %" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 " ",
             line->fingerprint[0], line->fingerprint[1], line->plan, report->records, report->skipped,
             report->size_bytes, (uint64_t)line->modified_ns);
@@ -491,7 +491,7 @@ static mr_status remove_worker_journals(const journal *journal, mr_error *error)
         char *name = nullptr;
         if (asprintf(&name, ".%s.worker-%d-of-%d.journal", journal->options->name, journal->workers[i].worker,
                      journal->workers[i].worker_count) < 0)
-            return mr_fail_memory(error, 1);
+            return fail_memory(error, 1);
         mr_status status = remove_in(journal->options, name, error);
         free(name);
         MR_TRY(status);
@@ -518,7 +518,7 @@ mr_status journal_open(const options *options, const source *source, const plan 
     if (journal->worker_count > 0 && options->worker_count == 0) MR_TRY(take_over(journal, error));
     char *line = nullptr;
     int size = asprintf(&line, "begin %016" PRIx64 " %016" PRIx64 " %" PRId64 "\n", plan->hash, run, plan->row_count);
-    if (size < 0) return mr_fail_memory(error, 1);
+    if (size < 0) return fail_memory(error, 1);
     mr_status status = write_line(journal, line, (size_t)size, error);
     free(line);
     return status;
@@ -541,8 +541,8 @@ const journal_line *journal_find(const journal *journal, const plan *plan, const
     bool same = line->fingerprint[0] == shard->fingerprint[0] && line->fingerprint[1] == shard->fingerprint[1];
     if (!same && (!any_time || line->plan != plan->hash)) return nullptr;
     /* The line must match the current file, and the index must have the line's number of records. */
-    mr_file_stamp stamp;
-    if (mr_file_stamp_of(shard->path, &stamp, nullptr) != MR_OK || stamp.size_bytes != line->report.size_bytes ||
+    file_stamp stamp;
+    if (file_stamp_of(shard->path, &stamp, nullptr) != MR_OK || stamp.size_bytes != line->report.size_bytes ||
         stamp.modified_ns != line->modified_ns)
         return nullptr;
     mr_record_index index = {0};
@@ -577,8 +577,8 @@ mr_status journal_add(journal *journal, const plan *plan, const shard *shard, sh
 {
     assert(shard >= plan->shards && shard < plan->shards + plan->shard_count);
     assert(report->records + report->skipped == shard->count);
-    mr_file_stamp stamp;
-    MR_TRY(mr_file_stamp_of(shard->path, &stamp, error));
+    file_stamp stamp;
+    MR_TRY(file_stamp_of(shard->path, &stamp, error));
     report->size_bytes = stamp.size_bytes;
     journal_line line = {.name = (char *)shard->name,
                          .fingerprint = {shard->fingerprint[0], shard->fingerprint[1]},
@@ -596,7 +596,7 @@ mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, m
     char *text = nullptr;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    if (!file) return mr_fail_memory(error, 256);
+    if (!file) return fail_memory(error, 256);
     fprintf(file, "%s %016" PRIx64, failure ? "failed" : "end", run);
     if (failure) {
         fputc(' ', file);
@@ -616,7 +616,7 @@ static mr_status write_removed(journal *journal, const char *name, mr_error *err
     char *text = nullptr;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    if (!file) return mr_fail_memory(error, 256);
+    if (!file) return fail_memory(error, 256);
     fputs("removed 0 ", file);
     print_escaped(file, name);
     fputc('\n', file);
@@ -627,9 +627,9 @@ static mr_status write_removed(journal *journal, const char *name, mr_error *err
 static mr_status remove_shard(const char *path, mr_error *error)
 {
     char *index = nullptr;
-    if (asprintf(&index, "%s.index", path) < 0) return mr_fail_memory(error, 1);
-    mr_status status = mr_file_remove(path, error);
-    if (status == MR_OK) status = mr_file_remove(index, error);
+    if (asprintf(&index, "%s.index", path) < 0) return fail_memory(error, 1);
+    mr_status status = file_remove(path, error);
+    if (status == MR_OK) status = file_remove(index, error);
     free(index);
     return status;
 }
@@ -642,7 +642,7 @@ mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, m
         if (!rest || *rest || find_shard(plan, name, strlen(name))) continue;
         char *path;
         MR_TRY(path_in(journal->options, name, &path, error));
-        *removed += mr_file_exists(path);
+        *removed += file_exists(path);
         mr_status status = remove_shard(path, error);
         free(path);
         if (status == MR_OK) status = write_removed(journal, name, error);
@@ -658,10 +658,10 @@ mr_status journal_discard(journal *journal, const plan *plan, mr_error *error)
     for (int64_t i = 0; i < journal->line_count && !knows_others; i++) {
         char *path;
         MR_TRY(path_in(journal->options, journal->lines[i].name, &path, error));
-        knows_others = mr_file_exists(path);
+        knows_others = file_exists(path);
         free(path);
     }
-    return knows_others ? MR_OK : mr_file_remove(journal->path, error);
+    return knows_others ? MR_OK : file_remove(journal->path, error);
 }
 
 void journal_deinit(journal *journal)

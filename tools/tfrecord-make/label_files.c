@@ -1,8 +1,8 @@
 /* labels.txt and label_map.pbtxt: the names of labels. The journal contains the hash of the text that a run wrote to
  * them, so that the files of another dataset in the directory are not replaced. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -54,12 +54,12 @@ static mr_status make_text(const source *source, void (*put)(const struct source
                            mr_error *error)
 {
     FILE *file = open_memstream(&made->text, &made->size_bytes);
-    if (!file) return mr_fail_memory(error, 1);
+    if (!file) return fail_memory(error, 1);
     put(source, file);
     bool is_good = !ferror(file);
     is_good = fclose(file) == 0 && is_good;
     /* The text is null if its final allocation failed. */
-    return is_good && made->text ? MR_OK : mr_fail_memory(error, made->size_bytes);
+    return is_good && made->text ? MR_OK : fail_memory(error, made->size_bytes);
 }
 
 /* Calls use for each label file. The text of a file that the source does not have is null. */
@@ -75,7 +75,7 @@ static mr_status each_file(const source *source, journal *journal,
     for (int i = 0; i < 2 && status == MR_OK; i++) {
         char *path = nullptr;
         if (asprintf(&path, "%s/%s", source->options->out, files[i].name) < 0) {
-            status = mr_fail_memory(error, strlen(source->options->out));
+            status = fail_memory(error, strlen(source->options->out));
             break;
         }
         status = use(source, journal, path, &files[i], error);
@@ -104,9 +104,9 @@ static mr_status compare_file(journal *journal, const char *path, const label_fi
 {
     char *text = nullptr;
     size_t size = 0;
-    *found = (comparison){.exists = mr_file_exists(path)};
+    *found = (comparison){.exists = file_exists(path)};
     if (!found->exists) return MR_OK;
-    MR_TRY(mr_file_read_all(path, FILE_SIZE_MAX, &text, &size, error));
+    MR_TRY(file_read_all(path, FILE_SIZE_MAX, &text, &size, error));
     found->is_same = wanted->text && size == wanted->size_bytes && memcmp(text, wanted->text, size) == 0;
     found->is_ours = journal_has_text(journal, wanted->name, plan_hash(0, text, size));
     free(text);
@@ -139,16 +139,16 @@ static mr_status retire_file(const source *source, journal *journal, const char 
     if (is_given(source, path)) return MR_OK;
     MR_TRY(compare_file(journal, path, wanted, &found, error));
     if (found.is_same || !found.is_ours || journal->has_others) return MR_OK;
-    return mr_file_remove(path, error);
+    return file_remove(path, error);
 }
 
 mr_status label_files_retire(const source *source, journal *journal, bool *has_retired, mr_error *error)
 {
     char *path = nullptr;
-    if (asprintf(&path, "%s/labels.txt", source->options->out) < 0) return mr_fail_memory(error, 1);
-    bool existed = mr_file_exists(path);
+    if (asprintf(&path, "%s/labels.txt", source->options->out) < 0) return fail_memory(error, 1);
+    bool existed = file_exists(path);
     mr_status status = each_file(source, journal, retire_file, error);
-    *has_retired |= existed && !mr_file_exists(path);
+    *has_retired |= existed && !file_exists(path);
     free(path);
     return status;
 }
@@ -157,7 +157,7 @@ static mr_status write_file(const source *source, journal *journal, const char *
                             mr_error *error)
 {
     if (!wanted->text) return retire_file(source, journal, path, wanted, error);
-    MR_TRY(mr_file_write_all(path, wanted->text, wanted->size_bytes, error));
+    MR_TRY(file_write_all(path, wanted->text, wanted->size_bytes, error));
     return journal_add_text(journal, wanted->name, plan_hash(0, wanted->text, wanted->size_bytes), error);
 }
 

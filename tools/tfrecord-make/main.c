@@ -1,12 +1,12 @@
 /* tfrecord-make: see make.h and --help. */
-#include "tools/tfrecord-make/make.h"
-#include "tools/tfrecord-make/survey.h"
+#include "tfrecord-make/make.h"
+#include "tfrecord-make/survey.h"
 
-#include "base/arena.h"
-#include "records/io/file.h"
-#include "tools/common/interrupt.h"
-#include "tools/common/output.h"
-#include "tools/common/text.h"
+#include "common/arena.h"
+#include "common/file.h"
+#include "common/interrupt.h"
+#include "common/output.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ static mr_status write_missing(work *work, mr_error *error)
 {
     const plan *plan = work->plan;
     const shard **missing = malloc(((size_t)plan->shard_count + 1) * sizeof(shard *));
-    if (!missing) return mr_fail_memory(error, (size_t)plan->shard_count * sizeof(shard *));
+    if (!missing) return fail_memory(error, (size_t)plan->shard_count * sizeof(shard *));
     int32_t count = 0;
     mr_status status = MR_OK;
     for (int32_t i = 0; i < plan->shard_count && status == MR_OK; i++) {
@@ -146,7 +146,7 @@ static mr_status plan_only(work *work, mr_error *error)
     const plan *plan = work->plan;
     const options *options = work->options;
     int32_t finished = 0;
-    if (mr_file_exists(options->out)) MR_TRY(journal_look(options, work->source, plan, work->journal, error));
+    if (file_exists(options->out)) MR_TRY(journal_look(options, work->source, plan, work->journal, error));
     for (int32_t i = 0; i < plan->shard_count && work->journal->options; i++) {
         const journal_line *line = journal_find(work->journal, plan, &plan->shards[i], false);
         bool ours = options->worker_count == 0 || plan->shards[i].worker == options->worker;
@@ -161,7 +161,7 @@ static mr_status make(options *options, work *work, bool launched, uint64_t run,
 {
     double seconds, begin = now();
     if (options->dry_run) return launched && options->worker > 1 ? MR_OK : plan_only(work, error);
-    MR_TRY(mr_file_make_directories(options->out, error));
+    MR_TRY(file_make_directories(options->out, error));
     if (options->finish) return finish(work, 0, error);
     if (options->worker_count == 0) return make_alone(work, error);
     MR_TRY(make_part(work, run, &seconds, error));
@@ -201,7 +201,7 @@ static mr_status run(options *options, mr_error *error)
     worker_detect(options, &launched, &launch);
     bool quiet = options->json || (launched && options->worker > 1);
     pthread_mutex_init(&work.mutex, nullptr);
-    mr_status status = mr_pool_new(options->jobs, &work.pool, error);
+    mr_status status = pool_new(options->jobs, &work.pool, error);
     if (status == MR_OK) status = look(options, &source, &work, &found, &plan, quiet, error);
     if (status == MR_OK) status = make(options, &work, launched, launch, error);
     if (status != MR_OK && work.has_retired) {
@@ -215,7 +215,7 @@ static mr_status run(options *options, mr_error *error)
     plan_deinit(&plan);
     duplicates_deinit(&found);
     source_deinit(&source);
-    mr_pool_free(work.pool);
+    pool_free(work.pool);
     pthread_mutex_destroy(&work.mutex);
     return status;
 }

@@ -19,10 +19,10 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_H
 #define MR_TOOLS_TFRECORD_MAKE_H
 
-#include "base/pool.h"
-#include "tools/common/progress.h"
-#include "tools/tfrecord-make/image.h"
-#include "tools/tfrecord-make/source.h"
+#include "common/pool.h"
+#include "common/progress.h"
+#include "tfrecord-make/image.h"
+#include "tfrecord-make/source.h"
 
 #include <millrace/record.h>
 #include <millrace/status.h>
@@ -106,7 +106,7 @@ mr_status filter_rows(source *source, mr_error *error);
 
 /* Computes the split of each row from --split, --stratify and --group-by.
  * splits  owned by the caller, who calls free(), also after an error */
-mr_status splits_choose(const options *options, const source *source, mr_pool *pool, uint8_t **splits, mr_error *error);
+mr_status splits_choose(const options *options, const source *source, pool *pool, uint8_t **splits, mr_error *error);
 
 /* ---- estimate.c ---- */
 
@@ -115,7 +115,7 @@ typedef struct record_size {
     uint64_t before, after, fixed;
 } record_size;
 /* Estimates from a sample of records. The estimate is an upper bound: no record is expected to be larger. */
-mr_status estimate_records(const options *options, const source *source, mr_pool *pool, record_size *size,
+mr_status estimate_records(const options *options, const source *source, pool *pool, record_size *size,
                            mr_error *error);
 uint64_t estimate_record(const record_size *size, const source *source, const row *row);
 
@@ -171,7 +171,7 @@ typedef struct duplicates_found {
 
 /* Finds images whose bytes are equal. Only images of equal size are read and hashed. DUPLICATES_DROP drops all but
  * one image of each class; under DUPLICATES_STOP any duplicate is an error. */
-mr_status duplicates_find(const options *options, const source *source, const uint8_t *splits, mr_pool *pool,
+mr_status duplicates_find(const options *options, const source *source, const uint8_t *splits, pool *pool,
                           duplicates_found *found, mr_error *error);
 void duplicates_deinit(duplicates_found *found);
 
@@ -285,7 +285,7 @@ typedef struct work {
     const source *source;
     const plan *plan;
     journal *journal;
-    mr_pool *pool;
+    pool *pool;
     progress *progress;
     const duplicates_found *found;
     int64_t row_count, rows_done; /* rows that this process writes, and how many of them are done */

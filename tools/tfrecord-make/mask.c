@@ -4,9 +4,9 @@
  * are rounded to a grid of fifths of a pixel, edges are drawn on this grid in whole steps, and a column of pixels
  * changes between outside and inside where an edge crosses the column's middle. Runs also go down the columns. So masks
  * are first computed column by column. */
-#include "tools/tfrecord-make/mask.h"
+#include "tfrecord-make/mask.h"
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -122,7 +122,7 @@ static mr_status draw_polygons(const json_t *polygons, canvas *canvas, mr_error 
     if (count == 0) return mr_fail(error, MR_DATA_LOSS, "has no \"segmentation\", which --masks requires");
     if (count == 1) return draw_polygon(json_array_get(polygons, 0), canvas, &steps, error);
     uint8_t *all = calloc(pixels + 1, 1);
-    if (!all) return mr_fail_memory(error, pixels);
+    if (!all) return fail_memory(error, pixels);
     mr_status status = MR_OK;
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         memset(canvas->columns, 0, pixels + 1);
@@ -208,7 +208,7 @@ mr_status mask_fill(const json_t *segmentation, int64_t width, int64_t height, u
     assert(width > 0 && height > 0);
     size_t pixels = (size_t)width * (size_t)height;
     canvas canvas = {calloc(pixels + 1, 1), width, height};
-    if (!canvas.columns) return mr_fail_memory(error, pixels);
+    if (!canvas.columns) return fail_memory(error, pixels);
     mr_status status = json_is_object(segmentation) ? draw_runs(segmentation, &canvas, error)
                                                     : draw_polygons(segmentation, &canvas, error);
     for (int64_t y = 0; y < height && status == MR_OK; y++)

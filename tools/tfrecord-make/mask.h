@@ -3,7 +3,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_MASK_H
 #define MR_TOOLS_TFRECORD_MAKE_MASK_H
 
-#include "tools/tfrecord-make/boxes.h"
+#include "tfrecord-make/boxes.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* The command line of tfrecord-make. */
-#include "tools/common/output.h"
-#include "tools/tfrecord-make/make.h"
-#include "tools/tfrecord-make/options_table.h"
+#include "common/output.h"
+#include "tfrecord-make/make.h"
+#include "tfrecord-make/options_table.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ static constexpr int32_t CROP_USUAL = 224;
 
 static bool refuse(int *exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static bool fail_memory(int *exit_code)
+static bool print_no_memory(int *exit_code)
 {
     fputs("tfrecord-make: out of memory while parsing the options\n", stderr);
     *exit_code = 1;
@@ -199,7 +199,7 @@ static bool parse_output_option(int option, options *options, int *exit_code)
             return refuse(exit_code, "--name: \"%s\" is not a valid prefix of a file name", optarg);
         free(options->name);
         options->name = strdup(optarg);
-        return options->name || fail_memory(exit_code);
+        return options->name || print_no_memory(exit_code);
     case 's':
         if (!parse_number(optarg, false, UINT64_MAX, &options->seed))
             return refuse(exit_code, "--shuffle-seed: \"%s\" is not a whole number", optarg);
@@ -347,7 +347,7 @@ static bool finish_options(int argc, char **argv, options *options, int *exit_co
     if (treatment->quality == 0) treatment->quality = QUALITY_USUAL;
     options->input = argv[optind];
     if (!options->name) options->name = input_name(options->input);
-    return options->name || fail_memory(exit_code);
+    return options->name || print_no_memory(exit_code);
 }
 
 bool options_parse(int argc, char **argv, options *options, int *exit_code)

@@ -1,7 +1,7 @@
 /* Options that have no effect: see options_table.h. */
-#include "tools/tfrecord-make/options_table.h"
+#include "tfrecord-make/options_table.h"
 
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
 #include <assert.h>
 #include <stdio.h>

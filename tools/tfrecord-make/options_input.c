@@ -1,5 +1,5 @@
 /* Options that describe the input and name its components. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
 #include <assert.h>
 #include <stdlib.h>

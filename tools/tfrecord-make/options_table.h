@@ -5,7 +5,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_OPTIONS_TABLE_H
 #define MR_TOOLS_TFRECORD_MAKE_OPTIONS_TABLE_H
 
-#include "tools/tfrecord-make/source.h"
+#include "tfrecord-make/source.h"
 
 typedef struct option_row {
     const char *name;

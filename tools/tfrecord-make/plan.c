@@ -2,9 +2,9 @@
  * in which the system lists files, so the same directory always gives the same files.
  *
  * splits.c chooses the split of a row. The order in a split is that of a hash of seed and path. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -64,7 +64,7 @@ static mr_status make_order(const options *options, const source *source, const 
     plan->order = malloc((count + 1) * sizeof(int64_t));
     if (!keys || !plan->order) {
         free(keys);
-        return mr_fail_memory(error, count * sizeof(key));
+        return fail_memory(error, count * sizeof(key));
     }
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -198,7 +198,7 @@ static mr_status plan_split(const cut *cut, plan *plan, int split, shard *shard,
         if (asprintf(&shard->path, "%s/%s-%s-%05lld-of-%05lld.tfrecord", options->out, options->name,
                      options->splits[split].name, (long long)j, (long long)cut->shards) < 0) {
             shard->path = nullptr;
-            return mr_fail_memory(error, strlen(options->out));
+            return fail_memory(error, strlen(options->out));
         }
         shard->name = shard->path + strlen(options->out) + 1;
         take_fingerprint(options, cut->source, plan, shard);
@@ -222,7 +222,7 @@ mr_status plan_make(const options *options, const source *source, const uint8_t 
     }
     assert(begin == plan->row_count);
     plan->shards = calloc((size_t)plan->shard_count + 1, sizeof(shard));
-    if (!plan->shards) return mr_fail_memory(error, (size_t)plan->shard_count * sizeof(shard));
+    if (!plan->shards) return fail_memory(error, (size_t)plan->shard_count * sizeof(shard));
     shard *shard = plan->shards;
     for (int i = 0; i < options->split_count; shard += plan->split_shards[i++])
         MR_TRY(plan_split(&cuts[i], plan, i, shard, error));
@@ -241,7 +241,7 @@ mr_status plan_share(plan *plan, int32_t worker_count, mr_error *error)
     size_t count = (size_t)plan->shard_count;
     shard **sorted = malloc((count + 1) * sizeof(shard *));
     uint64_t *loads = calloc((size_t)worker_count, sizeof(uint64_t));
-    mr_status status = sorted && loads ? MR_OK : mr_fail_memory(error, count * sizeof(shard *));
+    mr_status status = sorted && loads ? MR_OK : fail_memory(error, count * sizeof(shard *));
     for (size_t i = 0; status == MR_OK && i < count; i++) sorted[i] = &plan->shards[i];
     if (status == MR_OK) qsort(sorted, count, sizeof(shard *), compare_sizes);
     for (size_t i = 0; status == MR_OK && i < count; i++) {

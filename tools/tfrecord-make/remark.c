@@ -1,5 +1,5 @@
 /* The sentences about images, one row for each remark. */
-#include "tools/tfrecord-make/image.h"
+#include "tfrecord-make/image.h"
 
 static const struct {
     const char *word, *one, *many;

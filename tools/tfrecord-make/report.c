@@ -1,8 +1,8 @@
 /* The summary at the end of a run, one sentence for each fact, wrapped to the width of the terminal. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "tools/common/output.h"
-#include "tools/common/text.h"
+#include "common/output.h"
+#include "common/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,10 +8,10 @@
  *      "duplicates": {"same": 0, "contradicting": 0, "crossing": 0, "dropped": 0}}
  *
  * Text that is not UTF-8 has U+FFFD in place of each bad byte. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
-#include "tools/common/text.h"
+#include "common/arena.h"
+#include "common/text.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -161,15 +161,15 @@ mr_status report_json(const work *work, double seconds, int64_t removed, int32_t
 {
     shard_report sum = {0};
     json_t *root = json_object();
-    mr_status status = root ? MR_OK : mr_fail_memory(error, sizeof(sum));
+    mr_status status = root ? MR_OK : fail_memory(error, sizeof(sum));
     for (int i = 0; i < work->options->split_count && status == MR_OK; i++)
         status = shard_report_add(&sum, &work->splits[i], error);
     if (status == MR_OK &&
         !(add_input(work, root) && add_splits(work, root) && add_result(work, &sum, seconds, removed, planned, root) &&
           add_notes(work->source, root) && add_source_remarks(work->source, root) && add_duplicates(work->found, root)))
-        status = mr_fail_memory(error, sizeof(sum));
+        status = fail_memory(error, sizeof(sum));
     if (status == MR_OK && json_dumpf(root, stdout, JSON_INDENT(2)) != 0 && !ferror(stdout))
-        status = mr_fail_memory(error, sizeof(sum));
+        status = fail_memory(error, sizeof(sum));
     if (status == MR_OK) putchar('\n');
     shard_report_deinit(&sum);
     json_decref(root);

@@ -9,11 +9,11 @@
  *
  * Lock order: no other lock is acquired while the conveyor's mutex is held. The number of slots, a small multiple of
  * the number of threads, bounds memory. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
-#include "tools/common/interrupt.h"
-#include "tools/common/text.h"
+#include "common/arena.h"
+#include "common/interrupt.h"
+#include "common/text.h"
 
 #include <millrace/example.h>
 
@@ -136,7 +136,7 @@ static mr_status postpone(work *work, target *target, mr_error *error)
     }
     pthread_mutex_unlock(&work->mutex);
     shard_report_deinit(&target->report);
-    return grown ? MR_OK : mr_fail_memory(error, size);
+    return grown ? MR_OK : fail_memory(error, size);
 }
 
 /* Completes a shard: gives the file its final name and adds its line to the journal. Runs on one of the threads,
@@ -338,7 +338,7 @@ static mr_status make_slots(conveyor *conveyor, mr_error *error)
     conveyor->slot_count = (int64_t)conveyor->threads * SLOTS_FOR_THREAD;
     conveyor->slots = calloc((size_t)conveyor->slot_count, sizeof(slot));
     conveyor->waiting = calloc((size_t)conveyor->slot_count, sizeof(slot *));
-    if (!conveyor->slots || !conveyor->waiting) return mr_fail_memory(error, sizeof(slot));
+    if (!conveyor->slots || !conveyor->waiting) return fail_memory(error, sizeof(slot));
     for (int64_t i = 0; i < conveyor->slot_count; i++) {
         conveyor->slots[i].next_free = conveyor->free;
         conveyor->free = &conveyor->slots[i];
@@ -360,17 +360,17 @@ static mr_record_writer_options writer_options(const options *options, int threa
 }
 
 /* Writes shards in order with the threads of the pool; null: on the caller's thread. */
-static mr_status run_conveyor(work *work, const shard *const *shards, int32_t count, mr_pool *pool, mr_error *error)
+static mr_status run_conveyor(work *work, const shard *const *shards, int32_t count, pool *pool, mr_error *error)
 {
     conveyor conveyor = {
-        .work = work, .shards = shards, .shard_count = count, .threads = pool ? mr_pool_thread_count(pool) : 1};
+        .work = work, .shards = shards, .shard_count = count, .threads = pool ? pool_thread_count(pool) : 1};
     conveyor.options = writer_options(work->options, conveyor.threads);
     for (int32_t i = 0; i < count; i++) conveyor.end += shards[i]->count;
     pthread_mutex_init(&conveyor.mutex, nullptr);
     pthread_cond_init(&conveyor.moved, nullptr);
     mr_status status = make_slots(&conveyor, error);
     if (status == MR_OK) {
-        mr_pool_for(pool, conveyor.threads, 1, run_thread, &conveyor);
+        pool_for(pool, conveyor.threads, 1, run_thread, &conveyor);
         if (conveyor.status == MR_OK) conveyor.status = write_empty_shards(&conveyor, &conveyor.error);
         status = conveyor.status;
         if (status != MR_OK && error) *error = conveyor.error;
@@ -444,7 +444,7 @@ static mr_status write_with_records(work *work, const shard *const *shards, int3
         return run_conveyor(work, shards, count, work->pool, error);
     streams streams = {.work = work, .shards = shards};
     pthread_mutex_init(&streams.mutex, nullptr);
-    mr_pool_for(work->pool, count, 1, write_streams, &streams);
+    pool_for(work->pool, count, 1, write_streams, &streams);
     pthread_mutex_destroy(&streams.mutex);
     if (streams.status != MR_OK && error) *error = streams.error;
     return streams.status;

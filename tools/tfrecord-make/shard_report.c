@@ -1,7 +1,7 @@
 /* Totals of shards: counts, and one example for each remark. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ mr_status shard_report_remark(shard_report *report, remark remark, int64_t count
     counted->count += count;
     if (counted->first || count == 0) return MR_OK;
     counted->first = strdup(name);
-    return counted->first ? MR_OK : mr_fail_memory(error, strlen(name));
+    return counted->first ? MR_OK : fail_memory(error, strlen(name));
 }
 
 mr_status shard_report_add(shard_report *sum, const shard_report *report, mr_error *error)

@@ -1,7 +1,7 @@
 /* Code shared by all sources: the lists of rows and classes, and the keys of an image. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ mr_status source_bytes_reserve(source_bytes *bytes, size_t size_bytes, mr_error 
     *bytes = (source_bytes){0};
     size_t capacity = size_bytes + size_bytes / 4;
     bytes->data = malloc(capacity);
-    if (!bytes->data) return mr_fail_memory(error, capacity);
+    if (!bytes->data) return fail_memory(error, capacity);
     bytes->capacity_bytes = capacity;
     return MR_OK;
 }
@@ -35,7 +35,7 @@ bool source_is_image_name(const char *name)
 static mr_status read_file(const char *path, source_bytes *bytes, mr_error *error)
 {
     int descriptor;
-    MR_TRY(mr_file_open(path, &descriptor, error));
+    MR_TRY(file_open(path, &descriptor, error));
     off_t size = lseek(descriptor, 0, SEEK_END);
     size_t done = 0;
     bytes->size_bytes = 0;
@@ -44,7 +44,7 @@ static mr_status read_file(const char *path, source_bytes *bytes, mr_error *erro
         status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: larger than the maximum size of an image (%zu bytes)", path,
                          IMAGE_SIZE_MAX);
     if (status == MR_OK) status = source_bytes_reserve(bytes, (size_t)size + 1, error);
-    if (status == MR_OK) status = mr_file_read_at(descriptor, path, 0, bytes->data, (size_t)size, &done, error);
+    if (status == MR_OK) status = file_read_at(descriptor, path, 0, bytes->data, (size_t)size, &done, error);
     (void)close(descriptor);
     bytes->size_bytes = done;
     return status;
@@ -54,7 +54,7 @@ mr_status source_read_image(const source *source, const row *row, source_bytes *
 {
     char *path = nullptr;
     if (source->directory && *row->name != '/' && asprintf(&path, "%s/%s", source->directory, row->name) < 0)
-        return mr_fail_memory(error, strlen(row->name));
+        return fail_memory(error, strlen(row->name));
     mr_status status = read_file(path ? path : row->name, bytes, error);
     free(path);
     *has_image = status == MR_OK;
@@ -87,7 +87,7 @@ char *source_keep(source *source, const char *text, size_t size_bytes)
 {
     if (size_bytes + 1 > source->text_room) {
         size_t block = size_bytes + 1 > TEXT_BLOCK_BYTES ? size_bytes + 1 : TEXT_BLOCK_BYTES;
-        source->text = mr_arena_alloc(&source->arena, block);
+        source->text = arena_alloc(&source->arena, block);
         source->text_room = source->text ? block : 0;
         if (!source->text) return nullptr;
     }
@@ -107,12 +107,12 @@ mr_status source_add_row(source *source, const row *row, mr_error *error)
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * count : 1) * sizeof(*row);
         struct row *grown = realloc(source->rows, size);
-        if (!grown) return mr_fail_memory(error, size);
+        if (!grown) return fail_memory(error, size);
         source->rows = grown;
     }
     size_t length = strlen(row->name);
     char *name = source_keep(source, row->name, length);
-    if (!name) return mr_fail_memory(error, length);
+    if (!name) return fail_memory(error, length);
     assert(row->split >= 0 && row->split <= source->split_count);
     struct row *added = &source->rows[source->row_count++];
     *added = *row;
@@ -129,14 +129,14 @@ mr_status source_add_class(source *source, const char *name, mr_error *error)
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * (size_t)count : 1) * sizeof(char *);
         char **grown = realloc(source->classes, size);
-        if (!grown) return mr_fail_memory(error, size);
+        if (!grown) return fail_memory(error, size);
         source->classes = grown;
     }
     if (name && strchr(name, '\n'))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the name of the class \"%s\" contains a line break",
                        source->input, name);
     char *copy = name ? source_keep(source, name, strlen(name)) : nullptr;
-    if (name && !copy) return mr_fail_memory(error, strlen(name));
+    if (name && !copy) return fail_memory(error, strlen(name));
     source->classes[source->class_count++] = copy;
     return MR_OK;
 }
@@ -148,7 +148,7 @@ mr_status source_note(source *source, const char *what, const char *example, mr_
     assert(i < SOURCE_NOTES_MAX);
     if (i == source->note_count) {
         char *first = source_keep(source, example, strlen(example));
-        if (!first) return mr_fail_memory(error, strlen(example));
+        if (!first) return fail_memory(error, strlen(example));
         source->notes[source->note_count++].what = what;
         source->notes[i].first = first;
     }
@@ -166,7 +166,7 @@ mr_status source_remark(source *source, mr_error *error, const char *format, ...
     va_end(args);
     char *kept = size < 0 ? nullptr : source_keep(source, text, (size_t)size);
     if (size >= 0) free(text);
-    if (!kept) return mr_fail_memory(error, size < 0 ? 0 : (size_t)size);
+    if (!kept) return fail_memory(error, size < 0 ? 0 : (size_t)size);
     source->remarks[source->remark_count++] = kept;
     return MR_OK;
 }
@@ -219,7 +219,7 @@ void source_deinit(source *source)
     free(source->excluded);
     free(source->classes);
     names_deinit(&source->features);
-    mr_arena_deinit(&source->arena);
+    arena_deinit(&source->arena);
     *source = (struct source){0};
 }
 

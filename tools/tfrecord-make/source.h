@@ -22,7 +22,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_SOURCE_H
 #define MR_TOOLS_TFRECORD_MAKE_SOURCE_H
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <millrace/example.h>
 #include <millrace/image.h>
@@ -186,7 +186,7 @@ typedef struct names {
     char **texts; /* owned array; the bytes are in the arena */
     uint32_t *slots;
     uint32_t count, slot_count;
-    mr_arena arena;
+    arena arena;
 } names;
 /* The number of a text. A new text is added. */
 mr_status names_add(names *names, mr_string text, uint32_t *number, mr_error *error);
@@ -266,7 +266,7 @@ struct source {
     int split_count;
     const char *directory; /* borrowed; directory of the rows' files; null: names are not file paths */
     bool names_are_places; /* names are positions in the input, such as "line 12" */
-    mr_arena arena;
+    arena arena;
     char *text; /* the arena block that names are packed into */
     size_t text_room;
     void *detail; /* private to the source; functions->deinit frees what is not in the arena */

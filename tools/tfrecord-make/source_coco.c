@@ -1,9 +1,9 @@
 /* The COCO source: the JSON lists images and boxes. Each image is a row, also one without boxes. Boxes stay in
  * memory, sorted by image. A label is the number of its category, as is usual with COCO. */
-#include "tools/tfrecord-make/source_coco.h"
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/source_coco.h"
+#include "tfrecord-make/make.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -35,20 +35,20 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * count : 1) * sizeof(listed);
         listed *grown = realloc(coco->images, size);
-        if (!grown) return mr_fail_memory(error, size);
+        if (!grown) return fail_memory(error, size);
         coco->images = grown;
     }
     coco->images[count] = (listed){image->id, (int32_t)image->width, (int32_t)image->height};
     char *name = strndup(image->file_name.data, image->file_name.size_bytes), *path = nullptr;
     if (!name || asprintf(&path, "%s/%s", coco->directory, name) < 0) {
         free(name);
-        return mr_fail_memory(error, image->file_name.size_bytes);
+        return fail_memory(error, image->file_name.size_bytes);
     }
     row row = {.name = name, .place = (uint64_t)count, .label = -1};
     filter_see(source, &row, name);
     struct stat about;
     if (stat(*name == '/' ? name : path, &about) == 0) {
-        mr_file_stamp stamp = mr_file_stamp_from(&about);
+        file_stamp stamp = file_stamp_from(&about);
         row.size_bytes = stamp.size_bytes;
         row.modified_ns = stamp.modified_ns;
     }
@@ -70,11 +70,11 @@ static mr_status take_fault(void *context, const coco_fault *fault, mr_error *er
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * count : 1) * sizeof(*fault);
         coco_fault *grown = realloc(coco->faults, size);
-        if (!grown) return mr_fail_memory(error, size);
+        if (!grown) return fail_memory(error, size);
         coco->faults = grown;
     }
     const char *kept = source_keep(listing->source, fault->message, strlen(fault->message));
-    if (!kept) return mr_fail_memory(error, strlen(fault->message));
+    if (!kept) return fail_memory(error, strlen(fault->message));
     coco->faults[coco->fault_count++] = (coco_fault){kept, fault->image, fault->has_image, fault->is_annotation};
     return MR_OK;
 }
@@ -85,7 +85,7 @@ static mr_status keep_points(coco *coco, const coco_box *given, mr_error *error)
     if (count > coco->point_capacity) {
         size_t capacity = count > 2 * coco->point_capacity ? count : 2 * coco->point_capacity;
         coco_point *grown = realloc(coco->points, capacity * sizeof(coco_point));
-        if (!grown) return mr_fail_memory(error, capacity * sizeof(coco_point));
+        if (!grown) return fail_memory(error, capacity * sizeof(coco_point));
         coco->points = grown;
         coco->point_capacity = capacity;
     }
@@ -101,7 +101,7 @@ static mr_status keep_span(coco *coco, const coco_box *given, mr_error *error)
     if (given->index >= coco->span_capacity) {
         size_t capacity = 2 * (size_t)given->index + 64, size = capacity * sizeof(span);
         span *grown = realloc(coco->spans, size);
-        if (!grown) return mr_fail_memory(error, size);
+        if (!grown) return fail_memory(error, size);
         coco->spans = grown;
         coco->span_capacity = capacity;
     }
@@ -122,7 +122,7 @@ static mr_status take_box(void *context, const coco_box *given, mr_error *error)
     if ((count & (count - 1)) == 0) {
         size_t size = (size_t)(count ? 2 * count : 1) * sizeof(kept_box);
         kept_box *grown = realloc(coco->boxes, size);
-        if (!grown) return mr_fail_memory(error, size);
+        if (!grown) return fail_memory(error, size);
         coco->boxes = grown;
     }
     if (listing->source->in->masks) MR_TRY(keep_span(coco, given, error));
@@ -160,11 +160,11 @@ static mr_status keep_names(source *source, coco *coco, const coco_category *cat
                        " has other keypoints than an earlier category; --keypoints requires one list",
                        category->id);
     coco->point_names = calloc(count, sizeof(mr_string));
-    if (!coco->point_names) return mr_fail_memory(error, count * sizeof(mr_string));
+    if (!coco->point_names) return fail_memory(error, count * sizeof(mr_string));
     coco->name_count = count;
     for (size_t i = 0; i < count; i++) {
         const char *name = source_keep(source, category->points[i].data, category->points[i].size_bytes);
-        if (!name) return mr_fail_memory(error, category->points[i].size_bytes);
+        if (!name) return fail_memory(error, category->points[i].size_bytes);
         coco->point_names[i] = (mr_string){name, category->points[i].size_bytes};
     }
     return MR_OK;
@@ -181,13 +181,13 @@ static mr_status take_category(void *context, const coco_category *category, mr_
         return mr_fail(error, MR_DATA_LOSS, "category %" PRId64 " is not between 0 and %" PRId64, id, CATEGORY_MAX);
     if (id >= coco->category_count) {
         char **grown = realloc(coco->categories, ((size_t)id + 1) * sizeof(char *));
-        if (!grown) return mr_fail_memory(error, (size_t)id * sizeof(char *));
+        if (!grown) return fail_memory(error, (size_t)id * sizeof(char *));
         coco->categories = grown;
         while (coco->category_count <= id) grown[coco->category_count++] = nullptr;
     }
     if (coco->categories[id]) return mr_fail(error, MR_DATA_LOSS, "category %" PRId64 " occurs twice", id);
     coco->categories[id] = source_keep(listing->source, name.data, name.size_bytes);
-    return coco->categories[id] ? MR_OK : mr_fail_memory(error, name.size_bytes);
+    return coco->categories[id] ? MR_OK : fail_memory(error, name.size_bytes);
 }
 
 /* ---- Assigning boxes to images ---- */
@@ -215,7 +215,7 @@ static mr_status sort_images(source *source, coco *coco, mr_error *error)
 {
     size_t count = (size_t)coco->image_count;
     coco->by_id = malloc((count + 1) * sizeof(int64_t));
-    if (!coco->by_id) return mr_fail_memory(error, count * sizeof(int64_t));
+    if (!coco->by_id) return fail_memory(error, count * sizeof(int64_t));
     for (size_t i = 0; i < count; i++) coco->by_id[i] = (int64_t)i;
     qsort_r(coco->by_id, count, sizeof(int64_t), compare_ids, coco->images);
     for (size_t i = 1; i < count; i++) {
@@ -343,7 +343,7 @@ static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
 static mr_status set_classes(source *source, coco *coco, mr_error *error)
 {
     coco->labels = calloc((size_t)coco->category_count + 1, sizeof(int32_t));
-    if (!coco->labels) return mr_fail_memory(error, (size_t)coco->category_count * sizeof(int32_t));
+    if (!coco->labels) return fail_memory(error, (size_t)coco->category_count * sizeof(int32_t));
     if (!source->in->labels) {
         for (int64_t i = 0; i < coco->category_count; i++) {
             coco->labels[i] = (int32_t)i;
@@ -449,7 +449,7 @@ mr_status source_coco_open(source *source, mr_error *error)
                                  .fault = take_fault,
                                  .takes_points = source->in->keypoints};
     coco *coco = calloc(1, sizeof(*coco));
-    if (!coco) return mr_fail_memory(error, sizeof(*coco));
+    if (!coco) return fail_memory(error, sizeof(*coco));
     source->detail = coco;
     source->functions = &functions;
     source->has_images = source->has_boxes = true;
@@ -457,7 +457,7 @@ mr_status source_coco_open(source *source, mr_error *error)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the image directory is unknown; specify it with --images DIR",
                        source->input);
     coco->directory = strdup(source->in->images);
-    if (!coco->directory) return mr_fail_memory(error, strlen(source->in->images));
+    if (!coco->directory) return fail_memory(error, strlen(source->in->images));
     source->directory = coco->directory;
     MR_TRY(mr_input_file_open(source->input, true, &coco->file, error));
     MR_TRY(coco_read(coco->file, &take, &(listing){source, coco}, error));

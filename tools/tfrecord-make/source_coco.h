@@ -2,8 +2,8 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_SOURCE_COCO_H
 #define MR_TOOLS_TFRECORD_MAKE_SOURCE_COCO_H
 
-#include "tools/tfrecord-make/boxes.h"
-#include "tools/tfrecord-make/coco.h"
+#include "tfrecord-make/boxes.h"
+#include "tfrecord-make/coco.h"
 
 /* 64 bytes for each box. */
 typedef struct kept_box {

@@ -1,8 +1,8 @@
 /* COCO's boxes, keypoints and masks as features: see source_coco.h. */
-#include "tools/tfrecord-make/source_coco.h"
+#include "tfrecord-make/source_coco.h"
 
-#include "tools/tfrecord-make/make.h"
-#include "tools/tfrecord-make/mask.h"
+#include "tfrecord-make/make.h"
+#include "tfrecord-make/mask.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static mr_status put_points(const coco *coco, const listed *image, const kept_bo
     for (size_t i = 0; i < count && has_memory; i++)
         if (kept[i].point_count > 0)
             memcpy(points + i * each, coco->points + kept[i].point_begin, each * sizeof(coco_point));
-    mr_status status = has_memory ? MR_OK : mr_fail_memory(error, all * sizeof(mr_string));
+    mr_status status = has_memory ? MR_OK : fail_memory(error, all * sizeof(mr_string));
     if (status == MR_OK) status = points_place(points, all, image->width, image->height, facts, error);
     for (size_t i = 0; i < all && status == MR_OK; i++) {
         numbers[i] = points[i].visibility;
@@ -53,7 +53,7 @@ static mr_status make_masks(const coco *coco, const placing *placing, const kept
 {
     int64_t width = (int64_t)placing->width, height = (int64_t)placing->height;
     uint8_t *mask = malloc((size_t)(width * height) + 1);
-    if (!mask) return mr_fail_memory(error, (size_t)(width * height));
+    if (!mask) return fail_memory(error, (size_t)(width * height));
     mr_status status = MR_OK;
     for (size_t i = 0; i < count && status == MR_OK; i++) {
         const span *span = &coco->spans[kept[i].order];
@@ -81,7 +81,7 @@ static mr_status put_masks(const coco *coco, const listed *image, const kept_box
     MR_TRY(placing_of(image->width, image->height, facts, &placing, error));
     mr_tensor *masks = calloc(count + 1, sizeof(mr_tensor));
     mr_string *pngs = calloc(count + 1, sizeof(mr_string));
-    mr_status status = masks && pngs ? MR_OK : mr_fail_memory(error, count * sizeof(mr_tensor));
+    mr_status status = masks && pngs ? MR_OK : fail_memory(error, count * sizeof(mr_tensor));
     if (status == MR_OK) status = make_masks(coco, &placing, kept, count, facts, masks, areas, error);
     for (size_t i = 0; i < count && status == MR_OK; i++) pngs[i] = mr_tensor_strings(&masks[i])[0];
     if (status == MR_OK) put_bytes_list(to, "image/object/mask", pngs, count);
@@ -120,7 +120,7 @@ static mr_status put_all(const source *source, const row *row, const kept_box *k
         crowds[i] = kept[i].is_crowd;
         areas[i] = kept[i].area;
     }
-    mr_status status = is_good ? MR_OK : mr_fail_memory(error, count * sizeof(box));
+    mr_status status = is_good ? MR_OK : fail_memory(error, count * sizeof(box));
     if (status == MR_OK) status = boxes_place(boxes, count, image->width, image->height, facts, error);
     if (status == MR_OK) status = boxes_put(source, boxes, labels, count, facts, to, error);
     if (status == MR_OK && source->in->masks) status = put_masks(coco, image, kept, count, facts, areas, to, error);
@@ -144,7 +144,7 @@ mr_status coco_put(const source *source, const row *row, const kept_box *kept, s
     const listed *image = &coco->images[row - source->rows];
     if (image->width > 0) return put_all(source, row, kept, count, facts, to, error);
     kept_box *inside = malloc((count + 1) * sizeof(kept_box));
-    if (!inside) return mr_fail_memory(error, count * sizeof(kept_box));
+    if (!inside) return fail_memory(error, count * sizeof(kept_box));
     count = keep_inside(kept, count, facts, inside);
     mr_status status = put_all(source, row, inside, count, facts, to, error);
     free(inside);

@@ -1,9 +1,9 @@
 /* The directory source: every subdirectory that contains images is a class; classes are sorted by bytes, and labels
  * start at 0. Links to directories are followed, except those that point to a directory that is being read. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
-#include "records/io/file.h"
+#include "common/arena.h"
+#include "common/file.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -49,7 +49,7 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 
 static mr_status add_image(source *source, const char *path, const struct stat *about, mr_error *error)
 {
-    mr_file_stamp stamp = mr_file_stamp_from(about);
+    file_stamp stamp = file_stamp_from(about);
     row row = {
         .name = path, .size_bytes = stamp.size_bytes, .modified_ns = stamp.modified_ns, .label = source->class_count};
     filter_see(source, &row, path);
@@ -61,9 +61,9 @@ static mr_status list_names(const char *directory, const char *path, struct dire
                             mr_error *error)
 {
     char *full = nullptr;
-    if (asprintf(&full, *path ? "%s/%s" : "%s", directory, path) < 0) return mr_fail_memory(error, strlen(directory));
+    if (asprintf(&full, *path ? "%s/%s" : "%s", directory, path) < 0) return fail_memory(error, strlen(directory));
     *count = scandir(full, entries, is_entry, compare_names);
-    mr_status status = *count < 0 ? mr_file_fail(error, errno, "read directory", full) : MR_OK;
+    mr_status status = *count < 0 ? file_fail(error, errno, "read directory", full) : MR_OK;
     free(full);
     return status;
 }
@@ -73,7 +73,7 @@ static mr_status list_names(const char *directory, const char *path, struct dire
 static mr_status stat_below(const char *directory, const char *path, struct stat *about, mr_error *error)
 {
     char *full = nullptr;
-    if (asprintf(&full, "%s/%s", directory, path) < 0) return mr_fail_memory(error, strlen(directory));
+    if (asprintf(&full, "%s/%s", directory, path) < 0) return fail_memory(error, strlen(directory));
     if (stat(full, about) != 0) *about = (struct stat){.st_mode = S_IFREG};
     free(full);
     return MR_OK;
@@ -127,7 +127,7 @@ static mr_status scan_class(const char *directory, const char *path, const level
         char *below = nullptr;
         if (status == MR_OK && asprintf(&below, "%s/%s", path, entries[i]->d_name) < 0) {
             below = nullptr;
-            status = mr_fail_memory(error, strlen(path));
+            status = fail_memory(error, strlen(path));
         }
         if (status == MR_OK) status = scan_entry(directory, below, entries[i]->d_name, &own, source, error);
         free(below);
@@ -230,7 +230,7 @@ mr_status source_directory_open(source *source, mr_error *error)
     source->directory = directory;
     source->has_images = true;
     struct stat about;
-    if (stat(directory, &about) != 0) return mr_file_fail(error, errno, "open", directory);
+    if (stat(directory, &about) != 0) return file_fail(error, errno, "open", directory);
     const level top = {about.st_dev, about.st_ino, nullptr};
     MR_TRY(list_names(directory, "", &entries, &count, error));
     mr_status status = MR_OK;

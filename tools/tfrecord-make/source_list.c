@@ -1,9 +1,9 @@
 /* The list source: each row of a CSV or JSON Lines file names an image and contains its label or its numeric
  * targets. The other columns become features. The split of an image is a function of its path. */
-#include "tools/tfrecord-make/make.h"
-#include "tools/tfrecord-make/table.h"
+#include "tfrecord-make/make.h"
+#include "tfrecord-make/table.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static bool wants_targets(const source *source)
 static mr_status add_target(list *list, int32_t column, mr_error *error)
 {
     int32_t *grown = realloc(list->targets, ((size_t)list->target_count + 1) * sizeof(int32_t));
-    if (!grown) return mr_fail_memory(error, sizeof(int32_t));
+    if (!grown) return fail_memory(error, sizeof(int32_t));
     list->targets = grown;
     list->targets[list->target_count++] = column;
     return MR_OK;
@@ -132,7 +132,7 @@ static mr_status add_good_row(listing *listing, table_row *cells, row *row, mr_s
     source *source = listing->source;
     list *list = listing->list;
     char *path = strndup(path_text.data, path_text.size_bytes), *full = nullptr;
-    if (!path) return mr_fail_memory(error, path_text.size_bytes);
+    if (!path) return fail_memory(error, path_text.size_bytes);
     filter_see(source, row, path);
     if (!filter_keeps(source, row)) {
         mr_status noted = filter_note(source, path, error);
@@ -144,11 +144,11 @@ static mr_status add_good_row(listing *listing, table_row *cells, row *row, mr_s
     struct stat about;
     if (status == MR_OK && *path != '/' && asprintf(&full, "%s/%s", list->directory, path) < 0) {
         full = nullptr;
-        status = mr_fail_memory(error, strlen(path));
+        status = fail_memory(error, strlen(path));
     }
     /* A missing file is reported when it is read. */
     if (status == MR_OK && stat(full ? full : path, &about) == 0) {
-        mr_file_stamp stamp = mr_file_stamp_from(&about);
+        file_stamp stamp = file_stamp_from(&about);
         row->size_bytes = stamp.size_bytes;
         row->modified_ns = stamp.modified_ns;
     }
@@ -277,7 +277,7 @@ static mr_status find_directory(const source *source, list *list, mr_error *erro
     else
         list->directory =
             slash ? strndup(source->input, (size_t)(slash - source->input) + (slash == source->input)) : strdup(".");
-    return list->directory ? MR_OK : mr_fail_memory(error, strlen(source->input));
+    return list->directory ? MR_OK : fail_memory(error, strlen(source->input));
 }
 
 static mr_status take_first(void *context, table_row *row, uint64_t offset, mr_string text, const mr_error *fault,
@@ -344,7 +344,7 @@ mr_status source_list_open(source *source, mr_error *error)
 {
     static const source_functions functions = {.image = read_image, .add_features = add_features, .deinit = deinit};
     list *list = calloc(1, sizeof(*list));
-    if (!list) return mr_fail_memory(error, sizeof(*list));
+    if (!list) return fail_memory(error, sizeof(*list));
     source->detail = list;
     source->functions = &functions;
     list->path = list->label = list->split = -1;

@@ -1,7 +1,7 @@
 /* Distinct names and their numbers; the classes of a source, and the --labels file. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static mr_status grow_names(names *names, mr_error *error)
     char **texts = slots ? realloc(names->texts, count * sizeof(char *)) : nullptr;
     if (!texts) {
         free(slots);
-        return mr_fail_memory(error, (size_t)count * sizeof(char *));
+        return fail_memory(error, (size_t)count * sizeof(char *));
     }
     free(names->slots);
     names->texts = texts;
@@ -51,8 +51,8 @@ mr_status names_add(names *names, mr_string text, uint32_t *number, mr_error *er
     if (2 * (uint64_t)names->count >= names->slot_count) MR_TRY(grow_names(names, error));
     uint32_t *slot = find_slot(names, text);
     if (!*slot) {
-        char *copy = mr_arena_strndup(&names->arena, text.size_bytes ? text.data : "", text.size_bytes);
-        if (!copy) return mr_fail_memory(error, text.size_bytes);
+        char *copy = arena_strndup(&names->arena, text.size_bytes ? text.data : "", text.size_bytes);
+        if (!copy) return fail_memory(error, text.size_bytes);
         assert(2 * (uint64_t)names->count < names->slot_count);
         names->texts[names->count] = copy;
         *slot = ++names->count;
@@ -70,7 +70,7 @@ void names_deinit(names *names)
 {
     free(names->texts);
     free(names->slots);
-    mr_arena_deinit(&names->arena);
+    arena_deinit(&names->arena);
     *names = (struct names){0};
 }
 
@@ -82,7 +82,7 @@ static mr_status read_labels(source *source, names *known, mr_error *error)
     const char *path = source->in->labels;
     char *text = nullptr;
     size_t size;
-    MR_TRY(mr_file_read_all(path, LABELS_SIZE_MAX, &text, &size, error));
+    MR_TRY(file_read_all(path, LABELS_SIZE_MAX, &text, &size, error));
     mr_status status = MR_OK;
     if (memchr(text, '\0', size))
         status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: contains a NUL byte; not a text file", path);
@@ -134,7 +134,7 @@ static int compare_texts(const void *a, const void *b)
 static mr_status sort_classes(source *source, const names *names, int32_t first, int32_t *labels, mr_error *error)
 {
     char **sorted = malloc((names->count + 1) * sizeof(char *));
-    if (!sorted) return mr_fail_memory(error, names->count * sizeof(char *));
+    if (!sorted) return fail_memory(error, names->count * sizeof(char *));
     for (uint32_t i = 0; i < names->count; i++) sorted[i] = names->texts[i];
     qsort(sorted, names->count, sizeof(char *), compare_texts);
     mr_status status = MR_OK;
@@ -191,7 +191,7 @@ static mr_status look_up(source *source, const names *names, const struct names 
     bool by_number = are_numbers(names) && names->count > 0 && names_find(known, mr_string_from(names->texts[0])) < 0;
     uint32_t missing_count = 0;
     char **missing = malloc(((size_t)names->count + 1) * sizeof(char *));
-    if (!missing) return mr_fail_memory(error, names->count * sizeof(char *));
+    if (!missing) return fail_memory(error, names->count * sizeof(char *));
     for (uint32_t i = 0; i < names->count; i++) {
         int64_t label = known_label(source, known, names->texts[i], by_number);
         labels[i] = (int32_t)label;
@@ -215,7 +215,7 @@ mr_status source_set_classes(source *source, const names *found, int32_t first, 
 {
     assert(source->class_count == 0);
     *labels = calloc((size_t)found->count + 1, sizeof(int32_t));
-    if (!*labels) return mr_fail_memory(error, found->count * sizeof(int32_t));
+    if (!*labels) return fail_memory(error, found->count * sizeof(int32_t));
     if (source->in->labels) {
         names known = {0};
         mr_status status = read_labels(source, &known, error);

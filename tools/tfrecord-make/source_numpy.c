@@ -1,8 +1,8 @@
 /* The NumPy source: row i of each array of an .npz, or of the array of an .npy, is a feature of record i. Whole
  * numbers and booleans become int64, other numbers float, text bytes. An array of images can be encoded as PNG, and
  * any array can be stored as raw bytes. */
-#include "tools/tfrecord-make/columns.h"
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/columns.h"
+#include "tfrecord-make/make.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -72,7 +72,7 @@ static mr_status check_use(const source *source, array *array, mr_error *error)
 static mr_status add_array(source *source, arrays *arrays, const char *name, mr_input_file *own, mr_error *error)
 {
     array array = {.own = own, .file = own ? own : arrays->file, .name = strdup(name)};
-    mr_status status = array.name ? MR_OK : mr_fail_memory(error, strlen(name));
+    mr_status status = array.name ? MR_OK : fail_memory(error, strlen(name));
     if (status == MR_OK) status = mr_npy_open(array.file, 0, &array.npy, error);
     if (status == MR_OK) status = check_use(source, &array, error);
     if (status == MR_OK && array.use != USE_IMAGE) status = source_declare(source, name, error);
@@ -89,7 +89,7 @@ static mr_status add_array(source *source, arrays *arrays, const char *name, mr_
     struct array *grown = nullptr;
     if (status == MR_OK && array.npy.shape.rank > 0) {
         grown = realloc(arrays->items, ((size_t)arrays->count + 1) * sizeof(array));
-        if (!grown) status = mr_fail_memory(error, sizeof(array));
+        if (!grown) status = fail_memory(error, sizeof(array));
     }
     if (!grown) {
         mr_input_file_close(array.own);
@@ -115,7 +115,7 @@ static mr_status open_members(source *source, arrays *arrays, const mr_zip *zip,
         size_t length = strlen(member->name);
         char *name = strndup(member->name, source_has_ending(member->name, ".npy") ? length - 4 : length);
         mr_input_file *part = nullptr;
-        mr_status status = name ? MR_OK : mr_fail_memory(error, length);
+        mr_status status = name ? MR_OK : fail_memory(error, length);
         for (int32_t j = 0; j < arrays->count && status == MR_OK; j++)
             if (strcmp(arrays->items[j].name, name) == 0)
                 status = mr_fail(error, MR_DATA_LOSS, "%s: the array %s occurs twice", source->input, name);
@@ -150,7 +150,7 @@ static mr_status open_arrays(source *source, arrays *arrays, mr_error *error)
     const char *slash = strrchr(source->input, '/'), *base = slash ? slash + 1 : source->input;
     size_t length = strlen(base);
     char *name = strndup(base, source_has_ending(base, ".npy") ? length - 4 : length);
-    if (!name) return mr_fail_memory(error, length);
+    if (!name) return fail_memory(error, length);
     mr_status status = add_array(source, arrays, name, nullptr, error);
     free(name);
     return status;
@@ -281,7 +281,7 @@ mr_status put_tensor(const mr_tensor *tensor, const char *key, const features *t
     bool is_float = tensor->dtype == MR_FLOAT || tensor->dtype == MR_DOUBLE || tensor->dtype == MR_HALF;
     int64_t *whole = malloc((count + 1) * sizeof(int64_t));
     float *floats = (float *)whole;
-    if (!whole) return mr_fail_memory(error, count * sizeof(int64_t));
+    if (!whole) return fail_memory(error, count * sizeof(int64_t));
     mr_status status = MR_OK;
     for (size_t i = 0; i < count && status == MR_OK; i++)
         status = is_float ? float_number(tensor, i, &floats[i], error) : whole_number(tensor, i, &whole[i], error);
@@ -328,7 +328,7 @@ mr_status source_numpy_open(source *source, mr_error *error)
     static const source_functions functions = {
         .image = read_image, .content = read_content, .add_features = add_features, .deinit = deinit};
     arrays *arrays = calloc(1, sizeof(*arrays));
-    if (!arrays) return mr_fail_memory(error, sizeof(*arrays));
+    if (!arrays) return fail_memory(error, sizeof(*arrays));
     source->detail = arrays;
     source->functions = &functions;
     source->row_noun = "row";

@@ -1,7 +1,7 @@
 /* Detects the form of the input: from --format, or from its name and contents. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -50,7 +50,7 @@ static mr_status recognise(const char *path, input_format *format, mr_error *err
                  {".npy .npz", FORMAT_NUMPY},
                  {SOURCE_TAR_ENDINGS, FORMAT_TAR}};
     struct stat about;
-    if (stat(path, &about) != 0) return mr_file_fail(error, errno, "open", path);
+    if (stat(path, &about) != 0) return file_fail(error, errno, "open", path);
     if (S_ISDIR(about.st_mode)) {
         *format = format_of_directory(path);
         return MR_OK;

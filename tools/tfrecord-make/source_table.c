@@ -1,7 +1,7 @@
 /* The table source: each row of a CSV or JSON Lines file is a record of its columns. A hash of its contents chooses
  * the split of a row, so equal rows are always in the same split, and rows may be added and moved. */
-#include "tools/tfrecord-make/make.h"
-#include "tools/tfrecord-make/table.h"
+#include "tfrecord-make/make.h"
+#include "tfrecord-make/table.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ mr_status source_table_open(source *source, mr_error *error)
 {
     static const source_functions functions = {.add_features = add_features, .deinit = deinit};
     rows *rows = calloc(1, sizeof(*rows));
-    if (!rows) return mr_fail_memory(error, sizeof(*rows));
+    if (!rows) return fail_memory(error, sizeof(*rows));
     rows->split = -1;
     source->detail = rows;
     source->functions = &functions;

@@ -3,11 +3,11 @@
  * contain all images and then all labels. Nothing is unpacked: a row stores where each run of its members starts,
  * and reading walks the headers from there. If archives were concatenated into one file, the same name in two of
  * them denotes two samples. */
-#include "tools/tfrecord-make/source_tar.h"
+#include "tfrecord-make/source_tar.h"
 
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -51,7 +51,7 @@ static mr_status add_piece(archives *archives, uint64_t offset, mr_error *error)
     if ((count & (count - 1)) == 0) {
         size_t size = (count ? 2 * (size_t)count : 1) * sizeof(piece);
         piece *grown = realloc(archives->pieces, size);
-        if (!grown) return mr_fail_memory(error, size);
+        if (!grown) return fail_memory(error, size);
         archives->pieces = grown;
     }
     archives->pieces[archives->piece_count++] = (piece){.offset = offset};
@@ -64,7 +64,7 @@ static mr_status begin_sample(listing *listing, uint32_t number, const mr_tar_me
     if ((number & (number - 1)) == 0) {
         size_t size = (number ? 2 * (size_t)number : 1) * sizeof(gathered);
         gathered *grown = realloc(listing->gathered, size);
-        if (!grown) return mr_fail_memory(error, size);
+        if (!grown) return fail_memory(error, size);
         listing->gathered = grown;
     }
     MR_TRY(add_piece(listing->archives, member->header_offset, error));
@@ -219,11 +219,11 @@ static mr_status list_archive(listing *listing, mr_error *error)
 static mr_status add_path(archives *archives, const char *directory, const char *name, mr_error *error)
 {
     archive *grown = realloc(archives->items, ((size_t)archives->count + 1) * sizeof(archive));
-    if (!grown) return mr_fail_memory(error, sizeof(archive));
+    if (!grown) return fail_memory(error, sizeof(archive));
     archives->items = grown;
     char *path = nullptr;
     if (asprintf(&path, directory ? "%s/%s" : "%s%s", directory ? directory : "", name) < 0)
-        return mr_fail_memory(error, strlen(name));
+        return fail_memory(error, strlen(name));
     grown[archives->count++] = (archive){.path = path};
     return MR_OK;
 }
@@ -242,11 +242,11 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 static mr_status find_archives(source *source, archives *archives, mr_error *error)
 {
     struct stat about;
-    if (stat(source->input, &about) != 0) return mr_file_fail(error, errno, "open", source->input);
+    if (stat(source->input, &about) != 0) return file_fail(error, errno, "open", source->input);
     if (!S_ISDIR(about.st_mode)) return add_path(archives, nullptr, source->input, error);
     struct dirent **entries = nullptr;
     int count = scandir(source->input, &entries, is_visible, compare_names);
-    if (count < 0) return mr_file_fail(error, errno, "read directory", source->input);
+    if (count < 0) return file_fail(error, errno, "read directory", source->input);
     mr_status status = MR_OK;
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
@@ -328,7 +328,7 @@ static mr_status keep_labels(source *source, archives *archives, mr_error *error
 mr_status source_tar_open(source *source, mr_error *error)
 {
     archives *archives = calloc(1, sizeof(*archives));
-    if (!archives) return mr_fail_memory(error, sizeof(*archives));
+    if (!archives) return fail_memory(error, sizeof(*archives));
     source->detail = archives;
     source->functions = &tar_functions;
     source->row_noun = "sample";

@@ -2,7 +2,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_SOURCE_TAR_H
 #define MR_TOOLS_TFRECORD_MAKE_SOURCE_TAR_H
 
-#include "tools/tfrecord-make/columns.h"
+#include "tfrecord-make/columns.h"
 
 #include <millrace/formats.h>
 

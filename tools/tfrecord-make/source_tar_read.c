@@ -1,7 +1,7 @@
 /* Samples of archives: see source_tar.h. A sample's members are found by walking the headers of its pieces. */
-#include "tools/tfrecord-make/source_tar.h"
+#include "tfrecord-make/source_tar.h"
 
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -146,7 +146,7 @@ static mr_status put_field(void *context, mr_string name, const json_t *value, m
     if (index < 0) return mr_fail(error, MR_DATA_LOSS, "the archive has changed since it was listed");
     const column *column = &putter->fields->items[index];
     char *key = nullptr;
-    if (asprintf(&key, "json/%s", column->name) < 0) return mr_fail_memory(error, name.size_bytes);
+    if (asprintf(&key, "json/%s", column->name) < 0) return fail_memory(error, name.size_bytes);
     mr_status status = column_put_json(column, value, key, putter->to, error);
     free(key);
     return status;

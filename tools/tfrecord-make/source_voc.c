@@ -2,11 +2,11 @@
  * .xml is read once for the classes and once more for its record, so boxes need no memory. The lists in
  * ImageSets/Main define the splits and their members. Labels start at 1. The keys are those that TensorFlow's Object
  * Detection API writes for VOC. */
-#include "tools/tfrecord-make/boxes.h"
-#include "tools/tfrecord-make/make.h"
-#include "tools/tfrecord-make/voc.h"
+#include "tfrecord-make/boxes.h"
+#include "tfrecord-make/make.h"
+#include "tfrecord-make/voc.h"
 
-#include "records/io/file.h"
+#include "common/file.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -42,13 +42,13 @@ static const char *xml_of(const row *row)
 }
 
 /* Reads and parses an .xml. Errors start with its path. */
-static mr_status read_annotation(const voc *voc, const char *name, mr_arena *arena, voc_annotation *annotation,
+static mr_status read_annotation(const voc *voc, const char *name, arena *arena, voc_annotation *annotation,
                                  uint64_t *hash, mr_error *error)
 {
     char *path = nullptr, *text = nullptr;
     size_t size;
-    if (asprintf(&path, "%s/%s", voc->annotations, name) < 0) return mr_fail_memory(error, strlen(name));
-    mr_status status = mr_file_read_all(path, XML_SIZE_MAX, &text, &size, error);
+    if (asprintf(&path, "%s/%s", voc->annotations, name) < 0) return fail_memory(error, strlen(name));
+    mr_status status = file_read_all(path, XML_SIZE_MAX, &text, &size, error);
     if (status == MR_OK) {
         *hash = plan_hash(0, text, size);
         status = voc_parse((mr_string){text, size}, arena, annotation, error);
@@ -139,14 +139,14 @@ static mr_status see_paths(source *source, const voc *voc, row *row, const char 
     char *path = nullptr;
     const char *directory = voc->annotations + strlen(source->input);
     directory += *directory == '/';
-    if (asprintf(&path, "%s%s%s", directory, *directory ? "/" : "", xml) < 0) return mr_fail_memory(error, strlen(xml));
+    if (asprintf(&path, "%s%s%s", directory, *directory ? "/" : "", xml) < 0) return fail_memory(error, strlen(xml));
     filter_see(source, row, path);
     if (row->detail) filter_see(source, row, row->name);
     free(path);
     return MR_OK;
 }
 
-static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_arena *arena, mr_error *error)
+static mr_status add_annotation(source *source, voc *voc, const char *xml, arena *arena, mr_error *error)
 {
     voc_annotation annotation = {0};
     uint32_t ignored;
@@ -161,7 +161,7 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_ar
                            "annotations in no list of ImageSets/Main left out",
                            xml, error);
     char *kept = source_keep(source, xml, strlen(xml));
-    if (!kept) return mr_fail_memory(error, strlen(xml));
+    if (!kept) return fail_memory(error, strlen(xml));
     row.place = (uint64_t)(uintptr_t)kept;
     mr_status status = read_annotation(voc, xml, arena, &annotation, &row.facts_hash, &fault);
     /* Without an image, or with a fault, the row is named after its .xml, and reading it returns the reason. */
@@ -169,7 +169,7 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, mr_ar
     if (row.detail) {
         const char *slash = strrchr(name, '/');
         MR_TRY(names_add(&voc->taken, mr_string_from(slash ? slash + 1 : name), &ignored, error));
-        mr_file_stamp stamp = mr_file_stamp_from(&about);
+        file_stamp stamp = file_stamp_from(&about);
         row.size_bytes = stamp.size_bytes;
         row.modified_ns = stamp.modified_ns;
     }
@@ -207,24 +207,24 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 
 /* Calls take with the sorted names in a directory. */
 static mr_status each_entry(source *source, const char *path,
-                            mr_status (*take)(struct source *, const char *, mr_arena *, mr_error *), mr_error *error)
+                            mr_status (*take)(struct source *, const char *, arena *, mr_error *), mr_error *error)
 {
     struct dirent **entries = nullptr;
-    mr_arena arena = {0};
+    arena arena = {0};
     int count = scandir(path, &entries, is_visible, compare_names);
-    if (count < 0) return mr_file_fail(error, errno, "read directory", path);
+    if (count < 0) return file_fail(error, errno, "read directory", path);
     mr_status status = MR_OK;
     for (int i = 0; i < count; i++) {
-        mr_arena_reset(&arena);
+        arena_reset(&arena);
         if (status == MR_OK) status = take(source, entries[i]->d_name, &arena, error);
         free(entries[i]);
     }
     free(entries);
-    mr_arena_deinit(&arena);
+    arena_deinit(&arena);
     return status;
 }
 
-static mr_status take_entry(source *source, const char *name, mr_arena *arena, mr_error *error)
+static mr_status take_entry(source *source, const char *name, arena *arena, mr_error *error)
 {
     voc *voc = source->detail;
     if (source_has_ending(name, ".xml")) return add_annotation(source, voc, name, arena, error);
@@ -236,7 +236,7 @@ static mr_status take_entry(source *source, const char *name, mr_arena *arena, m
 }
 
 /* Counts images without an annotation. */
-static mr_status take_rest(source *source, const char *name, mr_arena *arena, mr_error *error)
+static mr_status take_rest(source *source, const char *name, arena *arena, mr_error *error)
 {
     const voc *voc = source->detail;
     const char *dot = strrchr(name, '.');
@@ -305,7 +305,7 @@ static mr_status add_list(source *source, voc *voc, const char *file, const char
         if ((before & (before - 1)) == 0) {
             size_t room = (before ? 2 * (size_t)before : 1) * sizeof(listed);
             listed *grown = realloc(voc->listed, room);
-            if (!grown) return mr_fail_memory(error, room);
+            if (!grown) return fail_memory(error, room);
             voc->listed = grown;
         }
         assert(number == before);
@@ -323,19 +323,19 @@ static bool is_file_of(const char *directory, const char *name)
     return found;
 }
 
-static mr_status take_list(source *source, const char *name, mr_arena *arena, mr_error *error)
+static mr_status take_list(source *source, const char *name, arena *arena, mr_error *error)
 {
     voc *voc = source->detail;
     char *directory = nullptr, *path = nullptr, *text = nullptr;
     size_t size;
     if (!source_has_ending(name, ".txt")) return MR_OK;
-    if (asprintf(&directory, "%s/ImageSets/Main", source->input) < 0) return mr_fail_memory(error, strlen(name));
+    if (asprintf(&directory, "%s/ImageSets/Main", source->input) < 0) return fail_memory(error, strlen(name));
     /* trainval is the union of train and val. */
     bool is_sum =
         strcmp(name, "trainval.txt") == 0 && (is_file_of(directory, "train.txt") || is_file_of(directory, "val.txt"));
     mr_status status = MR_OK;
-    if (!is_sum && asprintf(&path, "%s/%s", directory, name) < 0) status = mr_fail_memory(error, strlen(name));
-    if (status == MR_OK && path) status = mr_file_read_all(path, LIST_SIZE_MAX, &text, &size, error);
+    if (!is_sum && asprintf(&path, "%s/%s", directory, name) < 0) status = fail_memory(error, strlen(name));
+    if (status == MR_OK && path) status = file_read_all(path, LIST_SIZE_MAX, &text, &size, error);
     if (status == MR_OK && text && memchr(text, '\0', size))
         status = mr_fail(error, MR_DATA_LOSS, "%s: contains a NUL byte; not a text file", path);
     if (status == MR_OK && text && !is_of_class(text)) status = add_list(source, voc, name, text, error);
@@ -349,8 +349,7 @@ static mr_status read_lists(source *source, mr_error *error)
 {
     char *directory = nullptr;
     struct stat about;
-    if (asprintf(&directory, "%s/ImageSets/Main", source->input) < 0)
-        return mr_fail_memory(error, strlen(source->input));
+    if (asprintf(&directory, "%s/ImageSets/Main", source->input) < 0) return fail_memory(error, strlen(source->input));
     bool is_there = stat(directory, &about) == 0 && S_ISDIR(about.st_mode);
     mr_status status = MR_OK;
     if (is_there && source_takes_splits(source))
@@ -367,10 +366,10 @@ static mr_status add_missing(source *source, voc *voc, mr_error *error)
     for (uint32_t i = 0; i < voc->lists.count; i++) {
         char *name = nullptr;
         if (voc->listed[i].is_found) continue;
-        if (asprintf(&name, "%s.xml", voc->lists.texts[i]) < 0) return mr_fail_memory(error, 1);
+        if (asprintf(&name, "%s.xml", voc->lists.texts[i]) < 0) return fail_memory(error, 1);
         const char *kept = source_keep(source, name, strlen(name));
         free(name);
-        if (!kept) return mr_fail_memory(error, 1);
+        if (!kept) return fail_memory(error, 1);
         row row = {.name = kept, .place = (uint64_t)(uintptr_t)kept, .label = -1, .split = voc->listed[i].split};
         MR_TRY(see_paths(source, voc, &row, kept, error));
         MR_TRY(source_add_row(source, &row, error));
@@ -385,7 +384,7 @@ static mr_status list_all(source *source, voc *voc, mr_error *error)
     MR_TRY(each_entry(source, voc->annotations, take_entry, error));
     MR_TRY(add_missing(source, voc, error));
     if (asprintf(&images, "%s%s%s", source->directory, *voc->between ? "/" : "", voc->between) < 0)
-        return mr_fail_memory(error, strlen(source->directory));
+        return fail_memory(error, strlen(source->directory));
     struct stat about;
     mr_status status = stat(images, &about) == 0 ? each_entry(source, images, take_rest, error) : MR_OK;
     free(images);
@@ -400,26 +399,26 @@ static mr_status read_image(const source *source, const row *row, source_bytes *
     const voc *voc = source->detail;
     if (row->detail) return source_read_image(source, row, bytes, has_image, error);
     voc_annotation annotation;
-    mr_arena arena = {0};
+    arena arena = {0};
     uint64_t hash;
     mr_status status = read_annotation(voc, xml_of(row), &arena, &annotation, &hash, error);
     if (status == MR_OK)
         status = mr_fail(error, MR_NOT_FOUND, "%s/%s: its image \"%s\" does not exist", voc->annotations, xml_of(row),
                          annotation.file_name ? annotation.file_name : "");
-    mr_arena_deinit(&arena);
+    arena_deinit(&arena);
     return status;
 }
 
 static mr_status put_objects(const source *source, const voc_annotation *annotation, const image_facts *facts,
-                             mr_arena *arena, const features *to, mr_error *error)
+                             arena *arena, const features *to, mr_error *error)
 {
     const voc *voc = source->detail;
     size_t count = 0, most = annotation->count + 1;
-    box *boxes = MR_ARENA_NEW(arena, box, most);
-    int32_t *labels = MR_ARENA_NEW(arena, int32_t, most);
-    int64_t *difficult = MR_ARENA_NEW(arena, int64_t, most), *truncated = MR_ARENA_NEW(arena, int64_t, most);
-    mr_string *views = MR_ARENA_NEW(arena, mr_string, most);
-    if (!boxes || !labels || !difficult || !truncated || !views) return mr_fail_memory(error, most * sizeof(box));
+    box *boxes = ARENA_NEW(arena, box, most);
+    int32_t *labels = ARENA_NEW(arena, int32_t, most);
+    int64_t *difficult = ARENA_NEW(arena, int64_t, most), *truncated = ARENA_NEW(arena, int64_t, most);
+    mr_string *views = ARENA_NEW(arena, mr_string, most);
+    if (!boxes || !labels || !difficult || !truncated || !views) return fail_memory(error, most * sizeof(box));
     double width = annotation->width ? (double)annotation->width : facts->stored_width;
     double height = annotation->height ? (double)annotation->height : facts->stored_height;
     for (size_t i = 0; i < annotation->count; i++) {
@@ -452,7 +451,7 @@ static mr_status add_features(const source *source, const row *row, const image_
     const voc *voc = source->detail;
     const char *slash = strrchr(row->name, '/'), *base = slash ? slash + 1 : row->name;
     voc_annotation annotation;
-    mr_arena arena = {0};
+    arena arena = {0};
     uint64_t hash;
     put_bytes(to, "image/filename", mr_string_from(base));
     put_bytes(to, "image/source_id", mr_string_from(base));
@@ -461,7 +460,7 @@ static mr_status add_features(const source *source, const row *row, const image_
         status = put_objects(source, &annotation, facts, &arena, to, error);
         if (status != MR_OK) status = mr_fail_prefix(error, status, "%s/%s", voc->annotations, xml_of(row));
     }
-    mr_arena_deinit(&arena);
+    arena_deinit(&arena);
     return status;
 }
 
@@ -483,14 +482,14 @@ mr_status source_voc_open(source *source, mr_error *error)
     static const char *const keys[] = {"image/filename", "image/source_id", "image/object/difficult",
                                        "image/object/truncated", "image/object/view"};
     voc *voc = calloc(1, sizeof(*voc));
-    if (!voc) return mr_fail_memory(error, sizeof(*voc));
+    if (!voc) return fail_memory(error, sizeof(*voc));
     source->detail = voc;
     source->functions = &functions;
     source->has_images = source->has_boxes = true;
     struct stat about;
     if (asprintf(&voc->annotations, "%s/Annotations", source->input) < 0) {
         voc->annotations = nullptr;
-        return mr_fail_memory(error, strlen(source->input));
+        return fail_memory(error, strlen(source->input));
     }
     voc->between = "JPEGImages";
     if (stat(voc->annotations, &about) != 0) {

@@ -7,9 +7,9 @@
  *                 its fraction of the class to within one row. The first boundary is shifted by a fraction of a row
  *                 that depends on the label, so that many small classes do not all round in the same direction. Added
  *                 rows can move other rows of their class. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <assert.h>
 #include <regex.h>
@@ -56,7 +56,7 @@ static mr_status stratify(const options *options, const source *source, uint8_t 
 {
     size_t size = ((size_t)source->row_count + 1) * sizeof(ranked), count = 0;
     ranked *rows = malloc(size);
-    if (!rows) return mr_fail_memory(error, size);
+    if (!rows) return fail_memory(error, size);
     for (int64_t i = 0; i < source->row_count; i++) {
         const row *row = &source->rows[i];
         if (source_is_excluded(source, i)) continue;
@@ -151,18 +151,18 @@ static void group_some(void *context, int64_t begin, int64_t end)
     mr_example_encoder_deinit(&encoder);
 }
 
-static mr_status run_grouping(grouping *grouping, mr_pool *pool, mr_error *error)
+static mr_status run_grouping(grouping *grouping, pool *pool, mr_error *error)
 {
     const source *source = grouping->source;
     pthread_mutex_init(&grouping->mutex, nullptr);
-    mr_pool_for(pool, source->row_count, 64, group_some, grouping);
+    pool_for(pool, source->row_count, 64, group_some, grouping);
     pthread_mutex_destroy(&grouping->mutex);
     if (grouping->status == MR_OK) return MR_OK;
     if (error) *error = grouping->error;
     return source_fail_row(source, &source->rows[grouping->failed], grouping->status, error);
 }
 
-static mr_status group(const options *options, const source *source, mr_pool *pool, uint8_t *splits, mr_error *error)
+static mr_status group(const options *options, const source *source, pool *pool, uint8_t *splits, mr_error *error)
 {
     grouping grouping = {.options = options, .source = source, .splits = splits};
     if (!strchr(options->group_by, '(')) {
@@ -192,11 +192,11 @@ static mr_status group(const options *options, const source *source, mr_pool *po
     return status;
 }
 
-mr_status splits_choose(const options *options, const source *source, mr_pool *pool, uint8_t **splits, mr_error *error)
+mr_status splits_choose(const options *options, const source *source, pool *pool, uint8_t **splits, mr_error *error)
 {
     static_assert(SPLITS_MAX <= UINT8_MAX);
     *splits = calloc((size_t)source->row_count + 1, sizeof(uint8_t));
-    if (!*splits) return mr_fail_memory(error, (size_t)source->row_count);
+    if (!*splits) return fail_memory(error, (size_t)source->row_count);
     if (source->split_count > 0 && (options->stratify || options->group_by))
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "%s names the split of each %s, so --%s has no effect; --split overrides them", source->input,

@@ -1,6 +1,6 @@
 /* See survey.h. Rows are examined in chunks of a fixed size. The chunks of a round are merged in order, so the
  * figures do not depend on the number of threads. */
-#include "tools/tfrecord-make/survey.h"
+#include "tfrecord-make/survey.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static mr_status look_at_image(const look *look, survey *survey, int64_t number,
     if (status == MR_OK && look->options->treatment.check) status = image_check(bytes, &info, &remarks, &reason);
     if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", reason.message);
     if (is_image && !images_add(&survey->images, status, &info, bytes.size_bytes))
-        return mr_fail_memory(error, sizeof(survey->images));
+        return fail_memory(error, sizeof(survey->images));
     if (status == MR_OK) measure(look, survey, number, &info, bytes.size_bytes);
     for (int i = 0; i < (int)REMARK_FAULTS; i++)
         if (kinds & REMARK_BIT(i)) add_remark(survey, (remark)i, 1, number);
@@ -125,7 +125,7 @@ static void look_at_part(void *context, int64_t begin, int64_t end)
             progress_add(look->progress, 1);
         }
         if (status == MR_OK && !images_flush(&survey->images))
-            status = mr_fail_memory(&look->errors[part], sizeof(*survey));
+            status = fail_memory(&look->errors[part], sizeof(*survey));
         look->statuses[part] = status;
         free(bytes.data);
     }
@@ -147,17 +147,17 @@ static mr_status merge(const source *source, survey *survey, const struct survey
     survey->pixels += part->pixels;
     survey->pixels_left += part->pixels_left;
     for (int i = 0; i < part->try_count; i++) draw(source, survey, part->tries[i]);
-    return images_merge(&survey->images, &part->images) ? MR_OK : mr_fail_memory(error, sizeof(*survey));
+    return images_merge(&survey->images, &part->images) ? MR_OK : fail_memory(error, sizeof(*survey));
 }
 
-static mr_status look_at_all(look *look, mr_pool *pool, survey *survey, mr_error *error)
+static mr_status look_at_all(look *look, pool *pool, survey *survey, mr_error *error)
 {
-    int64_t parts = ROUND_PARTS * mr_pool_thread_count(pool), rows = look->source->row_count;
+    int64_t parts = ROUND_PARTS * pool_thread_count(pool), rows = look->source->row_count;
     mr_status status = MR_OK;
     for (; look->begin < rows && status == MR_OK; look->begin += parts * PART_ROWS) {
         int64_t left = (rows - look->begin + PART_ROWS - 1) / PART_ROWS, count = left < parts ? left : parts;
         for (int64_t i = 0; i < count; i++) look->parts[i] = (struct survey){.advised = survey->advised};
-        mr_pool_for(pool, count, 1, look_at_part, look);
+        pool_for(pool, count, 1, look_at_part, look);
         for (int64_t i = 0; i < count; i++) {
             if (status == MR_OK) status = look->statuses[i];
             if (status == MR_OK)
@@ -197,30 +197,29 @@ static void try_some(void *context, int64_t begin, int64_t end)
     free(bytes.data);
 }
 
-static void try_resizing(const options *options, const source *source, mr_pool *pool, survey *survey)
+static void try_resizing(const options *options, const source *source, pool *pool, survey *survey)
 {
     trial trial = {.source = source,
                    .survey = survey,
                    .treatment = {.shorter_side = survey->advised, .quality = options->treatment.quality}};
-    mr_pool_for(pool, survey->try_count, 1, try_some, &trial);
+    pool_for(pool, survey->try_count, 1, try_some, &trial);
     for (int i = 0; i < survey->try_count; i++) {
         survey->tried_bytes += trial.before[i];
         survey->tried_left += trial.after[i];
     }
 }
 
-mr_status survey_look(const options *options, const source *source, mr_pool *pool, survey *survey, mr_error *error)
+mr_status survey_look(const options *options, const source *source, pool *pool, survey *survey, mr_error *error)
 {
     progress progress;
-    size_t parts = (size_t)ROUND_PARTS * (size_t)mr_pool_thread_count(pool);
+    size_t parts = (size_t)ROUND_PARTS * (size_t)pool_thread_count(pool);
     look look = {.options = options, .source = source, .progress = &progress};
     *survey = (struct survey){.advised = survey_side(options->crop)};
     if (!source->has_images) return MR_OK;
     look.parts = calloc(parts, sizeof(*look.parts));
     look.statuses = calloc(parts, sizeof(*look.statuses));
     look.errors = calloc(parts, sizeof(*look.errors));
-    mr_status status =
-        look.parts && look.statuses && look.errors ? MR_OK : mr_fail_memory(error, parts * sizeof(*survey));
+    mr_status status = look.parts && look.statuses && look.errors ? MR_OK : fail_memory(error, parts * sizeof(*survey));
     progress_begin(&progress, "survey", "images", (uint64_t)source->row_count);
     if (status == MR_OK) status = look_at_all(&look, pool, survey, error);
     if (status == MR_OK) try_resizing(options, source, pool, survey);
@@ -238,13 +237,13 @@ void survey_deinit(survey *survey)
 
 mr_status survey_run(options *options, mr_error *error)
 {
-    mr_pool *pool = nullptr;
+    pool *pool = nullptr;
     source source = {0};
     duplicates_found found = {0};
     uint8_t *splits = nullptr;
     survey *survey = calloc(1, sizeof(*survey));
-    if (!survey) return mr_fail_memory(error, sizeof(*survey));
-    mr_status status = mr_pool_new(options->jobs, &pool, error);
+    if (!survey) return fail_memory(error, sizeof(*survey));
+    mr_status status = pool_new(options->jobs, &pool, error);
     if (status == MR_OK) status = source_open(options, &source, error);
     if (status == MR_OK) report_source(options, &source);
     if (status == MR_OK) status = splits_choose(options, &source, pool, &splits, error);
@@ -256,6 +255,6 @@ mr_status survey_run(options *options, mr_error *error)
     survey_deinit(survey);
     free(survey);
     source_deinit(&source);
-    mr_pool_free(pool);
+    pool_free(pool);
     return status;
 }

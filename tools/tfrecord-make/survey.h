@@ -5,8 +5,8 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_SURVEY_H
 #define MR_TOOLS_TFRECORD_MAKE_SURVEY_H
 
-#include "tools/common/images.h"
-#include "tools/tfrecord-make/make.h"
+#include "common/images.h"
+#include "tfrecord-make/make.h"
 
 /* Maximum number of faults that are reported individually. */
 #define SURVEY_FAULTS 20
@@ -43,7 +43,7 @@ mr_status survey_run(options *options, mr_error *error);
 
 /* Examines all rows. The figures are the same at any number of threads.
  * memory  120 KiB and four images for each thread, in addition to the source */
-mr_status survey_look(const options *options, const source *source, mr_pool *pool, survey *survey, mr_error *error);
+mr_status survey_look(const options *options, const source *source, pool *pool, survey *survey, mr_error *error);
 void survey_deinit(survey *survey);
 
 /* The shorter side above which random crops of `crop` pixels gain nothing that matters: crops of 8 % to 100 % of the

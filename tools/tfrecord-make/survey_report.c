@@ -1,10 +1,10 @@
 /* The report of --survey: charts, unusual properties, duplicates, faults, and the advice derived from them. */
-#include "tools/tfrecord-make/survey.h"
+#include "tfrecord-make/survey.h"
 
-#include "base/arena.h"
-#include "records/io/file.h"
-#include "tools/common/balance.h"
-#include "tools/common/text.h"
+#include "common/arena.h"
+#include "common/balance.h"
+#include "common/file.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static mr_status classes_chart(const source *source, chart *chart, int *made, mr
     if (most < 0) return MR_OK;
     size_t count = (size_t)most + 1;
     balance_class *classes = calloc(count, sizeof(*classes));
-    if (!classes) return mr_fail_memory(error, count * sizeof(*classes));
+    if (!classes) return fail_memory(error, count * sizeof(*classes));
     uint64_t total = 0;
     for (int64_t i = 0; i < source->row_count; i++) {
         if (source->rows[i].label < 0 || source_is_excluded(source, i)) continue;
@@ -79,11 +79,11 @@ static mr_status write_svg(const options *options, const source *source, const s
              chart_number((double)(source->row_count - source->excluded_count), number), source->row_noun,
              progress_size_text(survey->images.size_bytes, size));
     FILE *file = open_memstream(&text, &text_size);
-    if (!file) return mr_fail_memory(error, 0);
+    if (!file) return fail_memory(error, 0);
     int bad = chart_svg_write(file, slash && slash[1] ? slash + 1 : options->input, note, charts, count);
     bad |= fclose(file);
     mr_status status =
-        bad || !text ? mr_fail_memory(error, text_size) : mr_file_write_all(options->svg, text, text_size, error);
+        bad || !text ? fail_memory(error, text_size) : file_write_all(options->svg, text, text_size, error);
     free(text);
     return status;
 }
@@ -92,7 +92,7 @@ static mr_status show_charts(const options *options, const source *source, const
 {
     int columns = progress_columns(STDOUT_FILENO, COLUMNS_PLAIN), first;
     chart *charts = calloc((size_t)CHARTS_MAX, sizeof(*charts));
-    if (!charts) return mr_fail_memory(error, (size_t)CHARTS_MAX * sizeof(*charts));
+    if (!charts) return fail_memory(error, (size_t)CHARTS_MAX * sizeof(*charts));
     mr_status status = classes_chart(source, charts, &first, error);
     int count = first + images_charts(&survey->images, BINS_TERMINAL, charts + first);
     for (int i = 0; i < count && status == MR_OK; i++) {

@@ -1,7 +1,7 @@
 /* Tables: see table.h. */
-#include "tools/tfrecord-make/table.h"
+#include "tfrecord-make/table.h"
 
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static mr_status add_cell(table *table, mr_string name, mr_error *error)
                            mr_input_file_name(table->file), (int)name.size_bytes, name.data);
     }
     int32_t *grown = realloc(table->cells, ((size_t)table->cell_count + 1) * sizeof(int32_t));
-    if (!grown) return mr_fail_memory(error, (size_t)table->cell_count * sizeof(int32_t));
+    if (!grown) return fail_memory(error, (size_t)table->cell_count * sizeof(int32_t));
     table->cells = grown;
     table->cells[table->cell_count++] = index;
     return MR_OK;
@@ -157,7 +157,7 @@ static mr_status take_value(void *context, mr_string name, const json_t *value, 
     if (index >= row->value_capacity) {
         int32_t capacity = 2 * index + 16;
         const json_t **grown = realloc(row->values, (size_t)capacity * sizeof(json_t *));
-        if (!grown) return mr_fail_memory(error, (size_t)capacity * sizeof(json_t *));
+        if (!grown) return fail_memory(error, (size_t)capacity * sizeof(json_t *));
         for (int32_t i = row->value_capacity; i < capacity; i++) grown[i] = nullptr;
         row->values = grown;
         row->value_capacity = capacity;
@@ -251,7 +251,7 @@ static mr_status next_line(const table *table, window *window, size_t *size, mr_
             if (there >= LINE_SIZE_MAX) return fail_long_line(table, window->offset, error);
             size_t capacity = there ? 2 * there : LINE_BYTES;
             char *grown = realloc(window->bytes, capacity);
-            if (!grown) return mr_fail_memory(error, capacity);
+            if (!grown) return fail_memory(error, capacity);
             window->bytes = grown;
             window->capacity = capacity;
         }
@@ -384,7 +384,7 @@ static mr_status add_float(float_list *list, float value, mr_error *error)
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 8;
         float *grown = realloc(list->values, capacity * sizeof(float));
-        if (!grown) return mr_fail_memory(error, capacity * sizeof(float));
+        if (!grown) return fail_memory(error, capacity * sizeof(float));
         list->values = grown;
         list->capacity = capacity;
     }

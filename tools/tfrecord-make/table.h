@@ -5,7 +5,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_TABLE_H
 #define MR_TOOLS_TFRECORD_MAKE_TABLE_H
 
-#include "tools/tfrecord-make/columns.h"
+#include "tfrecord-make/columns.h"
 
 #include <millrace/formats.h>
 

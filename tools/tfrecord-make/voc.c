@@ -1,6 +1,6 @@
 /* Pascal VOC: see voc.h. A text is identified by the path of its enclosing elements, so that the boxes of an
  * object's parts are not mistaken for its own. */
-#include "tools/tfrecord-make/voc.h"
+#include "tfrecord-make/voc.h"
 
 #include <expat.h>
 #include <math.h>
@@ -13,7 +13,7 @@ static constexpr size_t TEXT_BYTES_MAX = 4096, PATH_BYTES_MAX = 256, OBJECTS_MAX
 
 typedef struct reader {
     XML_Parser parser;
-    mr_arena *arena;
+    arena *arena;
     voc_annotation *annotation;
     char path[PATH_BYTES_MAX]; /* "annotation/object/bndbox" */
     size_t path_size;
@@ -50,7 +50,7 @@ static void add_object(reader *reader)
     }
     if (annotation->count == annotation->capacity) {
         size_t capacity = annotation->capacity ? 2 * annotation->capacity : 8;
-        voc_object *grown = MR_ARENA_NEW(reader->arena, voc_object, capacity);
+        voc_object *grown = ARENA_NEW(reader->arena, voc_object, capacity);
         if (!grown) {
             stop(reader, MR_RESOURCE_EXHAUSTED, "out of memory (%zu objects)", capacity);
             return;
@@ -103,7 +103,7 @@ static char *trimmed(reader *reader)
 
 static void set_text(reader *reader, const char **target)
 {
-    char *copy = mr_arena_strdup(reader->arena, trimmed(reader));
+    char *copy = arena_strdup(reader->arena, trimmed(reader));
     if (copy)
         *target = copy;
     else
@@ -228,7 +228,7 @@ static int find_encoding(void *context, const char *name, XML_Encoding *encoding
 static mr_status parse_as(mr_string xml, const char *encoding, reader *reader, enum XML_Error *code, mr_error *error)
 {
     reader->parser = XML_ParserCreate(encoding);
-    if (!reader->parser) return mr_fail_memory(error, sizeof(*reader));
+    if (!reader->parser) return fail_memory(error, sizeof(*reader));
     XML_SetUserData(reader->parser, reader);
     XML_SetElementHandler(reader->parser, begin_element, end_element);
     XML_SetCharacterDataHandler(reader->parser, take_text);
@@ -263,13 +263,13 @@ static bool is_utf8(mr_string text)
     return true;
 }
 
-mr_status voc_parse(mr_string xml, mr_arena *arena, voc_annotation *annotation, mr_error *error)
+mr_status voc_parse(mr_string xml, arena *arena, voc_annotation *annotation, mr_error *error)
 {
     *annotation = (voc_annotation){0};
     if (xml.size_bytes > INT32_MAX)
         return mr_fail(error, MR_DATA_LOSS, "too large for an annotation (more than 2 GiB)");
     reader *reader = calloc(1, sizeof(*reader));
-    if (!reader) return mr_fail_memory(error, sizeof(*reader));
+    if (!reader) return fail_memory(error, sizeof(*reader));
     *reader = (struct reader){.arena = arena, .annotation = annotation};
     enum XML_Error code;
     mr_status status = parse_as(xml, nullptr, reader, &code, error);

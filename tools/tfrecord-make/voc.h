@@ -3,7 +3,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_VOC_H
 #define MR_TOOLS_TFRECORD_MAKE_VOC_H
 
-#include "base/arena.h"
+#include "common/arena.h"
 
 #include <millrace/tensor.h>
 
@@ -23,6 +23,6 @@ typedef struct voc_annotation {
 
 /* Parses a file; all results are in the arena.
  * errors  MR_DATA_LOSS naming the line */
-mr_status voc_parse(mr_string xml, mr_arena *arena, voc_annotation *annotation, mr_error *error);
+mr_status voc_parse(mr_string xml, arena *arena, voc_annotation *annotation, mr_error *error);
 
 #endif

@@ -5,11 +5,11 @@
  * every second to show that it is alive. The process that joins the parts reads the journals. Under mpirun, srun and
  * similar launchers, the rank is the worker's number, and rank 0 joins the parts when the others are done; MPI itself
  * is not needed. */
-#include "tools/tfrecord-make/make.h"
+#include "tfrecord-make/make.h"
 
-#include "base/arena.h"
-#include "records/io/file.h"
-#include "tools/common/interrupt.h"
+#include "common/arena.h"
+#include "common/file.h"
+#include "common/interrupt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -108,12 +108,12 @@ static int64_t sign_of_life(const options *options, int32_t worker)
     if (asprintf(&path, "%s/.%s.worker-%d-of-%d.journal", options->out, options->name, worker, options->worker_count) <
         0)
         return 0;
-    if (mr_file_open(path, &descriptor, nullptr) == MR_OK) {
+    if (file_open(path, &descriptor, nullptr) == MR_OK) {
         (void)fstat(descriptor, &about);
         (void)close(descriptor);
     }
     free(path);
-    return mr_file_stamp_from(&about).modified_ns + about.st_size;
+    return file_stamp_from(&about).modified_ns + about.st_size;
 }
 
 static mr_status fail_other_plan(const work *work, const journal_worker *worker, mr_error *error)
