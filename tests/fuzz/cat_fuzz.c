@@ -1,10 +1,11 @@
 /* tfrecord-cat's views of hostile records: the first byte says how, the rest is the record. Whatever it is, its JSON is JSON,
  * the values that are shown are as many as are counted, and a condition on it has an answer. */
+#include "tools/common/out.c"
+#include "tools/common/query/patterns.c"
+#include "tools/common/query/values.c"
+#include "tools/common/query/view.c"
 #include "tools/common/text.c"
 #include "tools/tfrecord-cat/json.c"
-#include "tools/tfrecord-cat/out.c"
-#include "tools/tfrecord-cat/values.c"
-#include "tools/tfrecord-cat/view.c"
 
 #include <jansson.h>
 
@@ -46,15 +47,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
                        .is_raw = (bytes[0] & 0x0e) == 0x0e,
                        .features = bytes[0] & 0x10 ? "a,*e*,\\*" : nullptr,
                        .bytes_form = (bytes[0] >> 5) % 3};
-    place place = {.path = "name\n\xff", .number = 7, .offset = 9, .record = {copy, size}};
+    record_position position = {.path = "name\n\xff", .number = 7, .offset = 9, .record = {copy, size}};
     json *json = open_json(&options, nullptr);
     out out = {};
     need(json != nullptr);
-    if (put_json(json, &place, &out, nullptr) == MR_OK) {
+    if (put_json(json, &position, &out, nullptr) == MR_OK) {
         need(!out.has_failed && out.size > 0 && out.bytes[out.size - 1] == '\n');
         json_error_t error;
         json_t *parsed = json_loadb(out.bytes, out.size, JSON_ALLOW_NUL, &error);
-        /* The one form that is JSON and that jansson has no place for. */
+        /* The one form that is JSON and that jansson does not accept. */
         need(parsed != nullptr || json_error_code(&error) == json_error_null_byte_in_key);
         json_decref(parsed);
         count(&json->view);

@@ -1,11 +1,11 @@
 /* tfrecord-cat's --where: bytes up to the first zero are the expression, those behind it a record that it is tried on. What
  * parses can be tried, and gives the same answer twice. */
+#include "tools/common/query/tfds_find.c"
+#include "tools/common/query/values.c"
+#include "tools/common/query/where.c"
+#include "tools/common/query/where_parse.c"
+#include "tools/common/query/where_pattern.c"
 #include "tools/common/text.c"
-#include "tools/tfrecord-cat/tfds_find.c"
-#include "tools/tfrecord-cat/values.c"
-#include "tools/tfrecord-cat/where.c"
-#include "tools/tfrecord-cat/where_parse.c"
-#include "tools/tfrecord-cat/where_pattern.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
 

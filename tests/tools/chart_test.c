@@ -1,6 +1,6 @@
 /* Charts: bins that add up between round edges, rows that fit, an SVG that is well-formed whatever the names. */
 #include "tests/test.h"
-#include "tools/common/chart.h"
+#include "tools/common/chart/chart.h"
 #include "tools/common/text.h"
 
 #include <expat.h>

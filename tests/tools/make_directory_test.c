@@ -3,7 +3,7 @@
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
-#include "tools/common/images.h"
+#include "tools/common/stats/images.h"
 
 #include <sys/stat.h>
 

@@ -1,6 +1,6 @@
 /* Quantiles, frequent values and moments of long streams: beside exact ones, on distributions that are hard. */
 #include "tests/test.h"
-#include "tools/common/numbers.h"
+#include "tools/common/stats/numbers.h"
 
 #include <inttypes.h>
 

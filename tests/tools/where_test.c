@@ -1,10 +1,9 @@
 /* --where: which records an expression takes, and what is said about one that is wrong. */
 #include "tests/test.h"
-#include "tools/tfrecord-cat/tfds_find.c"
-#include "tools/tfrecord-cat/values.c"
-#include "tools/tfrecord-cat/where.c"
-#include "tools/tfrecord-cat/where_parse.c"
-#include "tools/tfrecord-cat/where_pattern.c"
+#include "tools/common/query/where.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static mr_string make_record(void)
 {

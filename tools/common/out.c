@@ -1,5 +1,5 @@
 /* A growing text buffer, and numbers as text. */
-#include "tfrecord-cat/out.h"
+#include "common/out.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* A growable text buffer: a record is formatted here and then written at once. Numbers are formatted without printf,
  * which would take most of the time. */
-#ifndef MR_TOOLS_TFRECORD_CAT_OUT_H
-#define MR_TOOLS_TFRECORD_CAT_OUT_H
+#ifndef MR_TOOLS_COMMON_OUT_H
+#define MR_TOOLS_COMMON_OUT_H
 
 #include <millrace/tensor.h>
 

@@ -30,8 +30,8 @@ static bool flush(batches *batches)
     uint64_t units = batches->read_bytes >> 20;
     if (batches->count == 0 || batches->is_over) return !batches->is_over;
     for (size_t i = 0; i < batches->count; i++) {
-        batches->items[i].place.record.data = at;
-        at += batches->items[i].place.record.size_bytes;
+        batches->items[i].position.record.data = at;
+        at += batches->items[i].position.record.size_bytes;
     }
     assert(at == batches->bytes + batches->size);
     if (!batches->take(batches->context, batches->pool, &batches->progress, batches->items, batches->count))
@@ -47,10 +47,10 @@ static bool flush(batches *batches)
     return !batches->is_over;
 }
 
-static bool gather(void *context, const place *place)
+static bool gather(void *context, const record_position *position)
 {
     batches *batches = context;
-    size_t size = place->record.size_bytes;
+    size_t size = position->record.size_bytes;
     if ((batches->count == BATCH_RECORDS_MAX || batches->size + size > BATCH_BYTES_MAX) && !flush(batches))
         return false;
     if (batches->size + size > batches->capacity) {
@@ -64,8 +64,8 @@ static bool gather(void *context, const place *place)
         batches->capacity = capacity;
     }
     assert(batches->count < BATCH_RECORDS_MAX && size <= batches->capacity - batches->size);
-    if (size > 0) memcpy(batches->bytes + batches->size, place->record.data, size);
-    batches->items[batches->count++] = (batch_item){.place = *place, .ordinal = batches->ordinal++};
+    if (size > 0) memcpy(batches->bytes + batches->size, position->record.data, size);
+    batches->items[batches->count++] = (batch_item){.position = *position, .ordinal = batches->ordinal++};
     batches->size += size;
     return true;
 }

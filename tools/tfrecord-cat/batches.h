@@ -12,7 +12,7 @@
 #define BATCH_BYTES_MAX ((size_t)16 << 20)
 
 typedef struct batch_item {
-    place place;
+    record_position position;
     uint64_t ordinal; /* number among the selected records */
     void *result;     /* owned by the command; initially null */
 } batch_item;

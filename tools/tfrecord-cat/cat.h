@@ -12,14 +12,14 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_H
 #define MR_TOOLS_TFRECORD_CAT_H
 
+#include "common/out.h"
+#include "common/query/record_position.h"
+#include "common/query/tfds.h"
+#include "common/query/where.h"
 #include "common/text.h"
 
 #include <millrace/example.h>
 #include <millrace/record.h>
-
-#include "tfrecord-cat/out.h"
-#include "tfrecord-cat/tfds.h"
-#include "tfrecord-cat/where.h"
 
 #include <stdio.h>
 
@@ -150,15 +150,8 @@ bool inputs_add(options *options, const char *argument, bool is_only);
 
 /* ---- walk.c ---- */
 
-/* A record and its origin. */
-typedef struct place {
-    const char *path;        /* "-" is the standard input */
-    uint64_t number, offset; /* in its file; the offset counts uncompressed bytes */
-    mr_string record;        /* valid until take returns */
-} place;
-
-/* Called for each record; false stops. */
-typedef bool take_record(void *context, const place *place);
+/* Called for each record, which is valid until the call returns; false stops. */
+typedef bool take_record(void *context, const record_position *position);
 /* Passes the selected records to take, in file order: the range, found by the index; of these the records that match
  * --where; of these a sample; of these the head. Damage is reported on the standard error and skipped. Returns the exit
  * code.
@@ -175,7 +168,7 @@ int walk_count(const options *options);
 /* Formats a record as text. Several threads may do so concurrently, each with its own state. */
 typedef struct text_format {
     void *(*open)(const options *options, const void *shared); /* a state; null: no memory */
-    mr_status (*put)(void *state, const place *place, out *out, mr_error *error);
+    mr_status (*put)(void *state, const record_position *position, out *out, mr_error *error);
     void (*close)(void *state);
     const void *shared;
 } text_format;
@@ -184,7 +177,7 @@ int walk_texts(const options *options, const text_format *format);
 /* Prints an error on the standard error, after flushing the standard output; returns 1. */
 int complain(const mr_error *error);
 /* The same, prefixed with the record's position. */
-int complain_of(const place *place, mr_error *error);
+int complain_of(const record_position *position, mr_error *error);
 /* Reports that memory is exhausted; returns 1. */
 int complain_memory(void);
 

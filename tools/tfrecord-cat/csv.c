@@ -1,8 +1,10 @@
 /* Records as rows of CSV (commas, quotes doubled; CR LF with --crlf, as in RFC 4180). The columns are the features
  * selected by --features; without it, those of the first records that have at most one value and no binary bytes.
  * Records are kept until the columns are known. */
-#include "tfrecord-cat/values.h"
-#include "tfrecord-cat/view.h"
+#include "common/query/patterns.h"
+#include "common/query/values.h"
+#include "common/query/view.h"
+#include "tfrecord-cat/cat.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -21,7 +23,7 @@ typedef struct column {
 
 /* A record kept until the header is written. */
 typedef struct kept {
-    place place;
+    record_position position;
     char *bytes; /* owned */
 } kept;
 
@@ -35,9 +37,9 @@ typedef struct csv {
     kept kept[KEPT_MAX];
     size_t kept_count, kept_bytes;
     bool has_header, has_failed;
-    place odd;          /* the first record of its file that is not an Example */
-    uint64_t odd_count; /* number of such records in that file */
-    uint64_t late;      /* records with features without a column */
+    record_position odd; /* the first record of its file that is not an Example */
+    uint64_t odd_count;  /* number of such records in that file */
+    uint64_t late;       /* records with features without a column */
     char late_name[60];
 } csv;
 
@@ -85,9 +87,9 @@ static bool is_binary(const entry *entry)
     return false;
 }
 
-static bool look_at(csv *csv, const place *place)
+static bool look_at(csv *csv, const record_position *position)
 {
-    if (view_read(&csv->view, csv->options, place->record, nullptr) != MR_OK)
+    if (view_read(&csv->view, csv->options->features, csv->options->is_raw, position->record, nullptr) != MR_OK)
         return true; /* reported when its row is written */
     for (size_t i = 0; i < csv->view.count; i++) {
         const entry *entry = &csv->view.entries[i];
@@ -107,11 +109,11 @@ static bool add_asked(csv *csv)
 {
     const char *text = csv->options->features;
     mr_string pattern;
-    while (view_next_pattern(&text, &pattern)) {
-        if (view_is_glob(pattern) || view_is_drop(pattern)) continue;
+    while (pattern_next(&text, &pattern)) {
+        if (pattern_has_wildcard(pattern) || pattern_is_exclusion(pattern)) continue;
         char *name = malloc(pattern.size_bytes + 1);
         if (!name) return false;
-        mr_string asked = {name, view_pattern_name(pattern, name)};
+        mr_string asked = {name, pattern_unescape(pattern, name)};
         bool is_there = find_column(csv, asked) != nullptr;
         bool is_good = is_there || add_column(csv, asked) != nullptr;
         free(name);
@@ -124,8 +126,8 @@ static bool is_only_names(const char *features)
 {
     mr_string pattern;
     if (!features) return false;
-    while (view_next_pattern(&features, &pattern))
-        if (view_is_glob(pattern) || view_is_drop(pattern)) return false;
+    while (pattern_next(&features, &pattern))
+        if (pattern_has_wildcard(pattern) || pattern_is_exclusion(pattern)) return false;
     return true;
 }
 
@@ -224,10 +226,10 @@ static void put_cell(csv *csv, const entry *entry)
     }
 }
 
-static void fail_row(csv *csv, const place *place, mr_error *error)
+static void fail_row(csv *csv, const record_position *position, mr_error *error)
 {
     csv->has_failed = true;
-    (void)complain_of(place, error);
+    (void)complain_of(position, error);
 }
 
 /* Prints one message for all records of a file that are not Examples. */
@@ -244,24 +246,24 @@ static void report_odd(csv *csv)
     csv->odd_count = 0;
 }
 
-static void count_odd(csv *csv, const place *place)
+static void count_odd(csv *csv, const record_position *position)
 {
-    if (csv->odd_count > 0 && csv->odd.path != place->path) report_odd(csv);
-    if (csv->odd_count++ == 0) csv->odd = *place;
+    if (csv->odd_count > 0 && csv->odd.path != position->path) report_odd(csv);
+    if (csv->odd_count++ == 0) csv->odd = *position;
 }
 
-static void write_row(csv *csv, const place *place)
+static void write_row(csv *csv, const record_position *position)
 {
     mr_error error = {0};
-    mr_status status = view_read(&csv->view, csv->options, place->record, &error);
+    mr_status status = view_read(&csv->view, csv->options->features, csv->options->is_raw, position->record, &error);
     if (status == MR_OK && csv->view.form == MR_EXAMPLE_NONE) {
-        count_odd(csv, place);
+        count_odd(csv, position);
         return;
     }
     if (status == MR_OK && csv->view.is_damaged)
         status = mr_fail(&error, MR_DATA_LOSS, "the values of a feature are damaged");
     if (status != MR_OK) {
-        fail_row(csv, place, &error);
+        fail_row(csv, position, &error);
         return;
     }
     bool is_late = false;
@@ -288,14 +290,14 @@ static void write_row(csv *csv, const place *place)
     if (!is_first) out_text(&csv->out, csv->options->is_crlf ? "\r\n" : "\n");
     if (out_write(&csv->out, stdout)) return;
     (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory for its text");
-    fail_row(csv, place, &error);
+    fail_row(csv, position, &error);
 }
 
 /* Writes the header, then the rows of the records kept so far. */
 static bool begin_rows(csv *csv)
 {
     bool is_good = true;
-    for (size_t i = 0; i < csv->kept_count && is_good; i++) is_good = look_at(csv, &csv->kept[i].place);
+    for (size_t i = 0; i < csv->kept_count && is_good; i++) is_good = look_at(csv, &csv->kept[i].position);
     is_good = is_good && add_asked(csv);
     csv->cells = is_good ? calloc(csv->count + 1, sizeof(entry *)) : nullptr;
     if (!csv->cells) {
@@ -307,39 +309,39 @@ static bool begin_rows(csv *csv)
     }
     if (!write_header(csv)) return false;
     for (size_t i = 0; i < csv->kept_count; i++) {
-        write_row(csv, &csv->kept[i].place);
+        write_row(csv, &csv->kept[i].position);
         free(csv->kept[i].bytes);
     }
     csv->kept_count = 0;
     return true;
 }
 
-static bool keep(csv *csv, const place *place)
+static bool keep(csv *csv, const record_position *position)
 {
-    size_t size = place->record.size_bytes;
-    kept kept = {.place = *place, .bytes = malloc(size + 1)};
+    size_t size = position->record.size_bytes;
+    kept kept = {.position = *position, .bytes = malloc(size + 1)};
     if (!kept.bytes) {
         mr_error error = {0};
         (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory to keep it");
-        fail_row(csv, place, &error);
+        fail_row(csv, position, &error);
         return false;
     }
-    if (size > 0) memcpy(kept.bytes, place->record.data, size);
+    if (size > 0) memcpy(kept.bytes, position->record.data, size);
     assert(!csv->has_header && csv->kept_count < KEPT_MAX);
-    kept.place.record.data = kept.bytes;
+    kept.position.record.data = kept.bytes;
     csv->kept[csv->kept_count++] = kept;
     csv->kept_bytes += size;
     return true;
 }
 
-static bool csv_one(void *context, const place *place)
+static bool csv_one(void *context, const record_position *position)
 {
     csv *csv = context;
     if (csv->has_header) {
-        write_row(csv, place);
+        write_row(csv, position);
         return true;
     }
-    if (!keep(csv, place)) return false;
+    if (!keep(csv, position)) return false;
     return (csv->kept_count < KEPT_MAX && csv->kept_bytes < KEPT_BYTES_MAX) || begin_rows(csv);
 }
 

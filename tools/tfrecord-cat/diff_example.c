@@ -1,7 +1,7 @@
 /* Prints the differences between two Examples, feature by feature. */
 #include "tfrecord-cat/diff.h"
 
-#include "tfrecord-cat/values.h"
+#include "common/query/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -112,7 +112,7 @@ static void drop(stream *stream, size_t count)
 /* ---- Reporting ---- */
 
 /* Prints the position of a record if its side has several files: " (record 7 of b-00001)". */
-static void print_place(const stream *stream, const ahead *record)
+static void print_position(const stream *stream, const ahead *record)
 {
     const side *side = stream->reader.side;
     if (side->count == 1) return;
@@ -136,7 +136,7 @@ static void end_run(ordered *o)
     o->run = (struct run){0};
     if (run.count == 0 || !begin_showing(o, run.count)) return;
     printf(run.count == 1 ? "record %" PRIu64 : "records %" PRIu64, run.first.number);
-    print_place(run.stream, &run.first);
+    print_position(run.stream, &run.first);
     if (run.count > 1) printf(" to %" PRIu64, run.first.number + run.count - 1);
     printf(run.count == 1 ? " is only in " : " are only in ");
     print_path(stdout, run.stream->reader.side->name);
@@ -156,12 +156,12 @@ static void tell_pair(ordered *o, const ahead *a, const ahead *b)
     o->changed++;
     if (!begin_showing(o, 1)) return;
     printf("record %" PRIu64, a->number);
-    print_place(&o->a, a);
+    print_position(&o->a, a);
     if (b->number != a->number) {
         printf(" and record %" PRIu64 " of ", b->number);
         print_path(stdout, o->b.reader.side->name);
     }
-    print_place(&o->b, b);
+    print_position(&o->b, b);
     printf(b->number != a->number ? " differ\n" : " differs\n");
     if (a->bytes.data && b->bytes.data) diff_records(a->bytes, b->bytes);
 }

@@ -4,6 +4,7 @@
  * that they depend only on the records; threads write the files. A file gets its name when it is complete, and an
  * existing file with the same bytes is kept, so an interrupted run can be resumed. */
 #include "common/file.h"
+#include "common/query/patterns.h"
 #include "tfrecord-cat/batches.h"
 #include "tfrecord-cat/pick.h"
 #include "tfrecord-cat/rewrite.h"
@@ -62,7 +63,7 @@ typedef struct batch_work {
 
 typedef struct finder {
     const extract *extract;
-    const place *place;
+    const record_position *position;
     targets *targets;
     const caption *caption;
     bytes_value main; /* the image that gets the plain file name */
@@ -100,14 +101,14 @@ static size_t known_ending(mr_string name, mr_image_format *format)
 }
 
 /* The record's file and number, used as a name if it has none: "train-00000-of-00004-00000007". */
-static void put_number_name(out *out, const place *place)
+static void put_number_name(out *out, const record_position *position)
 {
-    const char *slash = strrchr(place->path, '/'), *base = slash ? slash + 1 : place->path;
+    const char *slash = strrchr(position->path, '/'), *base = slash ? slash + 1 : position->path;
     const char *end = strstr(base, ".tfrecord");
     char number[32];
     if (strcmp(base, "-") == 0) base = "record", end = nullptr;
     (void)safe_name(out, (mr_string){base, end && end > base ? (size_t)(end - base) : strlen(base)}, SAFE_PART_MAX);
-    snprintf(number, sizeof(number), "-%08" PRIu64, place->number);
+    snprintf(number, sizeof(number), "-%08" PRIu64, position->number);
     out_text(out, number);
 }
 
@@ -159,7 +160,7 @@ static void put_image_name(const finder *finder, target *target, const bytes_val
     bool is_main = value->bytes.data == finder->main.bytes.data && (!value->entry || !value->entry->is_list);
     bool keeps = ending > 0 && said == format && is_main;
     if (!safe_name(out, (mr_string){name.data, name.size_bytes - ending}, is_main ? SAFE_NAME_MAX : SAFE_PART_MAX))
-        put_number_name(out, finder->place);
+        put_number_name(out, finder->position);
     if (!is_main) {
         out_char(out, '.');
         if (value->entry) (void)safe_name(out, value->entry->name, SAFE_PART_MAX);
@@ -177,7 +178,7 @@ static void put_value_name(const finder *finder, target *target, const bytes_val
     if (!value->entry || !safe_name(out, value->entry->name, SAFE_NAME_MAX)) out_text(out, "records");
     out_char(out, '/');
     target->directory = out->size;
-    put_number_name(out, finder->place);
+    put_number_name(out, finder->position);
     put_place(out, value);
     target->stem = out->size;
     target->ending = text_is_readable(value->bytes) ? ".txt" : ".bin";
@@ -190,7 +191,7 @@ static bool take_value(void *context, const bytes_value *value)
     const options *options = finder->extract->options;
     mr_image_format format = pick_format(value->bytes);
     bool is_encoded = value->entry && mr_string_equal(value->entry->name, MR_STR("image/encoded"));
-    if (options->features && value->entry && !view_selects(options, value->entry->name)) return true;
+    if (options->features && value->entry && !patterns_select(options->features, value->entry->name)) return true;
     if (!options->features && !options->is_raw && format == MR_IMAGE_UNKNOWN && !is_encoded) return true;
     if (targets->count == FILES_MAX) {
         targets->is_too_many = true;
@@ -228,18 +229,19 @@ static void find(void *context, int64_t begin, int64_t end)
         item->result = targets;
         if (!targets) continue;
         caption caption = {};
-        finder finder = {work->extract, &item->place, targets, &caption, {}};
-        if (view_read(&view, &work->extract->all, item->place.record, nullptr) != MR_OK) {
+        finder finder = {work->extract, &item->position, targets, &caption, {}};
+        if (view_read(&view, work->extract->all.features, work->extract->all.is_raw, item->position.record, nullptr) !=
+            MR_OK) {
             targets->has_failed = true;
             continue;
         }
         if (work->extract->options->is_raw) {
-            bytes_value value = {.bytes = item->place.record};
+            bytes_value value = {.bytes = item->position.record};
             finder.main = value;
             (void)take_value(&finder, &value);
             continue;
         }
-        pick_caption(&view, tfds_set_find(&work->extract->options->tfds, item->place.path), &caption);
+        pick_caption(&view, tfds_set_find(&work->extract->options->tfds, item->position.path), &caption);
         (void)pick_image(&view, work->extract->options, &finder.main);
         pick_values(&view, take_value, &finder);
     }

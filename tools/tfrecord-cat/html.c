@@ -3,7 +3,7 @@
 #include "tfrecord-cat/html.h"
 
 #include "common/file.h"
-#include "common/top.h"
+#include "common/stats/top.h"
 #include "tfrecord-cat/batches.h"
 #include "tfrecord-cat/rewrite.h"
 #include "tfrecord-cat/walk.h"
@@ -102,17 +102,17 @@ static void note_image(made *made, mr_string image, const mr_image_info *info)
 
 static void make_one(const html *html, const batch_item *item, view *view, made *made)
 {
-    const place *place = &item->place;
+    const record_position *position = &item->position;
     caption caption = {};
     bytes_value image = {};
     thumbnail thumbnail = {};
     char name[THUMBNAIL_PATH_SIZE];
-    if (view_read(view, &html->all, place->record, &made->error) != MR_OK) return;
-    const tfds *tfds = tfds_set_find(&html->options->tfds, place->path);
+    if (view_read(view, html->all.features, html->all.is_raw, position->record, &made->error) != MR_OK) return;
+    const tfds *tfds = tfds_set_find(&html->options->tfds, position->path);
     pick_caption(view, tfds, &caption);
     made->has_image = pick_image(view, &html->all, &image);
-    if (view->form == MR_EXAMPLE_NONE && pick_format(place->record) != MR_IMAGE_UNKNOWN) {
-        image.bytes = place->record;
+    if (view->form == MR_EXAMPLE_NONE && pick_format(position->record) != MR_IMAGE_UNKNOWN) {
+        image.bytes = position->record;
         made->has_image = true;
     }
     if (made->has_image) thumbnail_make(image.bytes, &thumbnail);
@@ -127,8 +127,8 @@ static void make_one(const html *html, const batch_item *item, view *view, made 
     }
     const html_row row = {.options = html->options,
                           .view = view,
-                          .place = place,
-                          .file = file_of(html->options, place->path),
+                          .position = position,
+                          .file = file_of(html->options, position->path),
                           .caption = &caption,
                           .tfds = tfds,
                           .image = made->has_image ? &image : nullptr,

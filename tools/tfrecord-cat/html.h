@@ -45,7 +45,7 @@ void html_string(out *out, mr_string text, size_t max);
 typedef struct html_row {
     const options *options; /* --features selects what is shown */
     const view *view;
-    const place *place;
+    const record_position *position;
     int32_t file;
     const caption *caption;
     const tfds *tfds;           /* may be null */

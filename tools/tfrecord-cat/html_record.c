@@ -1,9 +1,10 @@
 /* Formats a record for the pages. Its contents are untrusted: every text goes through html_string, and every amount has
  * a limit. */
 #include "common/progress.h"
-#include "common/top.h"
+#include "common/query/patterns.h"
+#include "common/query/values.h"
+#include "common/stats/top.h"
 #include "tfrecord-cat/html.h"
-#include "tfrecord-cat/values.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -155,7 +156,7 @@ static void put_features(out *out, const options *options, const view *view, siz
     out_text(out, ",\"x\":[");
     for (size_t i = 0; i < view->count; i++) {
         const entry *entry = &view->entries[i];
-        if (entry->is_hidden || !view_selects(options, entry->name)) continue;
+        if (entry->is_hidden || !patterns_select(options->features, entry->name)) continue;
         if (put == FEATURES_MAX || out->size > limit) {
             left++;
             continue;
@@ -261,8 +262,8 @@ static void put_boxes(out *out, const html_row *row)
         out_text(out, i > 0 ? ",[" : "[");
         for (int j = 0; j < 4; j++) {
             int32_t side = j % 2 ? info->height : info->width;
-            float place = is_pixels && side > 0 ? boxes[i][j] / (float)side : boxes[i][j];
-            out_float(out, isfinite(place) ? fminf(fmaxf(place, -1), 2) : 0);
+            float position = is_pixels && side > 0 ? boxes[i][j] / (float)side : boxes[i][j];
+            out_float(out, isfinite(position) ? fminf(fmaxf(position, -1), 2) : 0);
             out_char(out, ',');
         }
         html_string(out, next_box_class(&classes), TOP_TEXT_MAX);
@@ -303,9 +304,9 @@ void html_record(out *out, const html_row *row)
     out_text(out, "{\"f\":");
     out_integer(out, row->file);
     out_text(out, ",\"r\":");
-    out_integer(out, (int64_t)row->place->number);
+    out_integer(out, (int64_t)row->position->number);
     out_text(out, ",\"o\":");
-    out_integer(out, (int64_t)row->place->offset);
+    out_integer(out, (int64_t)row->position->offset);
     if (caption->text.size_bytes > 0) {
         out_text(out, ",\"l\":");
         html_string(out, caption->text, LABEL_BYTES_MAX);
@@ -325,7 +326,7 @@ void html_record(out *out, const html_row *row)
     put_features(out, row->options, row->view, limit);
     if (row->view->form == MR_EXAMPLE_NONE) {
         out_text(out, ",\"raw\":\"");
-        put_bytes(out, row->place->record);
+        put_bytes(out, row->position->record);
         out_char(out, '"');
     }
 }
@@ -374,7 +375,7 @@ void html_search(out *out, const html_row *row)
 {
     const caption *caption = row->caption;
     out_char(out, '[');
-    out_integer(out, (int64_t)row->place->number);
+    out_integer(out, (int64_t)row->position->number);
     out_char(out, ',');
     html_string(out, caption->text, LABEL_BYTES_MAX);
     out_text(out, ",\"");

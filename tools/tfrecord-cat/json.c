@@ -6,9 +6,10 @@
  * bytes feature is {"bytes": ["text"]} if all its values are UTF-8, else {"base64": [...]}, or {"hex": [...]} with
  * --bytes hex. Floats have the fewest digits that read back as the same float; numbers that JSON cannot represent are
  * "NaN", "Infinity", "-Infinity". A record that is not an Example has "base64" instead of "features". */
-#include "tfrecord-cat/out.h"
-#include "tfrecord-cat/values.h"
-#include "tfrecord-cat/view.h"
+#include "common/out.h"
+#include "common/query/values.h"
+#include "common/query/view.h"
+#include "tfrecord-cat/cat.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -138,24 +139,24 @@ static void put_entries(json *json, const char *name, bool are_lists)
     close_bracket(json, '}', is_first);
 }
 
-static void put_record(json *json, const place *place)
+static void put_record(json *json, const record_position *position)
 {
     out *out = json->out;
-    mr_string path = mr_string_from(text_path(place->path));
+    mr_string path = mr_string_from(text_path(position->path));
     open_bracket(json, '{');
     line(json);
     out_text(out, "\"file\": ");
     out_json_string(out, path, text_is_utf8(path));
     next(json, false);
     out_text(out, "\"record\": ");
-    out_integer(out, (int64_t)place->number);
+    out_integer(out, (int64_t)position->number);
     next(json, false);
     out_text(out, "\"offset\": ");
-    out_integer(out, (int64_t)place->offset);
+    out_integer(out, (int64_t)position->offset);
     if (json->view.form == MR_EXAMPLE_NONE || json->view.is_damaged) {
         next(json, false);
         out_text(out, json->options->bytes_form == BYTES_HEX ? "\"hex\": " : "\"base64\": ");
-        put_encoded(json, place->record);
+        put_encoded(json, position->record);
     } else if (json->view.form == MR_EXAMPLE_SEQUENCE) {
         put_entries(json, "\"context\": ", false);
         put_entries(json, "\"feature_lists\": ", true);
@@ -173,12 +174,12 @@ static void *open_json(const options *options, const void *shared)
     return json;
 }
 
-static mr_status put_json(void *state, const place *place, out *out, mr_error *error)
+static mr_status put_json(void *state, const record_position *position, out *out, mr_error *error)
 {
     json *json = state;
     json->out = out;
-    MR_TRY(view_read(&json->view, json->options, place->record, error));
-    put_record(json, place);
+    MR_TRY(view_read(&json->view, json->options->features, json->options->is_raw, position->record, error));
+    put_record(json, position);
     return MR_OK;
 }
 

@@ -11,11 +11,11 @@ typedef struct merging {
     mr_error error;
 } merging;
 
-static bool merge_record(void *context, const place *place)
+static bool merge_record(void *context, const record_position *position)
 {
     merging *merging = context;
     pass_add(&merging->pass, 1);
-    return outputs_append(&merging->outputs, place->record, &merging->error) == MR_OK;
+    return outputs_append(&merging->outputs, position->record, &merging->error) == MR_OK;
 }
 
 /* Writes the selected records.

@@ -397,6 +397,11 @@ static int parse_options(int argc, char **argv, options *options)
     return 0;
 }
 
+static void report_fault(const mr_error *error)
+{
+    (void)complain(error);
+}
+
 bool options_parse(int argc, char **argv, options *options, int *exit_code)
 {
     *options = (struct options){};
@@ -413,7 +418,7 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
     mr_error error = {0};
     bool has_labels = options->command->knows_labels || (options->where && where_has_text(options->where));
     if (done == 0 && has_labels && !options->is_raw &&
-        tfds_set_open(&options->tfds, options->paths, options->path_count, &error) != MR_OK)
+        tfds_set_open(&options->tfds, options->paths, options->path_count, report_fault, &error) != MR_OK)
         done = complain(&error) + 1;
     options->has_missing |= options->tfds.has_fault;
     if (done == 0) return true;

@@ -1,7 +1,8 @@
 /* See pick.h. */
 #include "tfrecord-cat/pick.h"
+#include "common/query/patterns.h"
 
-#include "tfrecord-cat/values.h"
+#include "common/query/values.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static bool take_candidate(void *context, const bytes_value *value)
     choice *choice = context;
     mr_image_info info = {0};
     int rank = rank_of(value->entry);
-    if (choice->seen == value->entry || !view_selects(choice->options, value->entry->name)) return true;
+    if (choice->seen == value->entry || !patterns_select(choice->options->features, value->entry->name)) return true;
     if (rank < 3 && pick_format(value->bytes) == MR_IMAGE_UNKNOWN) return true;
     choice->seen = value->entry;
     (void)mr_image_probe(value->bytes.data, value->bytes.size_bytes, &info, nullptr);

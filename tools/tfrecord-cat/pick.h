@@ -3,8 +3,9 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_PICK_H
 #define MR_TOOLS_TFRECORD_CAT_PICK_H
 
-#include "tfrecord-cat/tfds.h"
-#include "tfrecord-cat/view.h"
+#include "common/query/tfds.h"
+#include "common/query/view.h"
+#include "tfrecord-cat/cat.h"
 
 #include <millrace/image.h>
 

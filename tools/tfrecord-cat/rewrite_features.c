@@ -1,7 +1,9 @@
 /* --features and --rename for record files that are rewritten. A record is parsed only down to the entries of its maps:
  * entries that stay are copied unchanged, a renamed entry gets another key, and the enclosing lengths are rewritten. */
+#include "common/query/patterns.h"
+#include "common/query/view.h"
+#include "tfrecord-cat/cat.h"
 #include "tfrecord-cat/rewrite.h"
-#include "tfrecord-cat/view.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -52,26 +54,26 @@ static int read_renames(reshape *reshape)
     const char *text = reshape->options->rename;
     mr_string pair;
     size_t pairs = 0, used = 0;
-    for (const char *at = text; view_next_pattern(&at, &pair);) pairs++;
+    for (const char *at = text; pattern_next(&at, &pair);) pairs++;
     reshape->renames = calloc(pairs + 1, sizeof(renaming));
     reshape->texts = text ? malloc(strlen(text) + 1) : nullptr;
     if (!reshape->renames || (text && !reshape->texts)) return complain_memory();
-    while (view_next_pattern(&text, &pair)) {
+    while (pattern_next(&text, &pair)) {
         size_t middle = pair_middle(pair);
         if (middle == 0 || middle + 1 >= pair.size_bytes)
             return refuse("--rename: \"%.*s\" is not OLD=NEW", (int)pair.size_bytes, pair.data);
         renaming *made = &reshape->renames[reshape->rename_count];
         char *from = reshape->texts + used, *to;
-        used += view_pattern_name((mr_string){pair.data, middle}, from);
+        used += pattern_unescape((mr_string){pair.data, middle}, from);
         to = reshape->texts + used;
         *made = (renaming){.from = {from, (size_t)(to - from)}};
-        used += view_pattern_name((mr_string){pair.data + middle + 1, pair.size_bytes - middle - 1}, to);
+        used += pattern_unescape((mr_string){pair.data + middle + 1, pair.size_bytes - middle - 1}, to);
         made->to = (mr_string){to, (size_t)(reshape->texts + used - to)};
         for (size_t i = 0; i < reshape->rename_count; i++)
             if (mr_string_equal(reshape->renames[i].from, made->from) ||
                 mr_string_equal(reshape->renames[i].to, made->to))
                 return refuse("--rename: \"%.*s\" repeats a name", (int)pair.size_bytes, pair.data);
-        if (!view_selects(reshape->options, made->from))
+        if (!patterns_select(reshape->options->features, made->from))
             return refuse("--rename: --features excludes \"%.*s\"", (int)made->from.size_bytes, made->from.data);
         reshape->rename_count++;
     }
@@ -102,9 +104,9 @@ static void note_patterns(reshape *reshape, mr_string name)
 {
     const char *text = reshape->options->features;
     mr_string pattern;
-    for (size_t i = 0; view_next_pattern(&text, &pattern); i++) {
+    for (size_t i = 0; pattern_next(&text, &pattern); i++) {
         assert(i < reshape->pattern_count);
-        if (!reshape->patterns_used[i]) reshape->patterns_used[i] = view_pattern_matches(pattern, name);
+        if (!reshape->patterns_used[i]) reshape->patterns_used[i] = pattern_matches(pattern, name);
     }
 }
 
@@ -121,7 +123,7 @@ static mr_status check_names(reshape *reshape, mr_string record, bool are_lists,
     }
     walk = (mr_example_cursor){.record = record};
     while (reshape->rename_count > 0 && next_name(&walk, are_lists, &name)) {
-        if (!view_selects(reshape->options, name) || rename_of(reshape, name)) continue;
+        if (!patterns_select(reshape->options->features, name) || rename_of(reshape, name)) continue;
         for (size_t i = 0; i < reshape->rename_count; i++) {
             char text[200];
             if (!reshape->renames[i].is_here || !mr_string_equal(reshape->renames[i].to, name)) continue;
@@ -212,7 +214,7 @@ static bool put_map(reshape *reshape, mr_string map)
         mr_string key;
         if (!take_field(&map, &field) || field.tag != TAG_FIRST || !key_of(field.payload, &key)) return false;
         const renaming *renamed = rename_of(reshape, key);
-        if (!view_selects(reshape->options, key)) continue;
+        if (!patterns_select(reshape->options->features, key)) continue;
         if (renamed)
             put_renamed(reshape, field.payload, renamed->to);
         else
@@ -247,13 +249,13 @@ static mr_status put_record(reshape *reshape, mr_string record, mr_error *error)
 
 /* ---- All records ---- */
 
-static bool reshape_one(void *context, const place *place)
+static bool reshape_one(void *context, const record_position *position)
 {
     reshape *reshape = context;
-    struct place changed = *place;
+    struct record_position changed = *position;
     mr_error error = {0};
-    if (put_record(reshape, place->record, &error) != MR_OK) {
-        reshape->has_failed = complain_of(place, &error);
+    if (put_record(reshape, position->record, &error) != MR_OK) {
+        reshape->has_failed = complain_of(position, &error);
         return false;
     }
     reshape->records++;
@@ -268,7 +270,7 @@ static void report_unused(reshape *reshape)
     mr_string pattern;
     mr_error error = {0};
     if (reshape->records == 0 || reshape->has_failed) return;
-    for (size_t i = 0; view_next_pattern(&text, &pattern); i++)
+    for (size_t i = 0; pattern_next(&text, &pattern); i++)
         if (!reshape->patterns_used[i])
             (void)mr_fail(&error, MR_NOT_FOUND, "--features: no record has a feature that matches \"%.*s\"",
                           (int)pattern.size_bytes, pattern.data);
@@ -284,7 +286,7 @@ int rewrite_walk(const options *options, take_record *take, void *context)
     if (!rewrites_features(options)) return walk_records(options, take, context);
     reshape reshape = {.options = options, .take = take, .context = context};
     const char *text = options->features;
-    for (mr_string pattern; view_next_pattern(&text, &pattern);) reshape.pattern_count++;
+    for (mr_string pattern; pattern_next(&text, &pattern);) reshape.pattern_count++;
     reshape.patterns_used = calloc(reshape.pattern_count + 1, sizeof(bool));
     int exit_code = reshape.patterns_used ? read_renames(&reshape) : complain_memory();
     if (exit_code == 0) {

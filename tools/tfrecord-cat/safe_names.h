@@ -3,7 +3,7 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_SAFE_NAMES_H
 #define MR_TOOLS_TFRECORD_CAT_SAFE_NAMES_H
 
-#include "tfrecord-cat/out.h"
+#include "common/out.h"
 
 /* Maximum size of a name in bytes, which leaves room for an extension, "~2" and ".partial" within the 255 bytes of a
  * file system; and of a part of a name. */

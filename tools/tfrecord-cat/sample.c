@@ -81,20 +81,20 @@ static bool grow(sample *sample)
     return true;
 }
 
-bool sample_offer(sample *sample, uint64_t number, const place *place)
+bool sample_offer(sample *sample, uint64_t number, const record_position *position)
 {
     random_stream random = random_at(sample->options->seed, number, PURPOSE);
-    drawn drawn = {.key = random_next64(&random), .number = number, .place = *place};
+    drawn drawn = {.key = random_next64(&random), .number = number, .position = *position};
     if (sample->options->sample == 0) return true;
     bool is_full = sample->count == sample->options->sample;
     if (is_full && !is_before(&drawn, &sample->heap[0])) return true;
     if (!is_full && !grow(sample)) return complain_memory(), false;
     if (!sample->is_seekable) {
-        size_t size = place->record.size_bytes;
+        size_t size = position->record.size_bytes;
         drawn.bytes = malloc(size + 1);
         if (!drawn.bytes) return complain_memory(), false;
-        if (size > 0) memcpy(drawn.bytes, place->record.data, size);
-        drawn.place.record.data = drawn.bytes;
+        if (size > 0) memcpy(drawn.bytes, position->record.data, size);
+        drawn.position.record.data = drawn.bytes;
     }
     assert(sample->count <= sample->options->sample && (is_full || sample->count < sample->capacity));
     if (is_full) {
@@ -122,23 +122,23 @@ int sample_give(sample *sample, take_record *take, void *context)
     if (sample->count > 0) qsort(sample->heap, sample->count, sizeof(drawn), compare_numbers);
     for (size_t i = 0; i < sample->count && taken < sample->options->head && !ferror(stdout); i++) {
         const drawn *drawn = &sample->heap[i];
-        place place = drawn->place;
+        record_position position = drawn->position;
         mr_error error = {0};
         if (!drawn->bytes) {
-            if (numbered.path != place.path) numbered_close(&numbered);
+            if (numbered.path != position.path) numbered_close(&numbered);
             mr_status status = MR_OK;
-            if (!numbered.file && !numbered_open(&numbered, place.path))
-                status = mr_fail(&error, MR_ABORTED, "%s: changed while it was read", place.path);
-            if (status == MR_OK && drawn->place.number >= mr_record_file_count(numbered.file))
-                status = mr_fail(&error, MR_ABORTED, "%s: changed while it was read", place.path);
-            if (status == MR_OK) status = numbered_read(&numbered, drawn->place.number, &place, &error);
+            if (!numbered.file && !numbered_open(&numbered, position.path))
+                status = mr_fail(&error, MR_ABORTED, "%s: changed while it was read", position.path);
+            if (status == MR_OK && drawn->position.number >= mr_record_file_count(numbered.file))
+                status = mr_fail(&error, MR_ABORTED, "%s: changed while it was read", position.path);
+            if (status == MR_OK) status = numbered_read(&numbered, drawn->position.number, &position, &error);
             if (status != MR_OK) {
                 exit_code = complain(&error);
                 continue;
             }
         }
         taken++;
-        if (!take(context, &place)) break;
+        if (!take(context, &position)) break;
     }
     numbered_close(&numbered);
     return exit_code;

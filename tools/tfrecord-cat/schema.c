@@ -2,7 +2,8 @@
 #include "tfrecord-cat/schema.h"
 
 #include "common/progress.h"
-#include "tfrecord-cat/view.h"
+#include "common/query/view.h"
+#include "tfrecord-cat/cat.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -124,7 +125,7 @@ static mr_status fail_form(mr_string record, mr_error *error)
 static mr_status add_record(gathering *gathering, mr_string record, mr_error *error)
 {
     view *view = &gathering->view;
-    MR_TRY(view_read(view, gathering->options, record, error));
+    MR_TRY(view_read(view, gathering->options->features, gathering->options->is_raw, record, error));
     if (view->form == MR_EXAMPLE_NONE) return fail_form(record, error);
     if (view->is_damaged) return mr_fail(error, MR_DATA_LOSS, "the values of a feature are damaged");
     if (view->form == MR_EXAMPLE_SEQUENCE)
@@ -145,12 +146,12 @@ static mr_status add_record(gathering *gathering, mr_string record, mr_error *er
     return MR_OK;
 }
 
-static bool gather(void *context, const place *place)
+static bool gather(void *context, const record_position *position)
 {
     gathering *gathering = context;
     mr_error error = {0};
-    if (add_record(gathering, place->record, &error) == MR_OK) return true;
-    (void)complain_of(place, &error);
+    if (add_record(gathering, position->record, &error) == MR_OK) return true;
+    (void)complain_of(position, &error);
     gathering->has_failed = true;
     return error.status != MR_RESOURCE_EXHAUSTED;
 }

@@ -6,8 +6,9 @@
  *       image/encoded      bytes  «JPEG 640×480, 83.1 KiB»
  *       image/height       int64  480 */
 #include "common/progress.h"
-#include "tfrecord-cat/values.h"
-#include "tfrecord-cat/view.h"
+#include "common/query/values.h"
+#include "common/query/view.h"
+#include "tfrecord-cat/cat.h"
 
 #include <millrace/image.h>
 
@@ -174,23 +175,23 @@ static layout measure(const view *view, int columns)
     return layout;
 }
 
-static void show_record(show *show, const place *place)
+static void show_record(show *show, const record_position *position)
 {
     char size[PROGRESS_TEXT_SIZE];
     int columns = progress_columns(STDOUT_FILENO, COLUMNS_PLAIN);
     mr_error error = {0};
-    if (view_read(&show->view, show->options, place->record, &error) != MR_OK) {
-        (void)complain_of(place, &error);
+    if (view_read(&show->view, show->options->features, show->options->is_raw, position->record, &error) != MR_OK) {
+        (void)complain_of(position, &error);
         show->has_failed = true;
         return;
     }
-    printf("record %" PRIu64 " at byte %" PRIu64 ", %s%s\n", place->number, place->offset,
-           progress_size_text(place->record.size_bytes, size),
+    printf("record %" PRIu64 " at byte %" PRIu64 ", %s%s\n", position->number, position->offset,
+           progress_size_text(position->record.size_bytes, size),
            show->view.form == MR_EXAMPLE_SEQUENCE ? ", a SequenceExample" : "");
     if (show->view.form == MR_EXAMPLE_NONE) {
         bool is_raw = show->options->is_raw;
         fputs(is_raw ? "  " : "  (not an Example) ", stdout);
-        (void)print_bytes(show, place->record, columns - (is_raw ? 2 : 15));
+        (void)print_bytes(show, position->record, columns - (is_raw ? 2 : 15));
         putchar('\n');
         return;
     }
@@ -209,11 +210,11 @@ static void begin_file(show *show, const char *path)
     show->path = path;
 }
 
-static bool show_one(void *context, const place *place)
+static bool show_one(void *context, const record_position *position)
 {
     show *show = context;
-    if (show->path != place->path) begin_file(show, place->path);
-    show_record(show, place);
+    if (show->path != position->path) begin_file(show, position->path);
+    show_record(show, position);
     if (show->is_out_of_memory) show->has_failed = complain_memory();
     return !show->is_out_of_memory;
 }

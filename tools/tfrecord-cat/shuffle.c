@@ -35,7 +35,7 @@ typedef struct bucket {
 
 /* The position of a record of the loaded bucket in the output, and its offset in the bucket. */
 typedef struct entry {
-    uint64_t place, offset, size_bytes;
+    uint64_t position, offset, size_bytes;
 } entry;
 
 typedef struct shuffle {
@@ -125,16 +125,16 @@ static mr_status put(shuffle *s, bucket *bucket, const void *bytes, size_t size,
 static mr_status deal(shuffle *s, mr_string record, mr_error *error)
 {
     if (s->dealt == s->totals->records) return mr_fail(error, MR_ABORTED, "the files changed while they were read");
-    uint64_t place = permutation_position(&s->permutation, s->dealt++);
-    assert(place < s->totals->records);
-    bucket *bucket = &s->buckets[(uint64_t)((unsigned __int128)place * s->bucket_count / s->totals->records)];
+    uint64_t position = permutation_position(&s->permutation, s->dealt++);
+    assert(position < s->totals->records);
+    bucket *bucket = &s->buckets[(uint64_t)((unsigned __int128)position * s->bucket_count / s->totals->records)];
     if (!bucket->bytes) {
         bucket->capacity = s->scratch < 0 ? s->totals->size_bytes + HEAD_BYTES * s->totals->records : s->chunk_bytes;
         bucket->bytes = malloc(bucket->capacity);
         if (!bucket->bytes)
             return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a bucket of %zu bytes", bucket->capacity);
     }
-    uint64_t head[2] = {place, record.size_bytes};
+    uint64_t head[2] = {position, record.size_bytes};
     static_assert(sizeof head == HEAD_BYTES);
     MR_TRY(put(s, bucket, head, sizeof head, error));
     MR_TRY(put(s, bucket, record.data, record.size_bytes, error));
@@ -143,11 +143,11 @@ static mr_status deal(shuffle *s, mr_string record, mr_error *error)
     return MR_OK;
 }
 
-static bool deal_record(void *context, const place *place)
+static bool deal_record(void *context, const record_position *position)
 {
     shuffle *s = context;
     pass_add(&s->pass, 1);
-    return deal(s, place->record, &s->error) == MR_OK;
+    return deal(s, position->record, &s->error) == MR_OK;
 }
 
 /* Chooses the number of buckets so that one bucket, and then a chunk of each, fit into half of the memory. */
@@ -172,7 +172,7 @@ static mr_status plan(shuffle *s, mr_error *error)
 
 static int by_place(const void *a, const void *b)
 {
-    uint64_t x = ((const entry *)a)->place, y = ((const entry *)b)->place;
+    uint64_t x = ((const entry *)a)->position, y = ((const entry *)b)->position;
     return x < y ? -1 : x > y;
 }
 

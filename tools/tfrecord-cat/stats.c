@@ -1,6 +1,6 @@
 /* --stats: reads files and reports statistics. If all records are selected, all threads read concurrently, in parts
  * whose boundaries depend only on the files; selected records are read by one thread. */
-#include "tfrecord-cat/stats.h"
+#include "tfrecord-cat/stats_report.h"
 
 #include "common/file.h"
 #include "common/output.h"
@@ -17,6 +17,7 @@ static constexpr int SVG_BINS = 24;
 
 typedef struct run {
     const options *options;
+    stats_selection selection;
     stats *stats;
     stats_about about;
     progress progress;
@@ -49,11 +50,11 @@ static mr_status work(void *context, mr_record_batch *batch, mr_error *error)
     stats *part = stats_new();
     mr_status status = part ? MR_OK : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for statistics");
     for (size_t i = 0; i < batch->count && status == MR_OK; i++) {
-        place place = {.path = batch->path,
-                       .number = batch->first + i,
-                       .offset = mr_record_batch_offset(batch, i),
-                       .record = batch->records[i]};
-        status = stats_add(part, run->options, &place, error);
+        record_position position = {.path = batch->path,
+                                    .number = batch->first + i,
+                                    .offset = mr_record_batch_offset(batch, i),
+                                    .record = batch->records[i]};
+        status = stats_add(part, &run->selection, &position, error);
     }
     if (status == MR_OK) status = stats_flush(part, error);
     if (status == MR_OK)
@@ -127,22 +128,22 @@ static mr_status end_part(run *run)
     return status;
 }
 
-static bool take_place(void *context, const place *place)
+static bool take_record_at(void *context, const record_position *position)
 {
     run *run = context;
-    if ((run->part_bytes >= PART_BYTES || run->part_path != place->path) && end_part(run) != MR_OK) return false;
-    run->part_path = place->path;
+    if ((run->part_bytes >= PART_BYTES || run->part_path != position->path) && end_part(run) != MR_OK) return false;
+    run->part_path = position->path;
     if (!run->part && !(run->part = stats_new()))
         return (void)mr_fail(&run->error, MR_RESOURCE_EXHAUSTED, "no memory for statistics"), false;
-    run->part_bytes += place->record.size_bytes;
-    add_progress(run, place->record.size_bytes);
-    return stats_add(run->part, run->options, place, &run->error) == MR_OK;
+    run->part_bytes += position->record.size_bytes;
+    add_progress(run, position->record.size_bytes);
+    return stats_add(run->part, &run->selection, position, &run->error) == MR_OK;
 }
 
 static mr_status walk(run *run)
 {
     /* Damage was reported during the walk. */
-    run->about.bad_files = walk_records(run->options, take_place, run) != 0;
+    run->about.bad_files = walk_records(run->options, take_record_at, run) != 0;
     mr_status status = end_part(run);
     return run->error.status != MR_OK ? run->error.status : status;
 }
@@ -216,7 +217,10 @@ int stats_run(const options *options)
 {
     mr_error refusal = {0};
     if (options->svg && allow_svg(options, &refusal) != MR_OK) return complain(&refusal);
-    run run = {.options = options, .stats = stats_new(), .about = {.files = options->path_count}};
+    run run = {.options = options,
+               .selection = {options->features, options->is_raw, &options->tfds},
+               .stats = stats_new(),
+               .about = {.files = options->path_count}};
     if (options->tfds.count == 1) run.about.tfds = options->tfds.items[0];
     if (!run.stats) return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory for statistics"});
     bool is_walk = is_selection(options);

@@ -1,5 +1,5 @@
 /* --stats --json: one object with all statistics; integers with all digits. */
-#include "tfrecord-cat/stats.h"
+#include "tfrecord-cat/stats_report.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* --stats as text: a block for each feature, then class balance and images as charts. Fits 60 columns. */
 #include "common/progress.h"
-#include "tfrecord-cat/stats.h"
+#include "tfrecord-cat/stats_report.h"
 
 #include <inttypes.h>
 #include <math.h>

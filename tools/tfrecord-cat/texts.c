@@ -55,22 +55,22 @@ static mr_status fail_memory(mr_error *error)
     return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-static mr_status put(const texts *texts, void *state, const place *place, out *out, mr_error *error)
+static mr_status put(const texts *texts, void *state, const record_position *position, out *out, mr_error *error)
 {
-    mr_status status = texts->format->put(state, place, out, error);
+    mr_status status = texts->format->put(state, position, out, error);
     if (status == MR_OK && out->has_failed) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for its text");
     return status;
 }
 
 /* ---- One thread ---- */
 
-static bool put_one(void *context, const place *place)
+static bool put_one(void *context, const record_position *position)
 {
     texts *texts = context;
     mr_error error = {0};
-    mr_status status = put(texts, texts->makers[0].state, place, &texts->out, &error);
+    mr_status status = put(texts, texts->makers[0].state, position, &texts->out, &error);
     (void)out_write(&texts->out, stdout);
-    if (status != MR_OK) texts->has_failed = complain_of(place, &error);
+    if (status != MR_OK) texts->has_failed = complain_of(position, &error);
     return status != MR_RESOURCE_EXHAUSTED;
 }
 
@@ -85,12 +85,12 @@ static void discard(void *context, void *made)
     free(result);
 }
 
-static place place_of(const mr_record_batch *batch, size_t i)
+static record_position position_of(const mr_record_batch *batch, size_t i)
 {
-    return (place){.path = batch->path,
-                   .number = batch->first + i,
-                   .offset = mr_record_batch_offset(batch, i),
-                   .record = batch->records[i]};
+    return (record_position){.path = batch->path,
+                             .number = batch->first + i,
+                             .offset = mr_record_batch_offset(batch, i),
+                             .record = batch->records[i]};
 }
 
 static bool has_long(const mr_record_batch *batch)
@@ -110,16 +110,16 @@ static mr_status work(void *context, mr_record_batch *batch, mr_error *error)
     batch->result = result;
     if (maker->where) where_set_tfds(maker->where, tfds_set_find(&texts->options->tfds, batch->path));
     for (size_t i = 0; i < batch->count; i++) {
-        place place = place_of(batch, i);
+        record_position position = position_of(batch, i);
         mr_error fault = {0};
-        if (maker->where && !where_matches(maker->where, place.record)) {
+        if (maker->where && !where_matches(maker->where, position.record)) {
             if (where_has_failed(maker->where)) return fail_memory(error);
             continue;
         }
-        mr_status status = put(texts, maker->state, &place, &result->text, &fault);
+        mr_status status = put(texts, maker->state, &position, &result->text, &fault);
         if (status == MR_OK) continue;
         if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", fault.message);
-        name_place(&place, &fault);
+        name_position(&position, &fault);
         out_text(&result->faults, "tfrecord-cat: ");
         out_text(&result->faults, fault.message);
         out_char(&result->faults, '\n');
@@ -148,8 +148,8 @@ static mr_status take(void *context, const mr_record_batch *batch, mr_error *err
         where_state *where = texts->makers[0].where;
         if (where) where_set_tfds(where, tfds_set_find(&texts->options->tfds, batch->path));
         for (size_t i = 0; i < batch->count && !ferror(stdout); i++) {
-            place place = place_of(batch, i);
-            if (!where || where_matches(where, place.record)) (void)put_one(texts, &place);
+            record_position position = position_of(batch, i);
+            if (!where || where_matches(where, position.record)) (void)put_one(texts, &position);
             if (where && where_has_failed(where)) return fail_memory(error);
         }
     }

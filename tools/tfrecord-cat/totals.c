@@ -92,14 +92,14 @@ typedef struct counting {
     mr_error error;
 } counting;
 
-static bool count_record(void *context, const place *place)
+static bool count_record(void *context, const record_position *position)
 {
     counting *counting = context;
     counting->totals->records++;
-    counting->totals->size_bytes += place->record.size_bytes + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
+    counting->totals->size_bytes += position->record.size_bytes + MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES;
     pass_add(&counting->pass, 1);
-    return !counting->writer || mr_record_writer_append(counting->writer, place->record.data, place->record.size_bytes,
-                                                        &counting->error) == MR_OK;
+    return !counting->writer || mr_record_writer_append(counting->writer, position->record.data,
+                                                        position->record.size_bytes, &counting->error) == MR_OK;
 }
 
 static bool can_be_read_twice(const options *options)

@@ -20,30 +20,31 @@ int complain_memory(void)
     return complain(&error);
 }
 
-void name_place(const place *place, mr_error *error)
+void name_position(const record_position *position, mr_error *error)
 {
-    (void)mr_fail_prefix(error, error->status, "%s: record %" PRIu64 " at byte %" PRIu64, text_path(place->path),
-                         place->number, place->offset);
+    (void)mr_fail_prefix(error, error->status, "%s: record %" PRIu64 " at byte %" PRIu64, text_path(position->path),
+                         position->number, position->offset);
 }
 
-int complain_of(const place *place, mr_error *error)
+int complain_of(const record_position *position, mr_error *error)
 {
-    name_place(place, error);
+    name_position(position, error);
     return complain(error);
 }
 
 /* Passes a selected record on to take. */
-static void give(walk *walk, const place *place)
+static void give(walk *walk, const record_position *position)
 {
-    if (walk->where && !where_matches(walk->where, place->record)) {
+    if (walk->where && !where_matches(walk->where, position->record)) {
         if (where_has_failed(walk->where)) walk->has_failed = walk->is_done = complain_memory();
         return;
     }
     if (walk->sample) {
-        if (!sample_offer(walk->sample, walk->before + place->number, place)) walk->has_failed = walk->is_done = true;
+        if (!sample_offer(walk->sample, walk->before + position->number, position))
+            walk->has_failed = walk->is_done = true;
         return;
     }
-    if (!walk->take(walk->context, place) || ++walk->taken >= walk->options->head || ferror(stdout))
+    if (!walk->take(walk->context, position) || ++walk->taken >= walk->options->head || ferror(stdout))
         walk->is_done = true;
 }
 
@@ -55,7 +56,7 @@ bool numbered_open(numbered *numbered, const char *path)
     return strcmp(path, "-") != 0 && mr_record_file_open(path, &numbered->file, nullptr) == MR_OK;
 }
 
-mr_status numbered_read(numbered *numbered, uint64_t number, place *place, mr_error *error)
+mr_status numbered_read(numbered *numbered, uint64_t number, record_position *position, mr_error *error)
 {
     /* Records are contiguous and numbers mostly increase. */
     if (number < numbered->number) numbered->number = numbered->offset = 0;
@@ -70,8 +71,8 @@ mr_status numbered_read(numbered *numbered, uint64_t number, place *place, mr_er
         numbered->capacity = numbered->bytes ? size : 0;
         if (!numbered->bytes) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a record of %zu bytes", size);
     }
-    *place = (struct place){.path = numbered->path, .number = number, .offset = numbered->offset};
-    return mr_record_file_read(numbered->file, number, numbered->bytes, &place->record, error);
+    *position = (struct record_position){.path = numbered->path, .number = number, .offset = numbered->offset};
+    return mr_record_file_read(numbered->file, number, numbered->bytes, &position->record, error);
 }
 
 void numbered_close(numbered *numbered)
@@ -92,12 +93,12 @@ static bool walk_by_number(walk *walk, const char *path)
     uint64_t end = options->range_end - walk->before < count ? options->range_end - walk->before : count;
     bool needs_bytes = !walk->sample || walk->where;
     for (uint64_t i = begin; i < end && !walk->is_done; i++) {
-        place place = {.path = path, .number = i};
+        record_position position = {.path = path, .number = i};
         mr_error error = {0};
-        if (needs_bytes && numbered_read(&numbered, i, &place, &error) != MR_OK)
+        if (needs_bytes && numbered_read(&numbered, i, &position, &error) != MR_OK)
             walk->has_failed = complain(&error);
         else
-            give(walk, &place);
+            give(walk, &position);
     }
     walk->before += count;
     numbered_close(&numbered);
@@ -117,18 +118,18 @@ static void walk_in_order(walk *walk, const char *path)
     }
     uint64_t good = 0;
     while (!walk->is_done) {
-        place place = {.path = path};
-        mr_status status = mr_record_reader_next(reader, &place.record, &error);
+        record_position position = {.path = path};
+        mr_status status = mr_record_reader_next(reader, &position.record, &error);
         if (status == MR_OUT_OF_RANGE) break;
         if (status != MR_OK) walk->has_failed = complain(&error);
         /* The reader continues after damage; other errors end the file. */
         if (status == MR_DATA_LOSS) continue;
         if (status != MR_OK) break;
         good++;
-        place.number = mr_record_reader_number(reader);
-        place.offset = mr_record_reader_offset(reader);
-        uint64_t number = walk->before + place.number;
-        if (number >= options->range_begin && number < options->range_end) give(walk, &place);
+        position.number = mr_record_reader_number(reader);
+        position.offset = mr_record_reader_offset(reader);
+        uint64_t number = walk->before + position.number;
+        if (number >= options->range_begin && number < options->range_end) give(walk, &position);
         if (number + 1 >= options->range_end) break;
     }
     walk->before += good + mr_record_reader_lost(reader);
@@ -202,7 +203,7 @@ bool walk_selects(const options *options)
            options->sample != UINT64_MAX || options->head != UINT64_MAX;
 }
 
-static bool count_one(void *context, const place *place)
+static bool count_one(void *context, const record_position *position)
 {
     ++*(uint64_t *)context;
     return true;

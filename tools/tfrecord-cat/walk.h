@@ -16,14 +16,14 @@ typedef struct numbered {
 /* False when records cannot be read by number: a pipe, a compressed file without an index, damaged headers. */
 bool numbered_open(numbered *numbered, const char *path);
 /* The record is valid until the next read. */
-mr_status numbered_read(numbered *numbered, uint64_t number, place *place, mr_error *error);
+mr_status numbered_read(numbered *numbered, uint64_t number, record_position *position, mr_error *error);
 void numbered_close(numbered *numbered);
 
 /* A record of a sample. */
 typedef struct drawn {
     uint64_t key;    /* the smallest keys form the sample */
     uint64_t number; /* across all files */
-    place place;
+    record_position position;
     char *bytes; /* owned; null if the file can be read again */
 } drawn;
 
@@ -39,7 +39,7 @@ typedef struct sample {
 void sample_init(sample *sample, const options *options);
 void sample_begin_file(sample *sample, const char *path);
 /* False: no memory, as reported. */
-bool sample_offer(sample *sample, uint64_t number, const place *place);
+bool sample_offer(sample *sample, uint64_t number, const record_position *position);
 /* Passes the records to take, in order; returns the exit code. */
 int sample_give(sample *sample, take_record *take, void *context);
 void sample_deinit(sample *sample);
@@ -57,6 +57,6 @@ typedef struct walk {
 } walk;
 
 /* Prefixes the message with file, record and byte offset. */
-void name_place(const place *place, mr_error *error);
+void name_position(const record_position *position, mr_error *error);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef MR_TOOLS_TFRECORD_MAKE_SURVEY_H
 #define MR_TOOLS_TFRECORD_MAKE_SURVEY_H
 
-#include "common/images.h"
+#include "common/stats/images.h"
 #include "tfrecord-make/make.h"
 
 /* Maximum number of faults that are reported individually. */

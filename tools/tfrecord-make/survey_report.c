@@ -2,7 +2,7 @@
 #include "tfrecord-make/survey.h"
 
 #include "common/arena.h"
-#include "common/balance.h"
+#include "common/chart/balance.h"
 #include "common/file.h"
 #include "common/text.h"
 

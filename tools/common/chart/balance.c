@@ -1,5 +1,5 @@
 /* See balance.h. */
-#include "common/balance.h"
+#include "common/chart/balance.h"
 
 #include <assert.h>
 #include <inttypes.h>

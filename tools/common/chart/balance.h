@@ -6,10 +6,10 @@
  * chart chart = {0};
  * balance_chart(&chart, "Classes", "records", classes, 2, 200, true);
  * ``` */
-#ifndef MR_TOOLS_BALANCE_H
-#define MR_TOOLS_BALANCE_H
+#ifndef MR_TOOLS_COMMON_BALANCE_H
+#define MR_TOOLS_COMMON_BALANCE_H
 
-#include "common/chart.h"
+#include "common/chart/chart.h"
 
 typedef struct balance_class {
     uint64_t count;

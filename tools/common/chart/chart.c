@@ -1,5 +1,5 @@
 /* Chart data, and charts on a terminal; chart_svg.c draws SVG. */
-#include "common/chart.h"
+#include "common/chart/chart.h"
 
 #include "common/progress.h"
 #include "common/text.h"

@@ -11,8 +11,8 @@
  *
  * Labels may contain any bytes: what is not printable is escaped, what is too long is cut. A chart is a value of fixed
  * size (16 KiB); adding more than CHART_BARS_MAX bars is an assertion failure. */
-#ifndef MR_TOOLS_CHART_H
-#define MR_TOOLS_CHART_H
+#ifndef MR_TOOLS_COMMON_CHART_H
+#define MR_TOOLS_COMMON_CHART_H
 
 #include <millrace/tensor.h>
 

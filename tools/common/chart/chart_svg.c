@@ -2,7 +2,7 @@
  * far; in a narrow window, style rules stack them at the width of the window. Colors follow the reader's preference for
  * light or dark. An image tag shows the SVG with the proportions of the two columns, even on a narrow page, so the
  * rules for narrow windows must not apply there: they also test the proportions. */
-#include "common/chart.h"
+#include "common/chart/chart.h"
 
 #include "common/text.h"
 

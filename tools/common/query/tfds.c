@@ -1,10 +1,9 @@
 /* Metadata of tensorflow_datasets. features.json is a protobuf message as JSON: a feature is {"pythonClassName": …,
  * KIND: {…}}, 64-bit numbers are strings. Files are read completely, so their size is limited, and so is the depth of
  * nested features. */
-#include "tfrecord-cat/tfds.h"
+#include "common/query/tfds.h"
 
 #include "common/file.h"
-#include "tfrecord-cat/cat.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -29,8 +28,15 @@ static void *allocate_json(size_t size)
 typedef struct reading {
     tfds *tfds;
     bool is_out_of_memory;
+    void (*report)(const mr_error *error);
     bool has_fault; /* reported */
 } reading;
+
+static void report(reading *reading, const mr_error *error)
+{
+    reading->report(error);
+    reading->has_fault = true;
+}
 
 /* Records a failed allocation. */
 static void *got(reading *reading, void *bytes)
@@ -60,7 +66,7 @@ static char *read_text(reading *reading, const char *name, size_t *size)
     if (status == MR_RESOURCE_EXHAUSTED && stamp.size_bytes <= FILE_BYTES_MAX)
         reading->is_out_of_memory = true;
     else if (status != MR_OK && status != MR_NOT_FOUND)
-        reading->has_fault = complain(&error);
+        report(reading, &error);
     free(path);
     return status == MR_OK ? text : nullptr;
 }
@@ -70,17 +76,17 @@ static json_t *read_json(reading *reading, const char *name)
 {
     size_t size = 0;
     mr_error error = {0};
-    json_error_t place = {0};
+    json_error_t fault = {0};
     char *text = read_text(reading, name, &size);
     if (!text) return nullptr;
-    json_t *json = json_loadb(text, size, 0, &place);
+    json_t *json = json_loadb(text, size, 0, &fault);
     free(text);
     if (json) return json;
     reading->is_out_of_memory |= has_json_failed;
     if (has_json_failed) return nullptr;
-    (void)mr_fail(&error, MR_INVALID_ARGUMENT, "%s%s: line %d: %s", reading->tfds->directory, name, place.line,
-                  place.text);
-    reading->has_fault = complain(&error);
+    (void)mr_fail(&error, MR_INVALID_ARGUMENT, "%s%s: line %d: %s", reading->tfds->directory, name, fault.line,
+                  fault.text);
+    report(reading, &error);
     return nullptr;
 }
 
@@ -275,9 +281,10 @@ static void free_tfds(tfds *tfds)
 }
 
 /* Opens the directory that contains path; *made is null if it is not one of tensorflow_datasets. */
-static mr_status open_directory(const char *path, tfds **made, bool *has_fault, mr_error *error)
+static mr_status open_directory(const char *path, tfds **made, void (*report)(const mr_error *error), bool *has_fault,
+                                mr_error *error)
 {
-    reading reading = {.tfds = calloc(1, sizeof(tfds))};
+    reading reading = {.tfds = calloc(1, sizeof(tfds)), .report = report};
     json_t *json = nullptr;
     *made = nullptr;
     json_set_alloc_funcs(allocate_json, free);
@@ -303,7 +310,8 @@ static bool is_of(const tfds *tfds, const char *path)
     return strlen(tfds->directory) == size && memcmp(tfds->directory, path, size) == 0;
 }
 
-mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, mr_error *error)
+mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, void (*report)(const mr_error *error),
+                        mr_error *error)
 {
     const char *before = nullptr;
     *set = (tfds_set){};
@@ -314,7 +322,7 @@ mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, mr_err
         if (is_known || strcmp(path, "-") == 0 || tfds_set_find(set, path)) continue;
         before = path;
         tfds *made;
-        MR_TRY(open_directory(path, &made, &set->has_fault, error));
+        MR_TRY(open_directory(path, &made, report, &set->has_fault, error));
         if (!made) continue;
         tfds **grown = reallocarray(set->items, set->count + 1, sizeof(*grown));
         if (!grown) {

@@ -1,7 +1,7 @@
 /* Metadata of a tensorflow_datasets directory: features.json, NAME.labels.txt (the names of a ClassLabel) and
  * dataset_info.json. Nested features have flat names in the records, "objects/label". */
-#ifndef MR_TOOLS_TFRECORD_CAT_TFDS_H
-#define MR_TOOLS_TFRECORD_CAT_TFDS_H
+#ifndef MR_TOOLS_COMMON_TFDS_H
+#define MR_TOOLS_COMMON_TFDS_H
 
 #include <millrace/tensor.h>
 
@@ -38,9 +38,11 @@ typedef struct tfds_set {
 
 /* Reads the directories that contain the paths. A directory without features.json is skipped; one whose files cannot be
  * read is reported and skipped.
+ * report  called with the error of a file that cannot be read
  * memory  at most 64 MiB for each directory
  * errors  MR_RESOURCE_EXHAUSTED: no memory; no other errors */
-mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, mr_error *error);
+mr_status tfds_set_open(tfds_set *set, char *const *paths, int32_t count, void (*report)(const mr_error *error),
+                        mr_error *error);
 void tfds_set_free(tfds_set *set);
 /* The directory that contains path; null when it is not one of tensorflow_datasets. */
 const tfds *tfds_set_find(const tfds_set *set, const char *path);

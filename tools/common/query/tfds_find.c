@@ -1,5 +1,5 @@
 /* Lookup of a feature in the metadata of a tensorflow_datasets directory. */
-#include "tfrecord-cat/tfds.h"
+#include "common/query/tfds.h"
 
 #include <string.h>
 

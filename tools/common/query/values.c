@@ -1,5 +1,5 @@
 /* Lists on the wire: values with tags, or packed numbers in the first chunk, as the first tag indicates. */
-#include "tfrecord-cat/values.h"
+#include "common/query/values.h"
 
 #include <string.h>
 

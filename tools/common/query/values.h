@@ -1,6 +1,6 @@
 /* Iteration over the values of a feature without an array: a record of 2 GiB may have 10⁹ values. */
-#ifndef MR_TOOLS_TFRECORD_CAT_VALUES_H
-#define MR_TOOLS_TFRECORD_CAT_VALUES_H
+#ifndef MR_TOOLS_COMMON_VALUES_H
+#define MR_TOOLS_COMMON_VALUES_H
 
 #include <millrace/example.h>
 

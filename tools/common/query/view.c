@@ -1,5 +1,7 @@
 /* Selection and checks of a record's features. */
-#include "tfrecord-cat/view.h"
+#include "common/query/view.h"
+
+#include "common/query/patterns.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -9,89 +11,6 @@
 static constexpr size_t FEW = 16;
 /* Limits the cost of names crafted to collide in the table; beyond it, duplicates are both shown. */
 static constexpr size_t PROBES_MAX = 1'000;
-
-/* ---- --features ---- */
-
-bool view_next_pattern(const char **text, mr_string *pattern)
-{
-    const char *begin = *text, *end = begin;
-    if (!begin) return false;
-    while (*end && *end != ',') end += *end == '\\' && end[1] ? 2 : 1;
-    *pattern = (mr_string){begin, (size_t)(end - begin)};
-    *text = *end ? end + 1 : nullptr;
-    return true;
-}
-
-bool view_is_drop(mr_string pattern)
-{
-    return pattern.size_bytes > 0 && pattern.data[0] == '!';
-}
-
-bool view_is_glob(mr_string pattern)
-{
-    for (size_t i = 0; i < pattern.size_bytes; i++) {
-        if (pattern.data[i] == '\\')
-            i++;
-        else if (pattern.data[i] == '*' || pattern.data[i] == '?')
-            return true;
-    }
-    return false;
-}
-
-size_t view_pattern_name(mr_string pattern, char *name)
-{
-    size_t size = 0;
-    for (size_t i = 0; i < pattern.size_bytes; i++) {
-        if (pattern.data[i] == '\\' && i + 1 < pattern.size_bytes) i++;
-        name[size++] = pattern.data[i];
-    }
-    return size;
-}
-
-/* "*" matches any bytes, "?" one byte, a backslash makes the next byte literal. Only the last star is retried, so the
- * time is at most the product of both lengths. */
-static bool glob_matches(mr_string pattern, mr_string name)
-{
-    size_t p = 0, n = 0, star = SIZE_MAX, from = 0;
-    while (n < name.size_bytes) {
-        bool is_escape = p + 1 < pattern.size_bytes && pattern.data[p] == '\\';
-        if (p < pattern.size_bytes && pattern.data[p] == '*') {
-            star = ++p;
-            from = n;
-        } else if (p < pattern.size_bytes &&
-                   ((pattern.data[p] == '?' && !is_escape) || pattern.data[p + is_escape] == name.data[n])) {
-            p += 1u + is_escape;
-            n++;
-        } else if (star != SIZE_MAX) {
-            p = star;
-            n = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.size_bytes && pattern.data[p] == '*') p++;
-    return p == pattern.size_bytes;
-}
-
-bool view_pattern_matches(mr_string pattern, mr_string name)
-{
-    if (view_is_drop(pattern)) pattern = (mr_string){pattern.data + 1, pattern.size_bytes - 1};
-    return glob_matches(pattern, name);
-}
-
-bool view_selects(const options *options, mr_string name)
-{
-    const char *text = options->features;
-    bool has_keep = false, is_kept = false;
-    mr_string pattern;
-    while (view_next_pattern(&text, &pattern)) {
-        bool matches = view_pattern_matches(pattern, name);
-        if (matches && view_is_drop(pattern)) return false;
-        has_keep |= !view_is_drop(pattern);
-        is_kept |= matches;
-    }
-    return is_kept || !has_keep;
-}
 
 /* ---- Entries ---- */
 
@@ -112,13 +31,13 @@ static mr_status add(view *view, const entry *entry, mr_error *error)
     return MR_OK;
 }
 
-static mr_status read_features(view *view, const options *options, mr_string record, mr_error *error)
+static mr_status read_features(view *view, const char *features, mr_string record, mr_error *error)
 {
     mr_example_cursor walk = {.record = record};
     mr_feature_view feature;
     mr_status status;
     while ((status = mr_example_next_feature(&walk, &feature, nullptr)) == MR_OK) {
-        if (!view_selects(options, feature.name)) continue;
+        if (!patterns_select(features, feature.name)) continue;
         entry entry = {.feature = feature, .name = feature.name};
         entry.is_damaged = mr_feature_count(&feature, &entry.count, nullptr) != MR_OK;
         MR_TRY(add(view, &entry, error));
@@ -126,13 +45,13 @@ static mr_status read_features(view *view, const options *options, mr_string rec
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-static mr_status read_lists(view *view, const options *options, mr_string record, mr_error *error)
+static mr_status read_lists(view *view, const char *features, mr_string record, mr_error *error)
 {
     mr_example_cursor walk = {.record = record};
     mr_feature_list_view list;
     mr_status status;
     while ((status = mr_sequence_next_list(&walk, &list, nullptr)) == MR_OK) {
-        if (!view_selects(options, list.name)) continue;
+        if (!patterns_select(features, list.name)) continue;
         entry entry = {.list = list, .name = list.name, .is_list = true};
         mr_feature_list_view steps = list;
         mr_feature_view step;
@@ -215,13 +134,13 @@ static mr_example_form form_of(mr_string record, bool has_features)
     return mr_example_form_of(record);
 }
 
-mr_status view_read(view *view, const options *options, mr_string record, mr_error *error)
+mr_status view_read(view *view, const char *features, bool is_raw, mr_string record, mr_error *error)
 {
     view->count = 0;
     view->is_damaged = false;
     view->form = MR_EXAMPLE_NONE;
-    if (options->is_raw) return MR_OK;
-    mr_status status = read_features(view, options, record, error);
+    if (is_raw) return MR_OK;
+    mr_status status = read_features(view, features, record, error);
     if (status == MR_RESOURCE_EXHAUSTED) return status;
     if (status == MR_OK) view->form = form_of(record, view->count > 0);
     if (view->form == MR_EXAMPLE_NONE) {
@@ -229,7 +148,7 @@ mr_status view_read(view *view, const options *options, mr_string record, mr_err
         view->is_damaged = false;
         return MR_OK;
     }
-    if (view->form == MR_EXAMPLE_SEQUENCE) MR_TRY(read_lists(view, options, record, error));
+    if (view->form == MR_EXAMPLE_SEQUENCE) MR_TRY(read_lists(view, features, record, error));
     if (view->count > FEW) return hide_many(view, error);
     hide_few(view);
     return MR_OK;

@@ -1,15 +1,15 @@
-/* A record as the commands show it: the features that --features selects, in file order, each checked for damage.
+/* The selected features of a record, in file order, each checked for damage.
  *
  * ```c
  * view view = {};
- * if (view_read(&view, options, record, &error) == MR_OK)
+ * if (view_read(&view, "label,image*", false, record, &error) == MR_OK)
  *     for (size_t i = 0; i < view.count; i++) … view.entries[i] …
  * view_deinit(&view);
  * ``` */
-#ifndef MR_TOOLS_TFRECORD_CAT_VIEW_H
-#define MR_TOOLS_TFRECORD_CAT_VIEW_H
+#ifndef MR_TOOLS_COMMON_VIEW_H
+#define MR_TOOLS_COMMON_VIEW_H
 
-#include "tfrecord-cat/cat.h"
+#include <millrace/example.h>
 
 /* A record with more features is refused, which limits memory. */
 #define VIEW_ENTRIES_MAX 1'000'000
@@ -33,20 +33,11 @@ typedef struct view {
     size_t table_capacity;
 } view;
 
-/* Views into record, valid until the next read. */
-mr_status view_read(view *view, const options *options, mr_string record, mr_error *error);
+/* Reads a record; the views point into it and are valid until the next read.
+ * features  patterns (patterns.h), null: all
+ * is_raw    the record is not parsed: no entries
+ * errors    MR_RESOURCE_EXHAUSTED: no memory or too many features; no other errors */
+mr_status view_read(view *view, const char *features, bool is_raw, mr_string record, mr_error *error);
 void view_deinit(view *view);
-
-/* Whether --features selects a name. */
-bool view_selects(const options *options, mr_string name);
-/* Reads the next pattern of "a,b*,c\,d" from *text on, including its backslashes; false at the end. */
-bool view_next_pattern(const char **text, mr_string *pattern);
-/* Whether a pattern excludes what it matches: it begins with "!". */
-bool view_is_drop(mr_string pattern);
-/* Whether a pattern, without its "!", matches a name. */
-bool view_pattern_matches(mr_string pattern, mr_string name);
-/* Whether a pattern contains * or ?; if not, the name it stands for, written to a buffer of the pattern's size. */
-bool view_is_glob(mr_string pattern);
-size_t view_pattern_name(mr_string pattern, char *name);
 
 #endif

@@ -1,8 +1,8 @@
 /* Evaluates --where for a record: finds the features named by the expression in one pass over the record, then
  * evaluates the tree. A comparison iterates over the values of its features, so no list is copied to memory. */
-#include "tfrecord-cat/cat.h"
-#include "tfrecord-cat/values.h"
-#include "tfrecord-cat/where_tree.h"
+#include "common/query/values.h"
+#include "common/query/where_tree.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <math.h>

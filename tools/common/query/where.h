@@ -16,10 +16,10 @@
  * where_state *state = where ? where_state_new(where) : nullptr;
  * if (state && where_matches(state, record)) …
  * ``` */
-#ifndef MR_TOOLS_TFRECORD_CAT_WHERE_H
-#define MR_TOOLS_TFRECORD_CAT_WHERE_H
+#ifndef MR_TOOLS_COMMON_WHERE_H
+#define MR_TOOLS_COMMON_WHERE_H
 
-#include "tfrecord-cat/tfds.h"
+#include "common/query/tfds.h"
 
 #include <millrace/example.h>
 

@@ -1,6 +1,6 @@
 /* Parses the text of --where into a tree: each function parses one level of precedence, from lowest to highest. Every
  * node is either a condition or an operand, so that type errors are reported with their position. */
-#include "tfrecord-cat/where_tree.h"
+#include "common/query/where_tree.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* Estimates the cost of a pattern before regcomp sees it: regcomp expands x{2,9} into nine copies and x+ into two, also
  * of expanded parts, so that a short pattern can exhaust memory. Back-references, which take exponential time, are
  * refused. */
-#include "tfrecord-cat/where_tree.h"
+#include "common/query/where_tree.h"
 
 #include <ctype.h>
 #include <string.h>

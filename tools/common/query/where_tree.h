@@ -1,8 +1,8 @@
 /* The expression tree that where_parse.c builds and where.c evaluates: nodes in an array, children before parents. */
-#ifndef MR_TOOLS_TFRECORD_CAT_WHERE_TREE_H
-#define MR_TOOLS_TFRECORD_CAT_WHERE_TREE_H
+#ifndef MR_TOOLS_COMMON_WHERE_TREE_H
+#define MR_TOOLS_COMMON_WHERE_TREE_H
 
-#include "tfrecord-cat/where.h"
+#include "common/query/where.h"
 
 #define WHERE_NODES_MAX 1000
 #define WHERE_TEXT_MAX 16'384

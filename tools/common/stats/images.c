@@ -1,5 +1,5 @@
 /* See images.h. */
-#include "common/images.h"
+#include "common/stats/images.h"
 
 #include "common/progress.h"
 

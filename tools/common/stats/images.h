@@ -11,11 +11,11 @@
  * ```
  *
  * Width and height are those of the stored pixels, as decoding returns them; orientation is counted separately. */
-#ifndef MR_TOOLS_IMAGES_H
-#define MR_TOOLS_IMAGES_H
+#ifndef MR_TOOLS_COMMON_IMAGES_H
+#define MR_TOOLS_COMMON_IMAGES_H
 
-#include "common/chart.h"
-#include "common/numbers.h"
+#include "common/chart/chart.h"
+#include "common/stats/numbers.h"
 
 #include <millrace/image.h>
 

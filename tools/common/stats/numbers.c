@@ -1,6 +1,6 @@
 /* See numbers.h. Values are collected in a chunk; a full chunk is processed while it is in the L1 cache: exact
  * statistics first, in loops that the compiler vectorizes, then samples. */
-#include "common/numbers.h"
+#include "common/stats/numbers.h"
 
 #include <assert.h>
 #include <math.h>

@@ -18,11 +18,11 @@
  * results on any machine. Quantiles are exact up to SKETCH_EXACT numbers, and with a table up to TOP_LIMIT distinct
  * values.
  * Memory: at most 130 KiB for numbers, 400 KiB for texts (with the table's usual limit). */
-#ifndef MR_TOOLS_NUMBERS_H
-#define MR_TOOLS_NUMBERS_H
+#ifndef MR_TOOLS_COMMON_NUMBERS_H
+#define MR_TOOLS_COMMON_NUMBERS_H
 
-#include "common/sketch.h"
-#include "common/top.h"
+#include "common/stats/sketch.h"
+#include "common/stats/top.h"
 
 #define NUMBERS_CHUNK 512
 

@@ -1,6 +1,6 @@
 /* A KLL sketch; see sketch.h. Capacities shrink by a third from the top level down. Upper levels are always sorted, so
  * moving keys up is a merge; only keys added at the bottom are sorted. */
-#include "common/sketch.h"
+#include "common/stats/sketch.h"
 
 #include <assert.h>
 #include <math.h>

@@ -15,8 +15,8 @@
  * SKETCH_EXACT keys, exactly r). The error does not grow with the stream, nor with the number and order of merges.
  * Memory: at most 24 KiB for 2^50 keys.
  * KLL's random choices are computed from the keys, so the same calls give the same sketch on any machine. */
-#ifndef MR_TOOLS_SKETCH_H
-#define MR_TOOLS_SKETCH_H
+#ifndef MR_TOOLS_COMMON_SKETCH_H
+#define MR_TOOLS_COMMON_SKETCH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,20 +1,20 @@
-/* --stats: statistics of the features of many records, in bounded memory.
+/* Statistics of the features of many records, in bounded memory.
  *
- *     stats.c          the command: from files to statistics
  *     stats_gather.c   adds a record, merges statistics
  *     stats_classes.c  labels and their texts
- *     stats_show.c     text output
- *     stats_json.c     JSON output
  *     stats_charts.c   charts for the terminal and SVG
  *
  * Records are gathered in parts whose boundaries do not depend on the number of threads, and parts are merged in record
  * order: the same files give the same figures, to the last digit, on any machine. */
-#ifndef MR_TOOLS_TFRECORD_CAT_STATS_H
-#define MR_TOOLS_TFRECORD_CAT_STATS_H
+#ifndef MR_TOOLS_COMMON_STATS_H
+#define MR_TOOLS_COMMON_STATS_H
 
-#include "common/balance.h"
-#include "common/images.h"
-#include "tfrecord-cat/cat.h"
+#include "common/chart/balance.h"
+#include "common/query/record_position.h"
+#include "common/query/tfds.h"
+#include "common/stats/images.h"
+
+#include <millrace/example.h>
 
 /* Maximum number of features; if there are more, the first by name. */
 #define STATS_FEATURES_MAX 1000
@@ -73,9 +73,15 @@ typedef struct stats {
 
 [[nodiscard]] stats *stats_new(void);
 void stats_free(stats *stats);
+/* What is read of the records. All pointers are borrowed. */
+typedef struct stats_selection {
+    const char *features; /* patterns (patterns.h), null: all */
+    bool is_raw;          /* records are not parsed: only their sizes */
+    const tfds_set *tfds; /* names labels that have no text */
+} stats_selection;
 /* Adds a record. A record that is not an Example is counted as strange.
  * errors  MR_RESOURCE_EXHAUSTED: no memory; no other errors */
-mr_status stats_add(stats *stats, const options *options, const place *place, mr_error *error);
+mr_status stats_add(stats *stats, const stats_selection *selection, const record_position *position, mr_error *error);
 /* Ends a part; nothing may be added afterwards. */
 mr_status stats_flush(stats *stats, mr_error *error);
 /* Both must be flushed, or the target new. */
@@ -115,17 +121,5 @@ typedef struct charts {
 /* A histogram of a column's numbers with about `bins` bins. */
 void stats_number_chart(chart *chart, const numbers *numbers, int bins, const char *title, const char *note,
                         const char *unit);
-
-/* ---- stats_show.c, stats_json.c ---- */
-
-/* Facts about the files other than their records. */
-typedef struct stats_about {
-    int32_t files, bad_files;
-    uint64_t lost;    /* damaged regions */
-    const tfds *tfds; /* metadata of their directory; null: none, or several directories */
-} stats_about;
-/* Both return false when there is no memory. */
-[[nodiscard]] bool stats_show(const stats *stats, const stats_about *about);
-[[nodiscard]] bool stats_json(const stats *stats, const stats_about *about, bool is_pretty);
 
 #endif

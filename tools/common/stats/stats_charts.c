@@ -1,5 +1,7 @@
 /* The results of --stats as charts. */
-#include "tfrecord-cat/stats.h"
+#include "common/stats/stats.h"
+
+#include "common/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Class balance: the frequency of each label, with its text. A label with two texts counts as two classes, so that the
  * mistake is visible. */
-#include "tfrecord-cat/stats.h"
+#include "common/stats/stats.h"
 
 #include <stdlib.h>
 #include <string.h>

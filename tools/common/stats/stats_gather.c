@@ -1,7 +1,8 @@
 /* See stats.h. A record is processed in two passes: the first reads all of it, so that a damaged record counts for
  * nothing and the last of duplicate names is known; the second adds it to the columns, feature by feature. */
-#include "tfrecord-cat/stats.h"
-#include "tfrecord-cat/view.h"
+#include "common/query/patterns.h"
+#include "common/stats/stats.h"
+#include "common/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -202,7 +203,7 @@ static item *add_item(stats *stats, mr_string name, bool is_list, bool *is_full)
     return &scratch->items[scratch->count++];
 }
 
-static mr_status walk_features(stats *stats, const options *options, mr_string record, class_views *views,
+static mr_status walk_features(stats *stats, const stats_selection *selection, mr_string record, class_views *views,
                                mr_error *error)
 {
     mr_example_cursor walk = {.record = record};
@@ -212,7 +213,7 @@ static mr_status walk_features(stats *stats, const options *options, mr_string r
     bool is_full;
     while ((status = mr_example_next_feature(&walk, &feature, error)) == MR_OK) {
         MR_TRY(mr_feature_count(&feature, &count, error));
-        if (options->features && !view_selects(options, feature.name)) continue;
+        if (!patterns_select(selection->features, feature.name)) continue;
         item *item = add_item(stats, feature.name, false, &is_full);
         if (!item && !is_full) return no_memory(error);
         if (!item || (feature.kind == MR_FEATURE_NONE && item->view.kind != MR_FEATURE_NONE)) continue;
@@ -223,7 +224,8 @@ static mr_status walk_features(stats *stats, const options *options, mr_string r
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
-static mr_status walk_lists(stats *stats, const options *options, mr_string record, bool *has_lists, mr_error *error)
+static mr_status walk_lists(stats *stats, const stats_selection *selection, mr_string record, bool *has_lists,
+                            mr_error *error)
 {
     mr_example_cursor walk = {.record = record};
     mr_feature_list_view list;
@@ -236,7 +238,7 @@ static mr_status walk_lists(stats *stats, const options *options, mr_string reco
         for (mr_feature_list_view steps = list; mr_feature_list_next(&steps, &step, error) == MR_OK;)
             MR_TRY(mr_feature_count(&step, &values, error));
         *has_lists = true;
-        if (options->features && !view_selects(options, list.name)) continue;
+        if (!patterns_select(selection->features, list.name)) continue;
         item *item = add_item(stats, list.name, true, &is_full);
         if (!item && !is_full) return no_memory(error);
         if (!item) continue;
@@ -348,59 +350,59 @@ static bool take_item(stats *stats, const item *item)
     return item->view.kind == MR_FEATURE_NONE || add_length(&column->lengths, item->count);
 }
 
-static void tell_strange(stats *stats, const place *place, const mr_error *error)
+static void tell_strange(stats *stats, const record_position *position, const mr_error *error)
 {
     if (stats->strange++ > 0) return;
     char path[128];
-    text_copy(path, sizeof(path), mr_string_from(text_path(place->path)), 80);
-    snprintf(stats->fault, sizeof(stats->fault), "%s: record %" PRIu64 " at byte %" PRIu64 ": %s", path, place->number,
-             place->offset, error->message);
+    text_copy(path, sizeof(path), mr_string_from(text_path(position->path)), 80);
+    snprintf(stats->fault, sizeof(stats->fault), "%s: record %" PRIu64 " at byte %" PRIu64 ": %s", path,
+             position->number, position->offset, error->message);
 }
 
 /* Reads all items of a record. */
-static mr_status walk_record(stats *stats, const options *options, mr_string record, class_views *views,
+static mr_status walk_record(stats *stats, const stats_selection *selection, mr_string record, class_views *views,
                              bool *has_lists, mr_error *error)
 {
     stats->scratch->count = 0;
     stats->guess = 0;
     stats->serial++;
-    MR_TRY(walk_features(stats, options, record, views, error));
+    MR_TRY(walk_features(stats, selection, record, views, error));
     size_t features = stats->scratch->count;
-    mr_status status = walk_lists(stats, options, record, has_lists, error);
+    mr_status status = walk_lists(stats, selection, record, has_lists, error);
     /* A field 2 of another type does not make it a SequenceExample, and an Example may have one. */
     if (status == MR_DATA_LOSS && mr_example_form_of(record) == MR_EXAMPLE_PLAIN) {
         stats->scratch->count = features;
         *has_lists = false;
         status = MR_OK;
     }
-    if (status == MR_OK && !options->features && stats->scratch->count == 0 &&
+    if (status == MR_OK && !selection->features && stats->scratch->count == 0 &&
         mr_example_form_of(record) == MR_EXAMPLE_NONE)
         return mr_fail(error, MR_DATA_LOSS, "the record is not an Example");
     return status;
 }
 
-mr_status stats_add(stats *stats, const options *options, const place *place, mr_error *error)
+mr_status stats_add(stats *stats, const stats_selection *selection, const record_position *position, mr_error *error)
 {
     class_views views = {0};
     mr_error local = {0};
-    int64_t size = (int64_t)place->record.size_bytes;
+    int64_t size = (int64_t)position->record.size_bytes;
     bool has_lists = false;
     stats->scratch->count = 0;
-    if (!options->is_raw) {
-        mr_status status = walk_record(stats, options, place->record, &views, &has_lists, &local);
+    if (!selection->is_raw) {
+        mr_status status = walk_record(stats, selection, position->record, &views, &has_lists, &local);
         if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", local.message);
         if (status != MR_OK) {
-            tell_strange(stats, place, &local);
+            tell_strange(stats, position, &local);
             return MR_OK;
         }
     }
     for (size_t i = 0; i < stats->scratch->count; i++)
         if (!take_item(stats, &stats->scratch->items[i])) return no_memory(error);
-    const tfds *tfds = tfds_set_find(&options->tfds, place->path);
+    const tfds *tfds = tfds_set_find(selection->tfds, position->path);
     if (!stats_classes_add(stats, &views, tfds) || !numbers_add_ints(&stats->sizes, &size, 1)) return no_memory(error);
     stats->records++;
     stats->sequences += has_lists;
-    stats->size_bytes += place->record.size_bytes;
+    stats->size_bytes += position->record.size_bytes;
     return MR_OK;
 }
 

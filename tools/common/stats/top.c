@@ -1,7 +1,7 @@
 /* See top.h. The table uses open addressing with linear probing and is at most half full. A text's slot stores its
  * hash; the bytes are in a separate array. Nothing is removed individually: a full table is rebuilt from the entries
  * that remain. */
-#include "common/top.h"
+#include "common/stats/top.h"
 
 #include <assert.h>
 #include <math.h>
@@ -95,8 +95,8 @@ static bool rebuild(top *top, uint32_t capacity, uint64_t less)
     return true;
 }
 
-/* The count that would be at index `place` if counts were sorted in descending order. */
-static uint64_t select_count(uint64_t *counts, size_t count, size_t place)
+/* The count that would be at index `position` if counts were sorted in descending order. */
+static uint64_t select_count(uint64_t *counts, size_t count, size_t position)
 {
     size_t begin = 0, end = count;
     for (;;) {
@@ -112,8 +112,8 @@ static uint64_t select_count(uint64_t *counts, size_t count, size_t place)
             else
                 i++;
         }
-        if (place >= above && place < below) return pivot;
-        if (place < above)
+        if (position >= above && position < below) return pivot;
+        if (position < above)
             end = above;
         else
             begin = below;

@@ -13,8 +13,8 @@
  * Up to `limit` distinct values every count is exact. Beyond that, a count is too small by at most `error`, which is at
  * most 2 / limit of the sum of all counts added: every more frequent value is in the table. Merging in any order keeps
  * this bound. */
-#ifndef MR_TOOLS_TOP_H
-#define MR_TOOLS_TOP_H
+#ifndef MR_TOOLS_COMMON_TOP_H
+#define MR_TOOLS_COMMON_TOP_H
 
 #include <millrace/tensor.h>
 
