@@ -2,7 +2,9 @@
  * mr_sequence_parser_new, a Python module for tf.io.parse_example or tf.io.parse_sequence_example. It parses the
  * records from which the schema was computed: a feature that every record has with the same length is fixed, all others
  * have a variable length. Features that no specification can parse are comments. */
-#include "tfrecord-cat/schema.h"
+#include "tfrecord-cat/schema_spec.h"
+
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,26 +12,26 @@
 /* ---- Obstacles ---- */
 
 /* Why a column cannot be parsed, or null. */
-static const char *obstacle(const column *column, bool is_python)
+static const char *obstacle(const schema_column *column, bool is_python)
 {
     if (!is_python && memchr(column->name.data, 0, column->name.size_bytes)) return "has a NUL in its name";
     if (is_python && !text_is_utf8(column->name)) return "has a name that is not UTF-8";
     if (column->kinds[1] + column->kinds[2] + column->kinds[3] == 0) return "never has values";
-    if (column_kind(column) == MR_FEATURE_NONE) return "has values of several kinds";
+    if (schema_column_kind(column) == MR_FEATURE_NONE) return "has values of several kinds";
     return nullptr;
 }
 
 /* A feature that some records lack has no natural default value: it is parsed with a variable length. */
-static bool is_fixed(const schema *schema, const column *column)
+static bool is_fixed(const schema *schema, const schema_column *column)
 {
-    return column_is_fixed(column) && (column->is_list || column->present == schema_records(schema));
+    return schema_column_is_fixed(column) && (column->is_list || column->present == schema_records(schema));
 }
 
 /* Prints ", in 93 % of records" unless all records have it. */
-static void print_note(const schema *schema, const column *column, const char *open, const char *close)
+static void print_note(const schema *schema, const schema_column *column, const char *open, const char *close)
 {
     uint64_t records = schema_records(schema);
-    bool is_all = column->present == records, is_fixed = column_is_fixed(column);
+    bool is_all = column->present == records, is_fixed = schema_column_is_fixed(column);
     if ((is_fixed && is_all) || column->values.least > column->values.most) return;
     printf("%s", open);
     if (column->values.least == column->values.most)
@@ -60,7 +62,7 @@ static void put_c_string(mr_string text)
     putchar('"');
 }
 
-static void put_c_feature(const schema *schema, const column *column)
+static void put_c_feature(const schema *schema, const schema_column *column)
 {
     static const char *const dtypes[] = {"", "MR_STRING", "MR_FLOAT", "MR_INT64"};
     const char *why = obstacle(column, false);
@@ -70,7 +72,7 @@ static void put_c_feature(const schema *schema, const column *column)
         printf(" %s */\n", why);
         return;
     }
-    printf(", .dtype = %s", dtypes[column_kind(column)]);
+    printf(", .dtype = %s", dtypes[schema_column_kind(column)]);
     bool fixed = is_fixed(schema, column);
     if (!fixed) printf(", .form = MR_VAR_LEN");
     if (fixed && column->is_list) printf(", .form = MR_FIXED_LEN_SEQUENCE");
@@ -141,7 +143,7 @@ static void put_python_string(mr_string text)
     putchar('"');
 }
 
-static void put_python_feature(const schema *schema, const column *column)
+static void put_python_feature(const schema *schema, const schema_column *column)
 {
     static const char *const dtypes[] = {"", "tf.string", "tf.float32", "tf.int64"};
     const char *why = obstacle(column, true);
@@ -155,7 +157,7 @@ static void put_python_feature(const schema *schema, const column *column)
     put_python_string(column->name);
     char shape[32] = "[]";
     if (column->values.most != 1) snprintf(shape, sizeof(shape), "[%" PRIu64 "]", column->values.most);
-    const char *dtype = dtypes[column_kind(column)];
+    const char *dtype = dtypes[schema_column_kind(column)];
     if (!is_fixed(schema, column))
         printf(": tf.io.VarLenFeature(%s),", dtype);
     else if (!column->is_list)
