@@ -247,11 +247,11 @@ TEST(make_options_are_refused_beside_others)
             CHECK_EQ(result->exit_code, 2);
             CHECK_CONTAINS(result->output, wanted);
         }
-        for (int j = 0; j < 2 && row->refuses[j]; j++) {
-            const char *argument = find_trial(row->refuses[j])->argument;
+        for (int j = 0; j < 2 && row->conflicts[j]; j++) {
+            const char *argument = find_trial(row->conflicts[j])->argument;
             const program_result *result =
-                make("%s --%s %s d", command, row->refuses[j], strcmp(argument, "*") == 0 ? "a=b" : argument);
-            snprintf(wanted, sizeof wanted, "--%s has no effect with --%s", row->name, row->refuses[j]);
+                make("%s --%s %s d", command, row->conflicts[j], strcmp(argument, "*") == 0 ? "a=b" : argument);
+            snprintf(wanted, sizeof wanted, "--%s has no effect with --%s", row->name, row->conflicts[j]);
             CHECK_EQ(result->exit_code, 2);
             CHECK_CONTAINS(result->output, wanted);
         }

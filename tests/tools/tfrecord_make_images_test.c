@@ -166,14 +166,14 @@ TEST(make_turns_images_upright)
     static const int orientations[] = {6, 3};
     for (int i = 0; i < 2; i++) {
         mr_error error = {0};
-        mr_tensor before = decoded_file(names[i]), turned = {0};
-        CHECK_OK(mr_image_orient(&before, orientations[i], &turned, &error));
+        mr_tensor before = decoded_file(names[i]), rotated = {0};
+        CHECK_OK(mr_image_orient(&before, orientations[i], &rotated, &error));
         found found = find("out", names[i]);
         CHECK_EQ(found.info.orientation, 0);
-        CHECK(distance(&turned, &found.pixels) < 12);
+        CHECK(distance(&rotated, &found.pixels) < 12);
         mr_tensor_deinit(&found.pixels);
         mr_tensor_deinit(&before);
-        mr_tensor_deinit(&turned);
+        mr_tensor_deinit(&rotated);
     }
 }
 

@@ -398,7 +398,7 @@ TEST(make_coco_faults_are_told)
 }
 
 /* A JPEG of 96 x 64 whose EXIF says an orientation. */
-static void save_turned(const char *name, int orientation)
+static void save_rotated(const char *name, int orientation)
 {
     static const unsigned char segment[36] = "\xff\xe1\0\x22"
                                              "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0";
@@ -413,7 +413,7 @@ static void save_turned(const char *name, int orientation)
     free(file.bytes);
 }
 
-/* The box [24, 16, 48, 16] of the stored image, and the point (24, 16), where they go when it is turned. */
+/* The box [24, 16, 48, 16] of the stored image, and the point (24, 16), where they go when it is rotated. */
 TEST(make_boxes_turn_with_their_image)
 {
     static const char *const xmin[] = {"0.25", "0.25", "0.25", "0.25", "0.25", "0.5", "0.5", "0.25"};
@@ -422,7 +422,7 @@ TEST(make_boxes_turn_with_their_image)
     static const char *const y[] = {"0.25", "0.25", "0.75", "0.75", "0.25", "0.25", "0.75", "0.75"};
     mkdir(test_path("p"), 0777);
     for (int orientation = 1; orientation <= 8; orientation++) {
-        save_turned("p/a.jpg", orientation);
+        save_rotated("p/a.jpg", orientation);
         save_text(
             "c.json",
             "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 96, \"height\": 64}],"
@@ -441,7 +441,7 @@ TEST(make_boxes_turn_with_their_image)
         CHECK_STR(records("image/object/keypoint/x,image/object/keypoint/y"), wanted);
     }
     /* Boxes of the upright image want upright pixels. */
-    save_turned("p/a.jpg", 6);
+    save_rotated("p/a.jpg", 6);
     save_text("c.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 64, \"height\": 96}],"
                         "\"categories\": [{\"id\": 1, \"name\": \"x\"}], \"annotations\": ["
                         "{\"image_id\": 1, \"category_id\": 1, \"bbox\": [16, 24, 16, 24]}]}");

@@ -34,11 +34,11 @@ void out_deinit(out *out)
 
 bool out_write(out *out, FILE *file)
 {
-    bool is_whole = !out->has_failed;
+    bool is_complete = !out->has_failed;
     if (out->size > 0) fwrite(out->bytes, 1, out->size, file);
     out->size = 0;
     out->has_failed = false;
-    return is_whole;
+    return is_complete;
 }
 
 static ssize_t append_stream(void *context, const char *bytes, size_t size)

@@ -35,13 +35,14 @@ char *progress_time_text(double seconds, char text[PROGRESS_TEXT_SIZE])
         snprintf(text, PROGRESS_TEXT_SIZE, "%.1f s", seconds < 0 ? 0 : seconds);
         return text;
     }
-    long whole = seconds < 1e9 ? (long)(seconds + 0.5) : 1'000'000'000;
-    if (whole < 60)
-        snprintf(text, PROGRESS_TEXT_SIZE, "%ld s", whole);
-    else if (whole < 3600)
-        snprintf(text, PROGRESS_TEXT_SIZE, "%ld:%02ld", whole / 60, whole % 60);
+    long total_seconds = seconds < 1e9 ? (long)(seconds + 0.5) : 1'000'000'000;
+    if (total_seconds < 60)
+        snprintf(text, PROGRESS_TEXT_SIZE, "%ld s", total_seconds);
+    else if (total_seconds < 3600)
+        snprintf(text, PROGRESS_TEXT_SIZE, "%ld:%02ld", total_seconds / 60, total_seconds % 60);
     else
-        snprintf(text, PROGRESS_TEXT_SIZE, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+        snprintf(text, PROGRESS_TEXT_SIZE, "%ld:%02ld:%02ld", total_seconds / 3600, total_seconds / 60 % 60,
+                 total_seconds % 60);
     return text;
 }
 
@@ -111,8 +112,8 @@ static void print_plain(progress *progress, uint64_t done)
 {
     char text[256];
     int tenth = progress->total > 0 ? (int)(10 * done / progress->total) : 0;
-    bool is_due = progress->total > 0 ? tenth > progress->tenth && tenth < 10 : true;
-    if (!is_due) return;
+    bool is_next_tenth = progress->total > 0 ? tenth > progress->tenth && tenth < 10 : true;
+    if (!is_next_tenth) return;
     progress->tenth = tenth;
     describe(progress, done, text, sizeof(text));
     fprintf(stderr, "%s: %s\n", progress->task, text);

@@ -15,7 +15,7 @@ static const uint32_t round_constants[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t turn(uint32_t word, int bits)
+static uint32_t rotate(uint32_t word, int bits)
 {
     return word >> bits | word << (32 - bits);
 }
@@ -28,15 +28,15 @@ static void mix_block(uint32_t state[8], const unsigned char *block)
                    block[4 * i + 3];
     for (int i = 16; i < 64; i++) {
         uint32_t a = words[i - 15], b = words[i - 2];
-        words[i] =
-            words[i - 16] + words[i - 7] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+        words[i] = words[i - 16] + words[i - 7] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) +
+                   (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
     }
     memcpy(s, state, sizeof(s));
     for (int i = 0; i < 64; i++) {
-        uint32_t one = s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) + ((s[4] & s[5]) ^ (~s[4] & s[6])) +
-                       round_constants[i] + words[i];
+        uint32_t one = s[7] + (rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25)) +
+                       ((s[4] & s[5]) ^ (~s[4] & s[6])) + round_constants[i] + words[i];
         uint32_t two =
-            (turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
+            (rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22)) + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
         memmove(s + 1, s, 7 * sizeof(*s));
         s[4] += one;
         s[0] = one + two;

@@ -84,5 +84,5 @@ int about_run(const options *options)
     if (options->tfds.count > 0) return 0;
     mr_error error = {0};
     (void)mr_fail(&error, MR_NOT_FOUND, "no features.json in the directories of these files");
-    return complain(&error);
+    return print_error(&error);
 }

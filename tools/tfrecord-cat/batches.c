@@ -57,7 +57,7 @@ static bool gather(void *context, const record_position *position)
         size_t capacity = size > BATCH_BYTES_MAX ? size : BATCH_BYTES_MAX;
         char *grown = realloc(batches->bytes, capacity);
         if (!grown) {
-            batches->has_failed = complain_memory();
+            batches->has_failed = print_no_memory();
             return false;
         }
         batches->bytes = grown;
@@ -75,10 +75,10 @@ int batches_run(const options *options, const char *task, take_batch *take, void
     batches batches = {.take = take, .context = context};
     mr_error error = {0};
     batches.items = malloc(BATCH_RECORDS_MAX * sizeof(batch_item));
-    if (!batches.items) return complain_memory();
+    if (!batches.items) return print_no_memory();
     if (pool_new(thread_count(options), &batches.pool, &error) != MR_OK) {
         free(batches.items);
-        return complain(&error);
+        return print_error(&error);
     }
     progress_begin(&batches.progress, task, "MiB", walk_selects(options) ? 0 : total_mib(options));
     int exit_code = walk_records(options, gather, &batches);

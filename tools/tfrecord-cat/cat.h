@@ -133,13 +133,13 @@ extern const setting settings[];
 bool options_parse(int argc, char **argv, options *options, int *exit_code);
 void options_deinit(options *options);
 /* Prints an error about the command line and a pointer to --help; returns 2. */
-[[gnu::format(printf, 1, 2)]] int refuse(const char *format, ...);
+[[gnu::format(printf, 1, 2)]] int usage_error(const char *format, ...);
 /* The value of --jobs; default: one thread for each processor. */
 int32_t thread_count(const options *options);
 /* Size of all files in MiB, for a progress bar; 0: not known before they are read. */
 uint64_t total_mib(const options *options);
 /* Whether a word is in a space-separated list, which may be null. */
-bool has_word(const char *words, const char *word);
+bool list_contains(const char *words, const char *word);
 /* Accepts only decimal digits. */
 bool parse_number(const char *text, uint64_t *number);
 /* Prints the help, or that of one option if topic is given; returns the exit code. */
@@ -175,11 +175,11 @@ typedef struct text_format {
 /* Writes the texts of the selected records to the standard output, in order. */
 int walk_texts(const options *options, const text_format *format);
 /* Prints an error on the standard error, after flushing the standard output; returns 1. */
-int complain(const mr_error *error);
+int print_error(const mr_error *error);
 /* The same, prefixed with the record's position. */
-int complain_of(const record_position *position, mr_error *error);
+int print_record_error(const record_position *position, mr_error *error);
 /* Reports that memory is exhausted; returns 1. */
-int complain_memory(void);
+int print_no_memory(void);
 
 /* ---- Commands ---- */
 

@@ -12,7 +12,7 @@ int count_run(const options *options)
         mr_error error = {0};
         const char *path = options->paths[i];
         if (mr_record_count(path, thread_count(options), &count, &error) != MR_OK) {
-            exit_code = complain(&error);
+            exit_code = print_error(&error);
             continue;
         }
         total += count;

@@ -105,7 +105,7 @@ static bool look_at(csv *csv, const record_position *position)
 }
 
 /* A name without wildcards in --features is a column even if no record has it. */
-static bool add_asked(csv *csv)
+static bool add_requested(csv *csv)
 {
     const char *text = csv->options->features;
     mr_string pattern;
@@ -113,9 +113,9 @@ static bool add_asked(csv *csv)
         if (pattern_has_wildcard(pattern) || pattern_is_exclusion(pattern)) continue;
         char *name = malloc(pattern.size_bytes + 1);
         if (!name) return false;
-        mr_string asked = {name, pattern_unescape(pattern, name)};
-        bool is_there = find_column(csv, asked) != nullptr;
-        bool is_good = is_there || add_column(csv, asked) != nullptr;
+        mr_string requested = {name, pattern_unescape(pattern, name)};
+        bool exists = find_column(csv, requested) != nullptr;
+        bool is_good = exists || add_column(csv, requested) != nullptr;
         free(name);
         if (!is_good) return false;
     }
@@ -131,15 +131,15 @@ static bool is_only_names(const char *features)
     return true;
 }
 
-static void say_left_out(const csv *csv)
+static void print_omitted(const csv *csv)
 {
-    int told = 0;
+    int printed = 0;
     for (size_t i = 0; i < csv->count; i++) {
         const column *column = &csv->columns[i];
         if (column->is_taken) continue;
-        if (told == 0) fputs("tfrecord-cat: --csv omits", stderr);
-        if (told++ == 4) break;
-        fputs(told > 1 ? ", " : " ", stderr);
+        if (printed == 0) fputs("tfrecord-cat: --csv omits", stderr);
+        if (printed++ == 4) break;
+        fputs(printed > 1 ? ", " : " ", stderr);
         (void)text_print(stderr, column_name(column), 50);
         if (column->is_list)
             fputs(" (a feature list)", stderr);
@@ -148,8 +148,8 @@ static void say_left_out(const csv *csv)
         else
             fputs(" (not text)", stderr);
     }
-    if (told > 4) fputs(", …", stderr);
-    if (told > 0) fputs("; use --features to select them\n", stderr);
+    if (printed > 4) fputs(", …", stderr);
+    if (printed > 0) fputs("; use --features to select them\n", stderr);
 }
 
 static void put_text(out *out, mr_string text)
@@ -189,9 +189,9 @@ static bool write_header(csv *csv)
     bool has_memory = out_write(&csv->out, stdout);
     fflush(stdout);
     if (has_memory)
-        say_left_out(csv);
+        print_omitted(csv);
     else
-        csv->has_failed = complain_memory();
+        csv->has_failed = print_no_memory();
     return has_memory;
 }
 
@@ -229,7 +229,7 @@ static void put_cell(csv *csv, const entry *entry)
 static void fail_row(csv *csv, const record_position *position, mr_error *error)
 {
     csv->has_failed = true;
-    (void)complain_of(position, error);
+    (void)print_record_error(position, error);
 }
 
 /* Prints one message for all records of a file that are not Examples. */
@@ -298,12 +298,12 @@ static bool begin_rows(csv *csv)
 {
     bool is_good = true;
     for (size_t i = 0; i < csv->kept_count && is_good; i++) is_good = look_at(csv, &csv->kept[i].position);
-    is_good = is_good && add_asked(csv);
+    is_good = is_good && add_requested(csv);
     csv->cells = is_good ? calloc(csv->count + 1, sizeof(entry *)) : nullptr;
     if (!csv->cells) {
         mr_error error = {0};
         (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "more than %zu columns, or no memory for them", COLUMNS_MAX);
-        (void)complain(&error);
+        (void)print_error(&error);
         csv->has_failed = true;
         return false;
     }
@@ -348,7 +348,7 @@ static bool csv_one(void *context, const record_position *position)
 int csv_run(const options *options)
 {
     csv *csv = calloc(1, sizeof(struct csv));
-    if (!csv) return complain_memory();
+    if (!csv) return print_no_memory();
     csv->options = options;
     csv->out.file = stdout;
     bool is_good = !is_only_names(options->features) || begin_rows(csv);

@@ -49,9 +49,9 @@ int diff_run(const options *options)
     if (options->has_missing) return 1;
     side a = side_of(options, 0), b = side_of(options, 1);
     if (options->argument_count != 2 || a.count == 0 || b.count == 0)
-        return refuse("--diff requires two FILEs; each may be a directory or a quoted pattern");
+        return usage_error("--diff requires two FILEs; each may be a directory or a quoted pattern");
     if (options->memory && (!parse_size(options->memory, &memory_bytes) || memory_bytes < MEMORY_BYTES_MIN))
-        return refuse("--memory: \"%s\" is not a size of at least 1M", options->memory);
+        return usage_error("--memory: \"%s\" is not a size of at least 1M", options->memory);
     if (options->is_unordered) return diff_unordered(&a, &b, memory_bytes);
     return diff_ordered(&a, &b);
 }

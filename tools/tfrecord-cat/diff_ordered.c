@@ -143,14 +143,14 @@ static void end_run(ordered *o)
     putchar('\n');
 }
 
-static void tell_alone(ordered *o, const stream *stream, const ahead *record)
+static void print_unmatched(ordered *o, const stream *stream, const ahead *record)
 {
     if (o->run.count > 0 && o->run.stream != stream) end_run(o);
     if (o->run.count++ == 0) o->run = (run){stream, *record, 1};
     ++*(stream == &o->a ? &o->only_a : &o->only_b);
 }
 
-static void tell_pair(ordered *o, const ahead *a, const ahead *b)
+static void print_pair(ordered *o, const ahead *a, const ahead *b)
 {
     end_run(o);
     o->changed++;
@@ -203,11 +203,11 @@ static mr_status align_ahead(ordered *o, mr_error *error)
         if (path[step] == ALIGN_SAME)
             end_run(o);
         else if (path[step] == ALIGN_PAIR)
-            tell_pair(o, &a->ahead[i], &b->ahead[j]);
+            print_pair(o, &a->ahead[i], &b->ahead[j]);
         else if (path[step] == ALIGN_ONLY_A)
-            tell_alone(o, a, &a->ahead[i]);
+            print_unmatched(o, a, &a->ahead[i]);
         else
-            tell_alone(o, b, &b->ahead[j]);
+            print_unmatched(o, b, &b->ahead[j]);
         i += path[step] != ALIGN_ONLY_B;
         j += path[step] != ALIGN_ONLY_A;
     }
@@ -232,7 +232,7 @@ static mr_status compare_ahead(ordered *o, mr_error *error)
             drop(b, same);
         } else if (a->count == 0 || b->count == 0) {
             stream *rest = a->count > 0 ? a : b;
-            for (size_t i = 0; i < rest->count; i++) tell_alone(o, rest, &rest->ahead[i]);
+            for (size_t i = 0; i < rest->count; i++) print_unmatched(o, rest, &rest->ahead[i]);
             drop(rest, rest->count);
             MR_TRY(read_ahead(o, rest, 1, error));
         } else {
@@ -314,6 +314,6 @@ int diff_ordered(const side *a, const side *b)
     stream_deinit(&o.a);
     stream_deinit(&o.b);
     aligner_free(o.aligner);
-    if (error.status != MR_OK) return complain(&error);
+    if (error.status != MR_OK) return print_error(&error);
     return o.changed + o.only_a + o.only_b > 0;
 }

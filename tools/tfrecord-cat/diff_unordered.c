@@ -106,14 +106,14 @@ typedef struct lonely {
 /* Counts records; keeps the smallest numbers in ascending order. */
 static void keep(lonely *lonely, uint64_t number, uint64_t count)
 {
-    uint64_t held = lonely->shown, at = held;
+    uint64_t shown_count = lonely->shown, at = shown_count;
     lonely->count += count;
     while (at > 0 && lonely->numbers[at - 1] > number) at--;
     if (at == SHOWN_MAX) return;
-    uint64_t moved = (held < SHOWN_MAX ? held : SHOWN_MAX - 1) - at;
+    uint64_t moved = (shown_count < SHOWN_MAX ? shown_count : SHOWN_MAX - 1) - at;
     memmove(&lonely->numbers[at + 1], &lonely->numbers[at], moved * sizeof(uint64_t));
     lonely->numbers[at] = number;
-    if (held < SHOWN_MAX) lonely->shown++;
+    if (shown_count < SHOWN_MAX) lonely->shown++;
     assert(lonely->shown <= SHOWN_MAX && lonely->shown <= lonely->count);
 }
 
@@ -188,7 +188,7 @@ int diff_unordered(const side *a, const side *b, uint64_t memory_bytes)
     for (int s = 0; s < 2 && error.status == MR_OK; s++)
         (void)read_side(&sides[s], s, &sums[s], nullptr, &pass, &error);
     pass_end(&pass);
-    if (error.status != MR_OK) return complain(&error);
+    if (error.status != MR_OK) return print_error(&error);
     if (sums[0].count == sums[1].count && hash_is_same(sums[0].hash, sums[1].hash)) {
         printf("the same %" PRIu64 " record%s\n", sums[0].count, sums[0].count == 1 ? "" : "s");
         return 0;
@@ -198,7 +198,7 @@ int diff_unordered(const side *a, const side *b, uint64_t memory_bytes)
                sums[0].count, sums[1].count);
         return 1;
     }
-    if (locate(sides, sums, memory_bytes, only, &error) != MR_OK) return complain(&error);
+    if (locate(sides, sums, memory_bytes, only, &error) != MR_OK) return print_error(&error);
     for (int s = 0; s < 2; s++) print_lonely(&sides[s], &only[s]);
     return 1;
 }

@@ -6,7 +6,7 @@
 #include "common/file.h"
 #include "common/query/patterns.h"
 #include "tfrecord-cat/batches.h"
-#include "tfrecord-cat/pick.h"
+#include "tfrecord-cat/image_select.h"
 #include "tfrecord-cat/rewrite.h"
 #include "tfrecord-cat/safe_names.h"
 #include "tfrecord-cat/walk.h"
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* Maximum number of unwritable files that are reported one by one; the others are only counted. */
-static constexpr uint64_t TOLD_MAX = 10;
+static constexpr uint64_t PRINTED_MAX = 10;
 /* Number of records that are processed together, and maximum number of files for one record; limits memory. */
 static constexpr size_t AT_ONCE = 256;
 static constexpr size_t FILES_MAX = 100'000;
@@ -49,7 +49,7 @@ typedef struct extract {
     given_names names;
     atomic_uint_fast64_t files, bytes, kept;
     atomic_bool is_out_of_memory;
-    uint64_t records, without, renamed, directories, refused, cut;
+    uint64_t records, without, renamed, directories, rejected, cut;
     bool has_failed;
 } extract;
 
@@ -155,10 +155,10 @@ static void put_image_name(const finder *finder, target *target, const bytes_val
     out_char(out, '/');
     put_subdirectories(out, caption->text, &name);
     target->directory = out->size;
-    mr_image_format said = MR_IMAGE_UNKNOWN;
-    size_t ending = known_ending(name, &said);
+    mr_image_format named_format = MR_IMAGE_UNKNOWN;
+    size_t ending = known_ending(name, &named_format);
     bool is_main = value->bytes.data == finder->main.bytes.data && (!value->entry || !value->entry->is_list);
-    bool keeps = ending > 0 && said == format && is_main;
+    bool keeps = ending > 0 && named_format == format && is_main;
     if (!safe_name(out, (mr_string){name.data, name.size_bytes - ending}, is_main ? SAFE_NAME_MAX : SAFE_PART_MAX))
         put_number_name(out, finder->position);
     if (!is_main) {
@@ -189,7 +189,7 @@ static bool take_value(void *context, const bytes_value *value)
     finder *finder = context;
     targets *targets = finder->targets;
     const options *options = finder->extract->options;
-    mr_image_format format = pick_format(value->bytes);
+    mr_image_format format = image_select_format(value->bytes);
     bool is_encoded = value->entry && mr_string_equal(value->entry->name, MR_STR("image/encoded"));
     if (options->features && value->entry && !patterns_select(options->features, value->entry->name)) return true;
     if (!options->features && !options->is_raw && format == MR_IMAGE_UNKNOWN && !is_encoded) return true;
@@ -241,9 +241,9 @@ static void find(void *context, int64_t begin, int64_t end)
             (void)take_value(&finder, &value);
             continue;
         }
-        pick_caption(&view, tfds_set_find(&work->extract->options->tfds, item->position.path), &caption);
-        (void)pick_image(&view, work->extract->options, &finder.main);
-        pick_values(&view, take_value, &finder);
+        image_select_caption(&view, tfds_set_find(&work->extract->options->tfds, item->position.path), &caption);
+        (void)image_select(&view, work->extract->options, &finder.main);
+        image_select_values(&view, take_value, &finder);
     }
     view_deinit(&view);
 }
@@ -282,13 +282,13 @@ static bool make_directory(extract *extract, char *path)
     slash[0] = '\0';
     mr_status status = before == 0 ? file_make_directories(path, &error) : MR_OK;
     extract->directories += before == 0;
-    return status == MR_OK || (complain(&error), false);
+    return status == MR_OK || (print_error(&error), false);
 }
 
 static bool settle(extract *extract, targets *targets)
 {
     size_t at = 0;
-    if (!targets || targets->has_failed || targets->names.has_failed) return complain_memory(), false;
+    if (!targets || targets->has_failed || targets->names.has_failed) return print_no_memory(), false;
     extract->records++;
     extract->cut += targets->is_too_many;
     extract->has_failed |= targets->is_too_many;
@@ -297,7 +297,7 @@ static bool settle(extract *extract, targets *targets)
         target *target = &targets->items[i];
         target->path = settle_path(extract, target, targets->names.bytes + at);
         at += target->end;
-        if (!target->path) return complain_memory(), false;
+        if (!target->path) return print_no_memory(), false;
         char *slash = strrchr(target->path, '/');
         char first = slash[1];
         if (!make_directory(extract, target->path)) return false;
@@ -310,7 +310,7 @@ static bool settle(extract *extract, targets *targets)
 /* ---- Files ---- */
 
 /* Whether the file contains exactly these bytes. */
-static bool holds(const char *path, mr_string bytes)
+static bool has_contents(const char *path, mr_string bytes)
 {
     char piece[1 << 14];
     int descriptor;
@@ -341,7 +341,7 @@ static void write_target(extract *extract, target *target)
     mr_error fault = {0}, *error = &fault;
     if (lstat(target->path, &about) == 0) {
         bool is_same = S_ISREG(about.st_mode) && (uint64_t)about.st_size == target->bytes.size_bytes &&
-                       holds(target->path, target->bytes);
+                       has_contents(target->path, target->bytes);
         if (is_same) {
             atomic_fetch_add(&extract->kept, 1);
             return;
@@ -351,7 +351,7 @@ static void write_target(extract *extract, target *target)
             keep_fault(extract, target, error);
             return;
         }
-        if (output_refuse_input(extract->options, target->path, "", error) != MR_OK) {
+        if (output_reject_input(extract->options, target->path, "", error) != MR_OK) {
             keep_fault(extract, target, error);
             return;
         }
@@ -374,13 +374,13 @@ static void write_targets(void *context, int64_t begin, int64_t end)
 }
 
 /* False when no more can be written. */
-static bool tell(extract *extract, const targets *targets)
+static bool report_targets(extract *extract, const targets *targets)
 {
     for (size_t i = 0; i < targets->count; i++) {
         const mr_error *error = targets->items[i].error;
         if (!error) continue;
         extract->has_failed = true;
-        if (extract->refused++ < TOLD_MAX) (void)complain(error);
+        if (extract->rejected++ < PRINTED_MAX) (void)print_error(error);
         if (error->status != MR_ALREADY_EXISTS) return false;
     }
     return true;
@@ -406,8 +406,8 @@ static bool take_some(extract *extract, pool *pool, batch_item *items, size_t co
     for (size_t i = 0; i < count && is_good; i++) is_good = settle(extract, items[i].result);
     if (is_good) {
         pool_for(pool, (int64_t)count, 1, write_targets, &work);
-        for (size_t i = 0; i < count && is_good; i++) is_good = tell(extract, items[i].result);
-        if (atomic_load(&extract->is_out_of_memory)) is_good = complain_memory() == 0;
+        for (size_t i = 0; i < count && is_good; i++) is_good = report_targets(extract, items[i].result);
+        if (atomic_load(&extract->is_out_of_memory)) is_good = print_no_memory() == 0;
     }
     for (size_t i = 0; i < count; i++) free_targets(items[i].result);
     extract->has_failed |= !is_good;
@@ -443,7 +443,7 @@ static void report(extract *extract)
     putchar('\n');
     print_count(kept, "existed already", "existed already");
     print_count(extract->renamed, "has a duplicate name: NAME~2", "have duplicate names: NAME~2 and so on");
-    print_count(extract->refused, "was not written", "were not written");
+    print_count(extract->rejected, "was not written", "were not written");
     print_count(extract->cut, "record has more than 100,000 files: the others were omitted",
                 "records have more than 100,000 files: the others were omitted");
     const char *things = extract->options->features ? "such bytes" : "image";
@@ -458,7 +458,7 @@ int extract_run(const options *options)
     extract extract = {.options = options, .all = *options};
     mr_error error = {0};
     extract.all.features = nullptr;
-    if (file_make_directories(options->argument, &error) != MR_OK) return complain(&error);
+    if (file_make_directories(options->argument, &error) != MR_OK) return print_error(&error);
     int exit_code = batches_run(options, "extract", take, &extract);
     report(&extract);
     given_names_deinit(&extract.names);

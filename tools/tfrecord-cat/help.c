@@ -110,7 +110,7 @@ static void print_own(FILE *file, const char *command, int columns)
 {
     bool is_first = true;
     for (const setting *s = settings; s->name; s++) {
-        if (s->is_common || !has_word(s->of, command)) continue;
+        if (s->is_common || !list_contains(s->of, command)) continue;
         if (is_first) fputc('\n', file);
         is_first = false;
         print_option(file, s->letter, s->name, s->argument, s->help, columns);
@@ -123,7 +123,7 @@ static void print_common(FILE *file, const char *command, int columns)
     char text[256] = "Also:";
     size_t used = strlen(text);
     for (const setting *s = settings; s->name; s++)
-        if (s->is_common && has_word(s->of, command))
+        if (s->is_common && list_contains(s->of, command))
             used += (size_t)snprintf(text + used, sizeof text - used, " --%s", s->name);
     assert(used < sizeof text);
     if (strchr(text, ' ')) fputc('\n', file), wrap(file, text, used, 0, 0, columns);
@@ -140,7 +140,7 @@ static int print_topic(FILE *file, const char *topic, int columns)
     for (const setting *s = settings; s->name; s++)
         if (strcmp(s->name, topic) == 0)
             letter = s->letter, group = s->group, argument = s->argument, help = s->help, more = s->more;
-    if (group == GROUP_COUNT) return refuse("there is no help about \"%s\"", topic);
+    if (group == GROUP_COUNT) return usage_error("there is no help about \"%s\"", topic);
     print_option(file, letter, topic, argument, help, columns);
     print_own(file, topic, columns);
     print_common(file, topic, columns);

@@ -74,7 +74,7 @@ static mr_status write_bytes(const html *html, const char *name, mr_string bytes
     char *path = nullptr;
     if (asprintf(&path, "%s/%s", html->directory, name) < 0)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "out of memory");
-    mr_status status = output_refuse_input(html->options, path, "", error);
+    mr_status status = output_reject_input(html->options, path, "", error);
     if (status == MR_OK) status = file_write_unsynced(path, bytes.data, bytes.size_bytes, error);
     free(path);
     return status;
@@ -93,7 +93,7 @@ static void note_image(made *made, mr_string image, const mr_image_info *info)
     static const char *const endings[] = {
         [MR_IMAGE_JPEG] = ".jpg", [MR_IMAGE_PNG] = ".png",   [MR_IMAGE_GIF] = ".gif",
         [MR_IMAGE_BMP] = ".bmp",  [MR_IMAGE_WEBP] = ".webp", [MR_IMAGE_AVIF] = ".avif"};
-    mr_image_format format = pick_format(image);
+    mr_image_format format = image_select_format(image);
     if ((size_t)format >= sizeof endings / sizeof *endings || !endings[format] || info->orientation > 1) return;
     if (image.size_bytes > HTML_IMAGE_BYTES_MAX) return;
     made->image = image;
@@ -109,9 +109,9 @@ static void make_one(const html *html, const batch_item *item, view *view, made 
     char name[THUMBNAIL_PATH_SIZE];
     if (view_read(view, html->all.features, html->all.is_raw, position->record, &made->error) != MR_OK) return;
     const tfds *tfds = tfds_set_find(&html->options->tfds, position->path);
-    pick_caption(view, tfds, &caption);
-    made->has_image = pick_image(view, &html->all, &image);
-    if (view->form == MR_EXAMPLE_NONE && pick_format(position->record) != MR_IMAGE_UNKNOWN) {
+    image_select_caption(view, tfds, &caption);
+    made->has_image = image_select(view, &html->all, &image);
+    if (view->form == MR_EXAMPLE_NONE && image_select_format(position->record) != MR_IMAGE_UNKNOWN) {
         image.bytes = position->record;
         made->has_image = true;
     }
@@ -201,11 +201,11 @@ static mr_status write_rows(html *html, const char *name, uint64_t number, const
     out_text(&text, head);
     out_bytes(&text, rows->bytes, rows->size);
     out_text(&text, "\n]);\n");
-    bool is_whole = !rows->has_failed && !text.has_failed &&
-                    asprintf(&path, "%s/data/%s-%06" PRIu64 ".js", html->directory, name, number) >= 0;
-    mr_status status = is_whole ? file_write_unsynced(path, text.bytes, text.size, error)
-                                : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a page");
-    if (is_whole) free(path);
+    bool is_complete = !rows->has_failed && !text.has_failed &&
+                       asprintf(&path, "%s/data/%s-%06" PRIu64 ".js", html->directory, name, number) >= 0;
+    mr_status status = is_complete ? file_write_unsynced(path, text.bytes, text.size, error)
+                                   : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a page");
+    if (is_complete) free(path);
     out_deinit(&text);
     rows->size = 0;
     return status;
@@ -408,7 +408,7 @@ int html_run(const options *options)
                  .labels = {.is_text = true},
                  .boxes = {.is_text = true}};
     html.all.features = nullptr;
-    if (begin(&html, &html.error) != MR_OK) return complain(&html.error);
+    if (begin(&html, &html.error) != MR_OK) return print_error(&html.error);
     int exit_code = batches_run(options, "pages", take, &html);
     mr_status status = html.error.status;
     if (status == MR_OK) status = finish(&html, &html.error);
@@ -416,7 +416,7 @@ int html_run(const options *options)
         (void)mr_fail(&html.error, MR_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " thumbnail%s", html.starved,
                       html.starved == 1 ? "" : "s");
     if (status == MR_OK) report(&html);
-    if (html.error.status != MR_OK) exit_code = complain(&html.error);
+    if (html.error.status != MR_OK) exit_code = print_error(&html.error);
     top_deinit(&html.labels);
     top_deinit(&html.boxes);
     out_deinit(&html.page);

@@ -12,7 +12,7 @@
 #ifndef MR_TOOLS_TFRECORD_CAT_HTML_H
 #define MR_TOOLS_TFRECORD_CAT_HTML_H
 
-#include "tfrecord-cat/pick.h"
+#include "tfrecord-cat/image_select.h"
 
 #define HTML_PAGE_RECORDS 200
 #define THUMBNAIL_SIDE_MAX 320

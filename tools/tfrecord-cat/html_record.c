@@ -95,7 +95,7 @@ static bool is_text(mr_string bytes)
         if (length == 0) length = 1;
         if (bytes.data[i] == '\0') return false;
     }
-    return 8 * odd <= end && pick_format(bytes) == MR_IMAGE_UNKNOWN;
+    return 8 * odd <= end && image_select_format(bytes) == MR_IMAGE_UNKNOWN;
 }
 
 /* ---- Features ---- */
@@ -175,7 +175,7 @@ static void put_features(out *out, const options *options, const view *view, siz
 /* Reads the floats of a feature, at most BOXES_MAX × 4; returns their number. */
 static size_t floats_of(const view *view, const char *name, float *numbers, size_t max)
 {
-    const entry *entry = pick_entry(view, name);
+    const entry *entry = image_select_entry(view, name);
     if (!entry || entry->is_list || entry->feature.kind != MR_FEATURE_FLOAT) return 0;
     values values = values_of(&entry->feature);
     value value;
@@ -215,7 +215,7 @@ static box_classes box_classes_of(const html_row *row)
 {
     static const char *const names[] = {"image/object/class/text", "image/object/class/label", "objects/label"};
     const entry *entry = nullptr;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !entry; i++) entry = pick_entry(row->view, names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !entry; i++) entry = image_select_entry(row->view, names[i]);
     if (!entry || entry->is_list) return (box_classes){};
     return (box_classes){.values = values_of(&entry->feature), .meaning = tfds_find(row->tfds, entry->name)};
 }
@@ -384,7 +384,7 @@ void html_search(out *out, const html_row *row)
     html_string(out, caption->filename, TEXT_BYTES_MAX);
     out_text(out, ",\"");
     texts texts = {.out = out, .limit = out->size + SEARCH_BYTES_MAX};
-    pick_values(row->view, put_search_text, &texts);
+    image_select_values(row->view, put_search_text, &texts);
     out_text(out, "\",\"");
     put_search_boxes(out, row);
     out_text(out, "\"]");

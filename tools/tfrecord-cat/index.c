@@ -13,7 +13,7 @@ static char *dali_path(const char *path)
     return asprintf(&name, "%s.idx", path) < 0 ? nullptr : name;
 }
 
-static void say(const char *path, const mr_record_index *index, const char *what)
+static void print_result(const char *path, const mr_record_index *index, const char *what)
 {
     print_path(stdout, path);
     printf(": %" PRIu64 " record%s, ", index->count, index->count == 1 ? "" : "s");
@@ -97,7 +97,7 @@ static mr_status index_file(const options *options, const char *path, mr_error *
             what = "DALI's index written";
         }
     }
-    if (status == MR_OK) say(path, &index, what);
+    if (status == MR_OK) print_result(path, &index, what);
     mr_record_index_deinit(&index);
     return status;
 }
@@ -124,15 +124,15 @@ static mr_status repair_file(const options *options, const char *path, mr_error 
     char *name = dali_path(path);
     if (status == MR_OK && !name) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     if (status == MR_OK && file_exists(name) && made.compression == MR_COMPRESSION_NONE) {
-        bool holds = mr_dali_index_read(name, &dali, &problem) == MR_OK && is_same(&dali, &made);
+        bool is_current = mr_dali_index_read(name, &dali, &problem) == MR_OK && is_same(&dali, &made);
         if (problem.status == MR_RESOURCE_EXHAUSTED) {
             status = mr_fail(error, problem.status, "%s", problem.message);
-        } else if (!holds) {
+        } else if (!is_current) {
             status = mr_dali_index_write(name, &made, error);
             what = is_right ? "DALI's index rebuilt" : "both indexes rebuilt";
         }
     }
-    if (status == MR_OK) say(path, &made, what);
+    if (status == MR_OK) print_result(path, &made, what);
     free(name);
     mr_record_index_deinit(&dali);
     mr_record_index_deinit(&found);
@@ -146,15 +146,15 @@ static int each_file(const options *options, mr_status (*run)(const struct optio
     for (int32_t i = 0; i < options->path_count; i++) {
         mr_error error = {0};
         if (strcmp(options->paths[i], "-") == 0)
-            return refuse("--%s: standard input has no index", options->command->name);
-        if (run(options, options->paths[i], &error) != MR_OK) exit_code = complain(&error);
+            return usage_error("--%s: standard input has no index", options->command->name);
+        if (run(options, options->paths[i], &error) != MR_OK) exit_code = print_error(&error);
     }
     return exit_code;
 }
 
 int index_run(const options *options)
 {
-    if (options->to_dali && options->from_dali) return refuse("--dali and --from-dali: only one of them");
+    if (options->to_dali && options->from_dali) return usage_error("--dali and --from-dali: only one of them");
     return each_file(options, index_file);
 }
 

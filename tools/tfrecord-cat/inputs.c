@@ -92,11 +92,11 @@ static bool begins_as_records(const char *path)
     return mr_crc32c_unmask(stored) == mr_crc32c(0, header, 8);
 }
 
-static void complain_unlisted(list *list, const char *directory)
+static void print_unlisted(list *list, const char *directory)
 {
     mr_error error = {0};
     (void)file_fail(&error, errno, "list directory", directory);
-    (void)complain(&error);
+    (void)print_error(&error);
     list->is_unlisted = true;
 }
 
@@ -105,7 +105,7 @@ static void scan(list *list, const char *directory, int depth)
 {
     DIR *entries = opendir(directory);
     if (!entries) {
-        complain_unlisted(list, directory);
+        print_unlisted(list, directory);
         return;
     }
     bool has_slash = directory[0] && directory[strlen(directory) - 1] == '/';
@@ -127,7 +127,7 @@ static void scan(list *list, const char *directory, int depth)
         else
             free(path);
     }
-    if (!entry && errno != 0) complain_unlisted(list, directory);
+    if (!entry && errno != 0) print_unlisted(list, directory);
     (void)closedir(entries);
 }
 
@@ -150,7 +150,7 @@ static void take_path(list *list, char *path, options *options)
     } else if (!list->is_unlisted) {
         mr_error error = {0};
         (void)mr_fail(&error, MR_NOT_FOUND, "%s: no record files in this directory", path);
-        (void)complain(&error);
+        (void)print_error(&error);
         options->has_missing = true;
     }
     free(path);
@@ -166,7 +166,7 @@ bool inputs_add(options *options, const char *argument, bool is_only)
     if (strcmp(argument, "-") == 0) {
         take_path(&list, strdup(argument), options);
     } else if (mr_paths_match(argument, &matches, &count, &error) != MR_OK) {
-        (void)complain(&error);
+        (void)print_error(&error);
         options->has_missing = true;
     }
     for (int32_t i = 0; i < count; i++) take_path(&list, matches[i], options);

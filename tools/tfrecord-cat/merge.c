@@ -34,9 +34,9 @@ static int write_records(const options *given, const options *options, const tot
             (void)mr_fail(error, MR_ABORTED, "the files changed while they were read");
         if (error->status == MR_OK && exit_code == 0) (void)outputs_finish(&merging.outputs, error);
         if (error->status != MR_OK)
-            exit_code = complain(error);
+            exit_code = print_error(error);
         else if (exit_code != 0)
-            exit_code = outputs_refuse_damage(given, exit_code);
+            exit_code = outputs_reject_damage(given, exit_code);
         else
             outputs_report(&merging.outputs);
     }
@@ -48,11 +48,11 @@ static int write_records(const options *given, const options *options, const tot
 static int merge(const options *given)
 {
     if (!outputs_need_totals(given)) return write_records(given, given, nullptr);
-    if (!given->out) return refuse("--%s: missing --out FILE", given->command->name);
+    if (!given->out) return usage_error("--%s: missing --out FILE", given->command->name);
     struct options own = *given;
     totals totals;
     int exit_code = totals_read(&own, given->out, &totals);
-    exit_code = exit_code == 0 ? write_records(given, &own, &totals) : outputs_refuse_damage(given, exit_code);
+    exit_code = exit_code == 0 ? write_records(given, &own, &totals) : outputs_reject_damage(given, exit_code);
     totals_deinit(&totals);
     return exit_code;
 }
@@ -66,6 +66,6 @@ int split_run(const options *options)
 {
     struct options given = *options;
     if (!parse_number(options->argument, &given.shards))
-        return refuse("--split: \"%s\" is not a number", options->argument);
+        return usage_error("--split: \"%s\" is not a number", options->argument);
     return merge(&given);
 }

@@ -123,7 +123,7 @@ const setting settings[] = {
 /* Codes that getopt returns for table rows. */
 enum { COMMAND_FIRST = 1'000, SETTING_FIRST = 2'000, OPTION_VERSION = 3'000, OPTIONS_MAX = 128 };
 
-int refuse(const char *format, ...)
+int usage_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -229,7 +229,7 @@ static bool parse_range(options *options)
 }
 
 /* Prints the expression with a caret below the error, shortened to fit a narrow terminal. */
-static int refuse_where(const char *text, const where_error *error)
+static int print_where_error(const char *text, const where_error *error)
 {
     enum { BEFORE = 30, SHOWN = 54 };
     size_t begin = error->at > BEFORE ? error->at - BEFORE : 0;
@@ -243,7 +243,7 @@ static int refuse_where(const char *text, const where_error *error)
 
 /* ---- Options without effect ---- */
 
-bool has_word(const char *words, const char *word)
+bool list_contains(const char *words, const char *word)
 {
     size_t length = strlen(word);
     for (const char *at = words; at; at = strchr(at, ' ')) {
@@ -253,7 +253,7 @@ bool has_word(const char *words, const char *word)
     return false;
 }
 
-static const char *command_word(const command *command)
+static const char *command_name(const command *command)
 {
     return command->name ? command->name : "show";
 }
@@ -282,38 +282,39 @@ static bool is_given(const options *options, const void *field)
     return false;
 }
 
-/* Refuses options that require or exclude another one; returns 0 or the exit code. */
-static int refuse_pair(const options *options)
+/* Rejects options that require or exclude another one; returns 0 or the exit code. */
+static int check_pairs(const options *options)
 {
     bool has_sample = options->sample != UINT64_MAX;
     if (is_given(options, &options->seed) && !has_sample && options->command->run != shuffle_run)
-        return refuse("--seed is for --sample and --shuffle");
+        return usage_error("--seed is for --sample and --shuffle");
     if (options->is_pretty && options->command->run == stats_run && !options->is_json)
-        return refuse("--pretty is for --json");
+        return usage_error("--pretty is for --json");
     if (options->is_forced && options->command->run == stats_run && !options->svg)
-        return refuse("--force is for --svg with --stats");
+        return usage_error("--force is for --svg with --stats");
     if (options->memory && options->command->run == diff_run && !options->is_unordered)
-        return refuse("--memory is for --unordered with --diff");
+        return usage_error("--memory is for --unordered with --diff");
     if (options->shards != UINT64_MAX && options->shard_size)
-        return refuse("--shards and --shard-size: only one of them");
-    if (options->features && options->is_raw) return refuse("--features and --raw: plain bytes have no features");
-    if (options->decodes && options->is_raw) return refuse("--decode and --raw: plain bytes have no images");
+        return usage_error("--shards and --shard-size: only one of them");
+    if (options->features && options->is_raw) return usage_error("--features and --raw: plain bytes have no features");
+    if (options->decodes && options->is_raw) return usage_error("--decode and --raw: plain bytes have no images");
     if (options->is_forced && options->out && strcmp(options->out, "-") == 0)
-        return refuse("--force and --out -: the standard output replaces no file");
+        return usage_error("--force and --out -: the standard output replaces no file");
     return 0;
 }
 
-/* Refuses options that have no effect on the command; returns 0 or the exit code. */
-static int refuse_idle(const options *options)
+/* Rejects options that have no effect on the command; returns 0 or the exit code. */
+static int check_effects(const options *options)
 {
     for (int i = 0; settings[i].name; i++) {
         char text[400];
-        if (!(options->given >> i & 1) || has_word(settings[i].of, command_word(options->command))) continue;
+        if (!(options->given >> i & 1) || list_contains(settings[i].of, command_name(options->command))) continue;
         list_commands(settings[i].of, text, sizeof text);
-        if (!options->command->name) return refuse("--%s is for %s, not for showing records", settings[i].name, text);
-        return refuse("--%s is for %s, not for --%s", settings[i].name, text, options->command->name);
+        if (!options->command->name)
+            return usage_error("--%s is for %s, not for showing records", settings[i].name, text);
+        return usage_error("--%s is for %s, not for --%s", settings[i].name, text, options->command->name);
     }
-    return refuse_pair(options);
+    return check_pairs(options);
 }
 
 /* Derives values from several settings; returns 0 or the exit code. */
@@ -321,20 +322,21 @@ static int settle(options *options)
 {
     options->range_end = UINT64_MAX;
     if (options->seed == UINT64_MAX) options->seed = 0;
-    if (options->range && options->record != UINT64_MAX) return refuse("--record and --range: only one of them");
-    if (options->range && !parse_range(options)) return refuse("--range: \"%s\" is not A:B", options->range);
-    if (options->range_begin > options->range_end) return refuse("--range: %s ends before it begins", options->range);
+    if (options->range && options->record != UINT64_MAX) return usage_error("--record and --range: only one of them");
+    if (options->range && !parse_range(options)) return usage_error("--range: \"%s\" is not A:B", options->range);
+    if (options->range_begin > options->range_end)
+        return usage_error("--range: %s ends before it begins", options->range);
     if (options->record != UINT64_MAX) {
         options->range_begin = options->record;
         options->range_end = options->record + 1;
     }
     if (options->jobs == 0 || (options->jobs != UINT64_MAX && options->jobs > 1024))
-        return refuse("--jobs: must be from 1 to 1024");
-    int exit_code = refuse_idle(options);
+        return usage_error("--jobs: must be from 1 to 1024");
+    int exit_code = check_effects(options);
     if (exit_code != 0) return exit_code;
     where_error error;
     if (options->where_text && !(options->where = where_parse(options->where_text, &error)))
-        return refuse_where(options->where_text, &error);
+        return print_where_error(options->where_text, &error);
     return 0;
 }
 
@@ -374,12 +376,12 @@ static int parse_options(int argc, char **argv, options *options)
             const setting *setting = &settings[option - SETTING_FIRST];
             uint64_t bit = UINT64_C(1) << (option - SETTING_FIRST);
             if (setting->kind != SETTING_FLAG && (options->given & bit))
-                return refuse("--%s is given twice", setting->name) + 1;
+                return usage_error("--%s is given twice", setting->name) + 1;
             options->given |= bit;
-            if (setting->argument && !*optarg) return refuse("--%s: its value is empty", setting->name) + 1;
+            if (setting->argument && !*optarg) return usage_error("--%s: its value is empty", setting->name) + 1;
             if (!take_setting(setting, optarg, options))
-                return refuse("--%s: \"%s\" is not %s", setting->name, optarg,
-                              setting->kind == SETTING_CHOICE ? setting->argument : "a number") +
+                return usage_error("--%s: \"%s\" is not %s", setting->name, optarg,
+                                   setting->kind == SETTING_CHOICE ? setting->argument : "a number") +
                        1;
             continue;
         }
@@ -388,9 +390,10 @@ static int parse_options(int argc, char **argv, options *options)
         options->is_json |= is_form;
         if (is_form && is_json(command)) continue;
         if (options->command && options->command != command && !is_form)
-            return refuse("--%s and --%s: only one of them", options->command->name, command->name) + 1;
-        if (command->argument && options->command == command) return refuse("--%s is given twice", command->name) + 1;
-        if (command->argument && !*optarg) return refuse("--%s: its value is empty", command->name) + 1;
+            return usage_error("--%s and --%s: only one of them", options->command->name, command->name) + 1;
+        if (command->argument && options->command == command)
+            return usage_error("--%s is given twice", command->name) + 1;
+        if (command->argument && !*optarg) return usage_error("--%s: its value is empty", command->name) + 1;
         options->command = command;
         options->argument = optarg;
     }
@@ -399,7 +402,7 @@ static int parse_options(int argc, char **argv, options *options)
 
 static void report_fault(const mr_error *error)
 {
-    (void)complain(error);
+    (void)print_error(error);
 }
 
 bool options_parse(int argc, char **argv, options *options, int *exit_code)
@@ -412,14 +415,14 @@ bool options_parse(int argc, char **argv, options *options, int *exit_code)
         for (options->command = commands; options->command->name;) options->command++;
     if (done == 0 && (done = settle(options)) != 0) done++;
     if (done == 0 && optind == argc && isatty(STDIN_FILENO)) done = (help_print(stderr, nullptr), 2 + 1);
-    if (done == 0 && optind == argc && !inputs_add(options, "-", true)) done = refuse("no memory") + 1;
+    if (done == 0 && optind == argc && !inputs_add(options, "-", true)) done = usage_error("no memory") + 1;
     for (int i = optind; i < argc && done == 0; i++)
-        if (!inputs_add(options, argv[i], argc - optind == 1)) done = refuse("no memory") + 1;
+        if (!inputs_add(options, argv[i], argc - optind == 1)) done = usage_error("no memory") + 1;
     mr_error error = {0};
     bool has_labels = options->command->knows_labels || (options->where && where_has_text(options->where));
     if (done == 0 && has_labels && !options->is_raw &&
         tfds_set_open(&options->tfds, options->paths, options->path_count, report_fault, &error) != MR_OK)
-        done = complain(&error) + 1;
+        done = print_error(&error) + 1;
     options->has_missing |= options->tfds.has_fault;
     if (done == 0) return true;
     options_deinit(options);

@@ -31,13 +31,13 @@ uint64_t outputs_shards(const options *options, const totals *totals)
         shards = options->shards;
     } else if (options->shard_size) {
         if (!parse_size(options->shard_size, &size) || size == 0) {
-            (void)refuse("--shard-size: \"%s\" is not a size such as 200M", options->shard_size);
+            (void)usage_error("--shard-size: \"%s\" is not a size such as 200M", options->shard_size);
             return 0;
         }
         shards = totals->size_bytes ? (totals->size_bytes - 1) / size + 1 : 1;
     }
     if (shards >= 1 && shards <= SHARDS_MAX) return shards;
-    (void)refuse("%" PRIu64 " shards: not from 1 to %" PRIu64, shards, SHARDS_MAX);
+    (void)usage_error("%" PRIu64 " shards: not from 1 to %" PRIu64, shards, SHARDS_MAX);
     return 0;
 }
 
@@ -72,7 +72,7 @@ bool is_input(const options *options, const char *path)
     return false;
 }
 
-mr_status output_refuse_input(const options *options, const char *path, const char *suffix, mr_error *error)
+mr_status output_reject_input(const options *options, const char *path, const char *suffix, mr_error *error)
 {
     char *name = nullptr;
     if (asprintf(&name, "%s%s", path, suffix) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
@@ -97,7 +97,7 @@ static bool is_index(const char *path)
 mr_status output_allow(const options *options, const char *path, const char *suffix, mr_error *error)
 {
     char *name = nullptr;
-    MR_TRY(output_refuse_input(options, path, suffix, error));
+    MR_TRY(output_reject_input(options, path, suffix, error));
     if (asprintf(&name, "%s%s", path, suffix) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     bool replaces = options->is_forced || (strcmp(suffix, ".index") == 0 && is_index(name));
     mr_status status = output_check(name, replaces, error);
@@ -141,11 +141,11 @@ static mr_status clear_way(outputs *outputs, const options *options, mr_error *e
 int outputs_begin(outputs *outputs, const options *options, const totals *totals)
 {
     *outputs = (struct outputs){.count = 1, .lock = -1};
-    if (options->has_missing) return outputs_refuse_damage(options, 1);
-    if (!options->out) return refuse("--%s: missing --out FILE", options->command->name);
+    if (options->has_missing) return outputs_reject_damage(options, 1);
+    if (!options->out) return usage_error("--%s: missing --out FILE", options->command->name);
     bool is_numbered = totals != nullptr;
     outputs->is_stream = strcmp(options->out, "-") == 0;
-    if (outputs->is_stream && is_numbered) return refuse("shards cannot be written to the standard output");
+    if (outputs->is_stream && is_numbered) return usage_error("shards cannot be written to the standard output");
     take_compression(outputs, options);
     if (totals) {
         outputs->total_bytes = totals->size_bytes;
@@ -157,18 +157,18 @@ int outputs_begin(outputs *outputs, const options *options, const totals *totals
     for (uint64_t i = 0; outputs->paths && i < outputs->count; i++) {
         outputs->paths[i] = shard_path(options->out, is_numbered, i, outputs->count);
         if (!outputs->paths[i])
-            (void)complain_memory();
+            (void)print_no_memory();
         else if (outputs->is_stream || (output_allow(options, outputs->paths[i], "", &error) == MR_OK &&
                                         output_allow(options, outputs->paths[i], ".index", &error) == MR_OK))
             continue;
         outputs->count = i + 1;
-        return error.status == MR_OK ? 1 : complain(&error);
+        return error.status == MR_OK ? 1 : print_error(&error);
     }
     if (!outputs->paths)
         (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " names", outputs->count);
     else if (!outputs->is_stream)
         (void)clear_way(outputs, options, &error);
-    return error.status == MR_OK ? 0 : complain(&error);
+    return error.status == MR_OK ? 0 : print_error(&error);
 }
 
 /* ---- Writing ---- */
@@ -262,13 +262,13 @@ mr_status outputs_finish(outputs *outputs, mr_error *error)
     return MR_OK;
 }
 
-int outputs_refuse_damage(const options *options, int exit_code)
+int outputs_reject_damage(const options *options, int exit_code)
 {
     mr_error error = {0};
     if (exit_code == 2) return exit_code; /* invalid options */
     (void)mr_fail(&error, MR_DATA_LOSS, "nothing was written because of this%s",
                   rewrites_features(options) ? "" : "; --salvage saves the good records");
-    return complain(&error);
+    return print_error(&error);
 }
 
 void outputs_report(const outputs *outputs)

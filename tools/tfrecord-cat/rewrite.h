@@ -74,7 +74,7 @@ mr_status partial_remove_all(const options *options, size_t stem_length, const c
 bool is_input(const options *options, const char *path);
 /* Checks that the file path + suffix is not one of the inputs, under any name.
  * errors  MR_INVALID_ARGUMENT */
-mr_status output_refuse_input(const options *options, const char *path, const char *suffix, mr_error *error);
+mr_status output_reject_input(const options *options, const char *path, const char *suffix, mr_error *error);
 /* Checks that a command may write the file path + suffix: it is not an input, and does not exist, or is a regular file
  * and --force is set, or an index of ours: a run that was killed can leave one without its file.
  * errors  MR_INVALID_ARGUMENT, MR_ALREADY_EXISTS */
@@ -111,7 +111,7 @@ mr_status outputs_append(outputs *outputs, mr_string record, mr_error *error);
 /* Finishes the last file, creates empty shards that received no record, and renames all. */
 mr_status outputs_finish(outputs *outputs, mr_error *error);
 /* Reports that nothing is written because of earlier errors; returns the exit code of the failure. */
-int outputs_refuse_damage(const options *options, int exit_code);
+int outputs_reject_damage(const options *options, int exit_code);
 /* Prints a summary of what was written, unless it went to the standard output. */
 void outputs_report(const outputs *outputs);
 /* Removes unfinished files. */

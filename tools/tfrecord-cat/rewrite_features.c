@@ -57,11 +57,11 @@ static int read_renames(reshape *reshape)
     for (const char *at = text; pattern_next(&at, &pair);) pairs++;
     reshape->renames = calloc(pairs + 1, sizeof(renaming));
     reshape->texts = text ? malloc(strlen(text) + 1) : nullptr;
-    if (!reshape->renames || (text && !reshape->texts)) return complain_memory();
+    if (!reshape->renames || (text && !reshape->texts)) return print_no_memory();
     while (pattern_next(&text, &pair)) {
         size_t middle = pair_middle(pair);
         if (middle == 0 || middle + 1 >= pair.size_bytes)
-            return refuse("--rename: \"%.*s\" is not OLD=NEW", (int)pair.size_bytes, pair.data);
+            return usage_error("--rename: \"%.*s\" is not OLD=NEW", (int)pair.size_bytes, pair.data);
         renaming *made = &reshape->renames[reshape->rename_count];
         char *from = reshape->texts + used, *to;
         used += pattern_unescape((mr_string){pair.data, middle}, from);
@@ -72,9 +72,9 @@ static int read_renames(reshape *reshape)
         for (size_t i = 0; i < reshape->rename_count; i++)
             if (mr_string_equal(reshape->renames[i].from, made->from) ||
                 mr_string_equal(reshape->renames[i].to, made->to))
-                return refuse("--rename: \"%.*s\" repeats a name", (int)pair.size_bytes, pair.data);
+                return usage_error("--rename: \"%.*s\" repeats a name", (int)pair.size_bytes, pair.data);
         if (!patterns_select(reshape->options->features, made->from))
-            return refuse("--rename: --features excludes \"%.*s\"", (int)made->from.size_bytes, made->from.data);
+            return usage_error("--rename: --features excludes \"%.*s\"", (int)made->from.size_bytes, made->from.data);
         reshape->rename_count++;
     }
     return 0;
@@ -255,7 +255,7 @@ static bool reshape_one(void *context, const record_position *position)
     struct record_position changed = *position;
     mr_error error = {0};
     if (put_record(reshape, position->record, &error) != MR_OK) {
-        reshape->has_failed = complain_of(position, &error);
+        reshape->has_failed = print_record_error(position, &error);
         return false;
     }
     reshape->records++;
@@ -278,7 +278,7 @@ static void report_unused(reshape *reshape)
         if (!reshape->renames[i].was_here)
             (void)mr_fail(&error, MR_NOT_FOUND, "--rename: no record has a feature \"%.*s\"",
                           (int)reshape->renames[i].from.size_bytes, reshape->renames[i].from.data);
-    if (error.status != MR_OK) reshape->has_failed = complain(&error);
+    if (error.status != MR_OK) reshape->has_failed = print_error(&error);
 }
 
 int rewrite_walk(const options *options, take_record *take, void *context)
@@ -288,7 +288,7 @@ int rewrite_walk(const options *options, take_record *take, void *context)
     const char *text = options->features;
     for (mr_string pattern; pattern_next(&text, &pattern);) reshape.pattern_count++;
     reshape.patterns_used = calloc(reshape.pattern_count + 1, sizeof(bool));
-    int exit_code = reshape.patterns_used ? read_renames(&reshape) : complain_memory();
+    int exit_code = reshape.patterns_used ? read_renames(&reshape) : print_no_memory();
     if (exit_code == 0) {
         exit_code = walk_records(options, reshape_one, &reshape);
         report_unused(&reshape);

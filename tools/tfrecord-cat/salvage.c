@@ -51,7 +51,7 @@ static mr_status save_batch(void *context, const mr_record_batch *batch, mr_erro
     return MR_OK;
 }
 
-static void tell_damage(void *context, const mr_record_damage *damage, const mr_error *problem)
+static void report_damage(void *context, const mr_record_damage *damage, const mr_error *problem)
 {
     char size[PROGRESS_TEXT_SIZE];
     say(context, damage->path, ": record %" PRIu64 ", bytes %" PRIu64 " to %" PRIu64 " (%s): %s\n", damage->record,
@@ -118,7 +118,7 @@ static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *
                                          .damage = MR_DAMAGE_SKIP,
                                          .context = salvage,
                                          .take = save_batch,
-                                         .damaged = tell_damage,
+                                         .damaged = report_damage,
                                          .file_done = end_file};
     mr_status status = open_report(salvage, error);
     if (status == MR_OK)
@@ -136,7 +136,7 @@ static mr_status allow_outputs(const options *options, mr_error *error)
     static const char *const temporary[] = {FILE_PARTIAL, ".index" FILE_PARTIAL, ".report" FILE_PARTIAL};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         MR_TRY(output_allow(options, options->argument, suffixes[i], error));
-        MR_TRY(output_refuse_input(options, options->argument, temporary[i], error));
+        MR_TRY(output_reject_input(options, options->argument, temporary[i], error));
     }
     return MR_OK;
 }
@@ -144,7 +144,7 @@ static mr_status allow_outputs(const options *options, mr_error *error)
 int salvage_run(const options *options)
 {
     if (strcmp(options->argument, "-") == 0)
-        return refuse("--salvage -: the output must be a file: its index and report are written next to it");
+        return usage_error("--salvage -: the output must be a file: its index and report are written next to it");
     salvage salvage = {.options = options};
     mr_record_totals totals = {0};
     mr_error error = {0};
@@ -153,7 +153,7 @@ int salvage_run(const options *options)
     if (status == MR_OK) status = save_all(&salvage, &totals, &error);
     progress_end(&salvage.progress);
     deinit_report(&salvage);
-    if (status != MR_OK) return complain(&error);
+    if (status != MR_OK) return print_error(&error);
     if (options->path_count > 1)
         printf("%" PRIu64 " record%s saved, %" PRIu64 " region%s lost in total\n", totals.records,
                totals.records == 1 ? "" : "s", totals.lost, totals.lost == 1 ? "" : "s");

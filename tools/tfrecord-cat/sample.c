@@ -35,9 +35,9 @@ static bool is_before(const drawn *a, const drawn *b)
 
 static void swap(drawn *a, drawn *b)
 {
-    drawn held = *a;
+    drawn swapped = *a;
     *a = *b;
-    *b = held;
+    *b = swapped;
 }
 
 /* Heap order: no record is greater than its parent. */
@@ -88,11 +88,11 @@ bool sample_offer(sample *sample, uint64_t number, const record_position *positi
     if (sample->options->sample == 0) return true;
     bool is_full = sample->count == sample->options->sample;
     if (is_full && !is_before(&drawn, &sample->heap[0])) return true;
-    if (!is_full && !grow(sample)) return complain_memory(), false;
+    if (!is_full && !grow(sample)) return print_no_memory(), false;
     if (!sample->is_seekable) {
         size_t size = position->record.size_bytes;
         drawn.bytes = malloc(size + 1);
-        if (!drawn.bytes) return complain_memory(), false;
+        if (!drawn.bytes) return print_no_memory(), false;
         if (size > 0) memcpy(drawn.bytes, position->record.data, size);
         drawn.position.record.data = drawn.bytes;
     }
@@ -114,7 +114,7 @@ static int compare_numbers(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-int sample_give(sample *sample, take_record *take, void *context)
+int sample_deliver(sample *sample, take_record *take, void *context)
 {
     numbered numbered = {};
     uint64_t taken = 0;
@@ -133,7 +133,7 @@ int sample_give(sample *sample, take_record *take, void *context)
                 status = mr_fail(&error, MR_ABORTED, "%s: changed while it was read", position.path);
             if (status == MR_OK) status = numbered_read(&numbered, drawn->position.number, &position, &error);
             if (status != MR_OK) {
-                exit_code = complain(&error);
+                exit_code = print_error(&error);
                 continue;
             }
         }

@@ -16,7 +16,7 @@ static bool gather(void *context, const record_position *position)
     gathering *gathering = context;
     mr_error error = {0};
     if (schema_add(gathering->schema, position->record, &error) == MR_OK) return true;
-    (void)complain_of(position, &error);
+    (void)print_record_error(position, &error);
     gathering->has_failed = true;
     return error.status != MR_RESOURCE_EXHAUSTED;
 }
@@ -107,7 +107,7 @@ int schema_run(const options *options)
 {
     gathering gathering = {.schema = schema_new(options->features, options->is_raw)};
     schema *schema = gathering.schema;
-    if (!schema) return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory"});
+    if (!schema) return print_error(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory"});
     int exit_code = walk_records(options, gather, &gathering);
     if (gathering.has_failed) exit_code = 1;
     schema_sort(schema);

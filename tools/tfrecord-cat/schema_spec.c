@@ -84,7 +84,7 @@ static void put_c_feature(const schema *schema, const schema_column *column)
 }
 
 /* The number of columns that are parsed. */
-static size_t count_asked(const schema *schema, bool is_list, bool is_python)
+static size_t count_requested(const schema *schema, bool is_list, bool is_python)
 {
     size_t count = 0;
     for (size_t i = 0; i < schema->count; i++)
@@ -95,7 +95,7 @@ static size_t count_asked(const schema *schema, bool is_list, bool is_python)
 /* The array, or a null pointer if it would be empty. */
 static void put_c_array(const schema *schema, const char *name, bool is_list)
 {
-    bool is_empty = count_asked(schema, is_list, false) == 0;
+    bool is_empty = count_requested(schema, is_list, false) == 0;
     printf(is_empty ? "static const mr_feature *const %s = nullptr;\n" : "static const mr_feature %s[] = {\n", name);
     for (size_t i = 0; i < schema->count; i++)
         if (schema->columns[i].is_list == is_list && (!is_empty || obstacle(&schema->columns[i], false)))
@@ -105,7 +105,7 @@ static void put_c_array(const schema *schema, const char *name, bool is_list)
 
 void schema_print_c(const schema *schema)
 {
-    size_t features = count_asked(schema, false, false), lists = count_asked(schema, true, false);
+    size_t features = count_requested(schema, false, false), lists = count_requested(schema, true, false);
     printf("#include <millrace/dataset.h>\n\n");
     if (schema->sequences == 0) {
         printf("/* mr_example_parser_new(features, %zu, …), mr_dataset_parse_example(d, features, %zu) */\n", features,

@@ -181,7 +181,7 @@ static void show_record(show *show, const record_position *position)
     int columns = progress_columns(STDOUT_FILENO, COLUMNS_PLAIN);
     mr_error error = {0};
     if (view_read(&show->view, show->options->features, show->options->is_raw, position->record, &error) != MR_OK) {
-        (void)complain_of(position, &error);
+        (void)print_record_error(position, &error);
         show->has_failed = true;
         return;
     }
@@ -215,7 +215,7 @@ static bool show_one(void *context, const record_position *position)
     show *show = context;
     if (show->path != position->path) begin_file(show, position->path);
     show_record(show, position);
-    if (show->is_out_of_memory) show->has_failed = complain_memory();
+    if (show->is_out_of_memory) show->has_failed = print_no_memory();
     return !show->is_out_of_memory;
 }
 

@@ -271,7 +271,7 @@ static int shuffle_records(shuffle *s, const options *options, outputs *outputs)
         pass_begin(&s->pass, "deal", s->totals->records);
         int exit_code = rewrite_walk(options, deal_record, s);
         pass_end(&s->pass);
-        if (error->status == MR_OK && exit_code != 0) return outputs_refuse_damage(options, exit_code);
+        if (error->status == MR_OK && exit_code != 0) return outputs_reject_damage(options, exit_code);
         if (error->status == MR_OK && s->dealt != s->totals->records)
             (void)mr_fail(error, MR_ABORTED, "the files changed while they were read");
         if (error->status == MR_OK) (void)settle(s, error);
@@ -281,7 +281,7 @@ static int shuffle_records(shuffle *s, const options *options, outputs *outputs)
         pass_end(&s->pass);
     }
     if (error->status == MR_OK) (void)outputs_finish(outputs, error);
-    if (error->status != MR_OK) return complain(error);
+    if (error->status != MR_OK) return print_error(error);
     outputs_report(outputs);
     return 0;
 }
@@ -302,12 +302,12 @@ int shuffle_run(const options *options)
     outputs outputs = {0};
     totals totals;
     shuffle s = {.totals = &totals, .memory_bytes = MEMORY_BYTES, .near = options->out, .scratch = -1};
-    if (!options->out) return refuse("--shuffle: missing --out FILE");
+    if (!options->out) return usage_error("--shuffle: missing --out FILE");
     if (options->memory && (!parse_size(options->memory, &s.memory_bytes) || s.memory_bytes < MEMORY_BYTES_MIN))
-        return refuse("--memory: \"%s\" is not a size of at least 4M", options->memory);
+        return usage_error("--memory: \"%s\" is not a size of at least 4M", options->memory);
     int exit_code = totals_read(&own, options->out, &totals);
     exit_code = exit_code == 0 ? outputs_begin(&outputs, options, outputs_need_totals(options) ? &totals : nullptr)
-                               : outputs_refuse_damage(options, exit_code);
+                               : outputs_reject_damage(options, exit_code);
     if (exit_code == 0) {
         if (totals.records > 0) s.permutation = permutation_init(totals.records, options->seed);
         exit_code = shuffle_records(&s, &own, &outputs);

@@ -36,10 +36,10 @@ static void add_progress(run *run, uint64_t size_bytes)
     progress_add(&run->progress, (run->done_bytes >> 20) - before);
 }
 
-static void tell(run *run, const mr_error *error)
+static void report_error(run *run, const mr_error *error)
 {
     progress_hide(&run->progress);
-    (void)complain(error);
+    (void)print_error(error);
 }
 
 /* ---- All records ---- */
@@ -83,7 +83,7 @@ static void discard(void *context, void *result)
 static void damaged(void *context, const mr_record_damage *damage, const mr_error *error)
 {
     (void)damage;
-    tell(context, error);
+    report_error(context, error);
 }
 
 static mr_status file_done(void *context, int32_t file, const mr_record_totals *totals, const mr_error *error)
@@ -92,7 +92,7 @@ static mr_status file_done(void *context, int32_t file, const mr_record_totals *
     (void)file, (void)totals;
     if (error->status == MR_OK) return MR_OK;
     run->about.bad_files++;
-    tell(run, error);
+    report_error(run, error);
     return MR_OK;
 }
 
@@ -159,7 +159,7 @@ static bool is_selection(const options *options)
 /* An earlier SVG of ours is replaced without --force. */
 static mr_status allow_svg(const options *options, mr_error *error)
 {
-    MR_TRY(output_refuse_input(options, options->svg, "", error));
+    MR_TRY(output_reject_input(options, options->svg, "", error));
     return output_check(options->svg, options->is_forced || chart_svg_is_ours(options->svg), error);
 }
 
@@ -194,12 +194,12 @@ static int report(run *run)
     if (stats->strange > 0) {
         mr_error error = {0};
         (void)mr_fail(&error, MR_DATA_LOSS, "%s%s", stats->fault, stats->strange > 1 ? " (and more)" : "");
-        (void)complain(&error);
+        (void)print_error(&error);
     }
     bool has_memory = run->options->is_json ? stats_json(stats, &run->about, run->options->is_pretty)
                                             : stats_show(stats, &run->about);
-    if (!has_memory) return complain_memory();
-    if (run->options->svg && write_svg(run, &run->error) != MR_OK) return complain(&run->error);
+    if (!has_memory) return print_no_memory();
+    if (run->options->svg && write_svg(run, &run->error) != MR_OK) return print_error(&run->error);
     return stats->strange > 0 || run->about.bad_files > 0 || run->about.lost > 0;
 }
 
@@ -216,19 +216,19 @@ static uint64_t sum_of_sizes(const options *options)
 int stats_run(const options *options)
 {
     mr_error refusal = {0};
-    if (options->svg && allow_svg(options, &refusal) != MR_OK) return complain(&refusal);
+    if (options->svg && allow_svg(options, &refusal) != MR_OK) return print_error(&refusal);
     run run = {.options = options,
                .selection = {options->features, options->is_raw, &options->tfds},
                .stats = stats_new(),
                .about = {.files = options->path_count}};
     if (options->tfds.count == 1) run.about.tfds = options->tfds.items[0];
-    if (!run.stats) return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory for statistics"});
+    if (!run.stats) return print_error(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory for statistics"});
     bool is_walk = is_selection(options);
     progress_begin(&run.progress, "stats", "MiB", is_walk ? 0 : sum_of_sizes(options) >> 20);
     mr_status status = is_walk ? walk(&run) : scan(&run);
     if (status == MR_OK) status = stats_finish(run.stats, &run.error);
     progress_end(&run.progress);
-    int exit_code = status == MR_OK ? report(&run) : complain(&run.error);
+    int exit_code = status == MR_OK ? report(&run) : print_error(&run.error);
     stats_free(run.stats);
     return exit_code;
 }

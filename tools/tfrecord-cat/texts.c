@@ -70,7 +70,7 @@ static bool put_one(void *context, const record_position *position)
     mr_error error = {0};
     mr_status status = put(texts, texts->makers[0].state, position, &texts->out, &error);
     (void)out_write(&texts->out, stdout);
-    if (status != MR_OK) texts->has_failed = complain_of(position, &error);
+    if (status != MR_OK) texts->has_failed = print_record_error(position, &error);
     return status != MR_RESOURCE_EXHAUSTED;
 }
 
@@ -159,14 +159,14 @@ static mr_status take(void *context, const mr_record_batch *batch, mr_error *err
 static void damaged(void *context, const mr_record_damage *damage, const mr_error *error)
 {
     texts *texts = context;
-    texts->has_failed = complain(error);
+    texts->has_failed = print_error(error);
 }
 
 static mr_status file_done(void *context, int32_t file, const mr_record_totals *totals, const mr_error *error)
 {
     texts *texts = context;
     if (!error || error->status == MR_OK) return MR_OK;
-    if (error->status != MR_CANCELLED) texts->has_failed = complain(error);
+    if (error->status != MR_CANCELLED) texts->has_failed = print_error(error);
     return error->status == MR_CANCELLED || error->status == MR_RESOURCE_EXHAUSTED ? error->status : MR_OK;
 }
 
@@ -183,28 +183,28 @@ static void scan(texts *texts)
                                    .file_done = file_done};
     mr_error error = {0};
     mr_status status = mr_record_scan((const char *const *)options->paths, options->path_count, &scan, nullptr, &error);
-    if (status != MR_OK && !ferror(stdout) && !texts->has_failed) texts->has_failed = complain(&error);
+    if (status != MR_OK && !ferror(stdout) && !texts->has_failed) texts->has_failed = print_error(&error);
 }
 
 int walk_texts(const options *options, const text_format *format)
 {
     texts *texts = calloc(1, sizeof(struct texts));
-    if (!texts) return complain_memory();
+    if (!texts) return print_no_memory();
     *texts = (struct texts){.options = options, .format = format, .out = {.file = stdout}};
     struct options rest = *options;
     rest.where = nullptr;
-    bool is_whole = !walk_selects(&rest);
+    bool is_complete = !walk_selects(&rest);
     int32_t threads = thread_count(options);
-    texts->threads = is_whole ? (threads < THREADS_MAX ? threads : THREADS_MAX) : 0;
+    texts->threads = is_complete ? (threads < THREADS_MAX ? threads : THREADS_MAX) : 0;
     int exit_code = 0;
     if (!open_makers(texts))
-        exit_code = complain_memory();
-    else if (is_whole)
+        exit_code = print_no_memory();
+    else if (is_complete)
         scan(texts);
     else
         exit_code = walk_records(options, put_one, texts);
     close_makers(texts);
-    if (texts->makers[0].where && is_whole && !ferror(stdout)) where_notes(texts->makers[0].where, stderr);
+    if (texts->makers[0].where && is_complete && !ferror(stdout)) where_notes(texts->makers[0].where, stderr);
     where_state_free(texts->makers[0].where);
     if (texts->has_failed) exit_code = 1;
     out_deinit(&texts->out);

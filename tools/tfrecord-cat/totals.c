@@ -130,10 +130,10 @@ int totals_read(options *options, const char *near, totals *totals)
     *totals = (struct totals){.copy_descriptor = -1};
     counting counting = {.totals = totals};
     if (!can_be_read_twice(options)) {
-        if (scratch_open(near, &totals->copy_descriptor, &counting.error) != MR_OK) return complain(&counting.error);
+        if (scratch_open(near, &totals->copy_descriptor, &counting.error) != MR_OK) return print_error(&counting.error);
         snprintf(totals->copy_path, sizeof totals->copy_path, "/proc/self/fd/%d", totals->copy_descriptor);
         if (mr_record_writer_open(totals->copy_path, nullptr, &counting.writer, &counting.error) != MR_OK)
-            return complain(&counting.error);
+            return print_error(&counting.error);
     }
     pass_begin(&counting.pass, counting.writer ? "copy" : "count", 0);
     int exit_code = rewrite_walk(options, count_record, &counting);
@@ -142,7 +142,7 @@ int totals_read(options *options, const char *near, totals *totals)
         (void)mr_record_writer_close(counting.writer, &counting.error);
     else
         mr_record_writer_discard(counting.writer);
-    if (counting.error.status != MR_OK) return complain(&counting.error);
+    if (counting.error.status != MR_OK) return print_error(&counting.error);
     if (counting.writer) name_copy(options, totals);
     return exit_code;
 }

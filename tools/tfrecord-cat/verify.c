@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 /* Number of faults of a batch that are printed; the others are only counted. */
-static constexpr uint64_t TOLD_MAX = 10'000;
+static constexpr uint64_t PRINTED_MAX = 10'000;
 
 typedef struct verify {
     const options *options;
@@ -72,7 +72,7 @@ static void take_found(void *context, const char *kind, const char *message)
     }
     if (findings->count == 0 || findings->last != spot->i) findings->records++;
     findings->last = spot->i;
-    if (findings->count++ < TOLD_MAX)
+    if (findings->count++ < PRINTED_MAX)
         put_fault(findings->file, spot->batch->path, spot->batch->first + spot->i,
                   mr_record_batch_offset(spot->batch, spot->i), kind, message);
 }
@@ -115,7 +115,7 @@ static mr_status print_findings(void *context, const mr_record_batch *batch, mr_
     findings *findings = batch->result;
     if (verify->progress.is_terminal) progress_hide(&verify->progress);
     (void)out_write(&findings->text, stdout);
-    if (findings->count > TOLD_MAX) printf("… and %" PRIu64 " more nearby\n", findings->count - TOLD_MAX);
+    if (findings->count > PRINTED_MAX) printf("… and %" PRIu64 " more nearby\n", findings->count - PRINTED_MAX);
     verify->faults += findings->count;
     verify->bad_records += findings->records;
     discard(nullptr, findings);
@@ -151,14 +151,14 @@ static void check_index(verify *verify, const char *path)
 {
     mr_record_index index = {0};
     mr_error error = {0};
-    if (mr_record_index_open(path, &index, &error) == MR_RESOURCE_EXHAUSTED) verify->has_failed = complain(&error);
+    if (mr_record_index_open(path, &index, &error) == MR_RESOURCE_EXHAUSTED) verify->has_failed = print_error(&error);
     if (error.status != MR_OK) return;
     if (index.origin == MR_INDEX_STALE) {
         (void)text_print(stdout, mr_string_from(path), INT32_MAX);
         printf(": ignoring stale .index\n");
     } else if (index.origin == MR_INDEX_DAMAGED) {
         (void)mr_fail(&error, MR_DATA_LOSS, "%s: ignoring .index, which is damaged or cannot be read", path);
-        verify->has_failed = complain(&error);
+        verify->has_failed = print_error(&error);
     }
     mr_record_index_deinit(&index);
 }
@@ -178,7 +178,7 @@ static mr_status end_file(void *context, int32_t file, const mr_record_totals *t
     if (verify->progress.is_terminal) progress_hide(&verify->progress);
     if (error->status != MR_OK) {
         verify->has_failed = true;
-        (void)complain(error);
+        (void)print_error(error);
     } else {
         (void)text_print(stdout, mr_string_from(text_path(path)), INT32_MAX);
         uint64_t good = totals->records - verify->bad_records;
@@ -220,7 +220,7 @@ int verify_run(const options *options)
 {
     int32_t threads = thread_count(options);
     verify verify = {.options = options, .checkers = calloc((size_t)threads, sizeof(checker))};
-    if (!verify.checkers) return complain(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory"});
+    if (!verify.checkers) return print_error(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory"});
     for (int32_t i = 0; i < threads; i++) verify.checkers[i].decodes = options->decodes;
     const mr_record_scan_options scan = {.threads = threads,
                                          .damage = MR_DAMAGE_SKIP,
@@ -235,7 +235,7 @@ int verify_run(const options *options)
     progress_begin(&verify.progress, "verify", "MiB", total_mib(options));
     mr_status status = mr_record_scan((const char *const *)options->paths, options->path_count, &scan, nullptr, &error);
     progress_end(&verify.progress);
-    if (status != MR_OK && status != MR_CANCELLED) verify.has_failed = complain(&error);
+    if (status != MR_OK && status != MR_CANCELLED) verify.has_failed = print_error(&error);
     for (int32_t i = 0; i < threads; i++) checker_deinit(&verify.checkers[i]);
     free(verify.checkers);
     return verify.has_failed || verify.all_faults > 0 || status != MR_OK ? 1 : 0;

@@ -24,7 +24,7 @@ void checker_deinit(checker *checker)
     *checker = (struct checker){};
 }
 
-[[gnu::format(printf, 3, 4)]] static void tell(const check *check, const char *kind, const char *format, ...)
+[[gnu::format(printf, 3, 4)]] static void report_fault(const check *check, const char *kind, const char *format, ...)
 {
     mr_error error = {0};
     va_list args;
@@ -34,11 +34,11 @@ void checker_deinit(checker *checker)
     check->take(check->context, kind, error.message);
 }
 
-static void tell_of(const check *check, const char *kind, mr_string name, const char *message)
+static void report_value_fault(const check *check, const char *kind, mr_string name, const char *message)
 {
     char text[256];
     (void)text_copy(text, sizeof text, name, NAME_COLUMNS);
-    tell(check, kind, "%s: %s", text, message);
+    report_fault(check, kind, "%s: %s", text, message);
 }
 
 /* ---- Images ---- */
@@ -67,7 +67,7 @@ static void check_image(const check *check, mr_string name, mr_string bytes)
         mr_tensor_deinit(&image);
         if (status == MR_UNIMPLEMENTED) return;
     }
-    if (status != MR_OK) tell_of(check, "bad image", name, error.message);
+    if (status != MR_OK) report_value_fault(check, "bad image", name, error.message);
 }
 
 static void check_bytes(const check *check, const mr_feature_view *feature, mr_string name, size_t count)
@@ -78,14 +78,14 @@ static void check_bytes(const check *check, const mr_feature_view *feature, mr_s
     if (count > checker->capacity) {
         mr_string *grown = reallocarray(checker->values, count, sizeof(mr_string));
         if (!grown) {
-            tell_of(check, "not checked", name, "no memory for its values");
+            report_value_fault(check, "not checked", name, "no memory for its values");
             return;
         }
         checker->values = grown;
         checker->capacity = count;
     }
     if (mr_feature_bytes(feature, checker->values, count, &checker->error) != MR_OK) {
-        tell_of(check, "bad Example", name, checker->error.message);
+        report_value_fault(check, "bad Example", name, checker->error.message);
         return;
     }
     for (size_t i = 0; i < count; i++)
@@ -99,7 +99,7 @@ static void check_feature(const check *check, const mr_feature_view *feature, mr
     mr_error *error = &check->checker->error;
     size_t count;
     if (mr_feature_count(feature, &count, error) != MR_OK)
-        tell_of(check, "bad Example", name, "its values are damaged");
+        report_value_fault(check, "bad Example", name, "its values are damaged");
     else if (feature->kind == MR_FEATURE_BYTES)
         check_bytes(check, feature, name, count);
 }
@@ -128,7 +128,7 @@ static mr_status check_lists(const check *check, mr_string record, mr_error *err
         mr_feature_view step;
         mr_error problem = {0};
         while ((status = mr_feature_list_next(&list, &step, &problem)) == MR_OK) check_feature(check, &step, list.name);
-        if (status != MR_OUT_OF_RANGE) tell_of(check, "bad Example", list.name, problem.message);
+        if (status != MR_OUT_OF_RANGE) report_value_fault(check, "bad Example", list.name, problem.message);
     }
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
@@ -156,7 +156,7 @@ void checker_check(checker *checker, mr_string record, take_fault *take, void *c
     mr_example_form form = mr_example_form_of(record);
     if (status == MR_OK && form == MR_EXAMPLE_SEQUENCE) status = check_lists(&check, record, error);
     if (status != MR_OK)
-        tell(&check, "bad Example", "%s", error->message);
+        report_fault(&check, "bad Example", "%s", error->message);
     else if (form == MR_EXAMPLE_NONE)
-        tell(&check, "bad Example", "neither an Example nor a SequenceExample (--raw skips this check)");
+        report_fault(&check, "bad Example", "neither an Example nor a SequenceExample (--raw skips this check)");
 }

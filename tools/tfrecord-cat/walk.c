@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-int complain(const mr_error *error)
+int print_error(const mr_error *error)
 {
     fflush(stdout);
     fprintf(stderr, "tfrecord-cat: %s\n", error->message);
     return 1;
 }
 
-int complain_memory(void)
+int print_no_memory(void)
 {
     mr_error error = {0};
     (void)mr_fail(&error, MR_RESOURCE_EXHAUSTED, "out of memory");
-    return complain(&error);
+    return print_error(&error);
 }
 
 void name_position(const record_position *position, mr_error *error)
@@ -26,17 +26,17 @@ void name_position(const record_position *position, mr_error *error)
                          position->number, position->offset);
 }
 
-int complain_of(const record_position *position, mr_error *error)
+int print_record_error(const record_position *position, mr_error *error)
 {
     name_position(position, error);
-    return complain(error);
+    return print_error(error);
 }
 
 /* Passes a selected record on to take. */
-static void give(walk *walk, const record_position *position)
+static void deliver(walk *walk, const record_position *position)
 {
     if (walk->where && !where_matches(walk->where, position->record)) {
-        if (where_has_failed(walk->where)) walk->has_failed = walk->is_done = complain_memory();
+        if (where_has_failed(walk->where)) walk->has_failed = walk->is_done = print_no_memory();
         return;
     }
     if (walk->sample) {
@@ -96,9 +96,9 @@ static bool walk_by_number(walk *walk, const char *path)
         record_position position = {.path = path, .number = i};
         mr_error error = {0};
         if (needs_bytes && numbered_read(&numbered, i, &position, &error) != MR_OK)
-            walk->has_failed = complain(&error);
+            walk->has_failed = print_error(&error);
         else
-            give(walk, &position);
+            deliver(walk, &position);
     }
     walk->before += count;
     numbered_close(&numbered);
@@ -113,7 +113,7 @@ static void walk_in_order(walk *walk, const char *path)
     mr_record_reader *reader = nullptr;
     mr_error error = {0};
     if (mr_record_reader_open(path, nullptr, &reader, &error) != MR_OK) {
-        walk->has_failed = complain(&error);
+        walk->has_failed = print_error(&error);
         return;
     }
     uint64_t good = 0;
@@ -121,7 +121,7 @@ static void walk_in_order(walk *walk, const char *path)
         record_position position = {.path = path};
         mr_status status = mr_record_reader_next(reader, &position.record, &error);
         if (status == MR_OUT_OF_RANGE) break;
-        if (status != MR_OK) walk->has_failed = complain(&error);
+        if (status != MR_OK) walk->has_failed = print_error(&error);
         /* The reader continues after damage; other errors end the file. */
         if (status == MR_DATA_LOSS) continue;
         if (status != MR_OK) break;
@@ -129,7 +129,7 @@ static void walk_in_order(walk *walk, const char *path)
         position.number = mr_record_reader_number(reader);
         position.offset = mr_record_reader_offset(reader);
         uint64_t number = walk->before + position.number;
-        if (number >= options->range_begin && number < options->range_end) give(walk, &position);
+        if (number >= options->range_begin && number < options->range_end) deliver(walk, &position);
         if (number + 1 >= options->range_end) break;
     }
     walk->before += good + mr_record_reader_lost(reader);
@@ -153,7 +153,7 @@ static void walk_path(walk *walk, int32_t file)
 
 /* ---- All ---- */
 
-static void say_missing(walk *walk)
+static void print_missing(walk *walk)
 {
     const options *options = walk->options;
     mr_error error = {0};
@@ -161,14 +161,14 @@ static void say_missing(walk *walk)
     if (walk->has_failed || is_empty || options->range_begin == 0 || options->range_begin < walk->before) return;
     (void)mr_fail(&error, MR_NOT_FOUND, "there is no record %" PRIu64 ", only %" PRIu64 " (numbered from 0)",
                   options->range_begin, walk->before);
-    walk->has_failed = complain(&error);
+    walk->has_failed = print_error(&error);
 }
 
 static int walk_files(const options *options, int32_t first, int32_t end, take_record *take, void *context)
 {
     walk walk = {.options = options, .take = take, .context = context, .is_done = options->head == 0};
     sample sample;
-    if (options->where && !(walk.where = where_state_new(options->where))) return complain_memory();
+    if (options->where && !(walk.where = where_state_new(options->where))) return print_no_memory();
     if (options->sample != UINT64_MAX) {
         sample_init(&sample, options);
         walk.sample = &sample;
@@ -177,11 +177,11 @@ static int walk_files(const options *options, int32_t first, int32_t end, take_r
         if (walk.sample) sample_begin_file(walk.sample, options->paths[i]);
         walk_path(&walk, i);
     }
-    if (!walk.is_done) say_missing(&walk);
+    if (!walk.is_done) print_missing(&walk);
     if (walk.where && !walk.is_done) where_notes(walk.where, stderr);
     where_state_free(walk.where);
     if (walk.sample) {
-        if (sample_give(walk.sample, take, context) != 0) walk.has_failed = true;
+        if (sample_deliver(walk.sample, take, context) != 0) walk.has_failed = true;
         sample_deinit(walk.sample);
     }
     return walk.has_failed;

@@ -41,7 +41,7 @@ void sample_begin_file(sample *sample, const char *path);
 /* False: no memory, as reported. */
 bool sample_offer(sample *sample, uint64_t number, const record_position *position);
 /* Passes the records to take, in order; returns the exit code. */
-int sample_give(sample *sample, take_record *take, void *context);
+int sample_deliver(sample *sample, take_record *take, void *context);
 void sample_deinit(sample *sample);
 
 /* State of a walk across files. */

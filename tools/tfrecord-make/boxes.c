@@ -25,7 +25,7 @@ bool box_clip(box *box, double width, double height, bool *was_cut)
 }
 
 /* Maps a point of the stored image to the upright image by EXIF orientation; coordinates from 0 to 1. */
-static void turn_point(double *x, double *y, int32_t orientation)
+static void rotate_point(double *x, double *y, int32_t orientation)
 {
     double a = *x, b = *y;
     bool swaps = orientation >= 5;
@@ -37,20 +37,20 @@ static void turn_point(double *x, double *y, int32_t orientation)
 
 static void turn_box(box *box, int32_t orientation)
 {
-    struct box turned = *box;
-    turn_point(&turned.xmin, &turned.ymin, orientation);
-    turn_point(&turned.xmax, &turned.ymax, orientation);
-    box->xmin = turned.xmin < turned.xmax ? turned.xmin : turned.xmax;
-    box->xmax = turned.xmin < turned.xmax ? turned.xmax : turned.xmin;
-    box->ymin = turned.ymin < turned.ymax ? turned.ymin : turned.ymax;
-    box->ymax = turned.ymin < turned.ymax ? turned.ymax : turned.ymin;
+    struct box rotated = *box;
+    rotate_point(&rotated.xmin, &rotated.ymin, orientation);
+    rotate_point(&rotated.xmax, &rotated.ymax, orientation);
+    box->xmin = rotated.xmin < rotated.xmax ? rotated.xmin : rotated.xmax;
+    box->xmax = rotated.xmin < rotated.xmax ? rotated.xmax : rotated.xmin;
+    box->ymin = rotated.ymin < rotated.ymax ? rotated.ymin : rotated.ymax;
+    box->ymax = rotated.ymin < rotated.ymax ? rotated.ymax : rotated.ymin;
 }
 
 void placing_undo(const placing *placing, double *x, double *y)
 {
     /* The two quarter rotations are inverses of each other; every other orientation is its own inverse. */
     int32_t orientation = placing->orientation;
-    turn_point(x, y, orientation == 6 ? 8 : orientation == 8 ? 6 : orientation);
+    rotate_point(x, y, orientation == 6 ? 8 : orientation == 8 ? 6 : orientation);
 }
 
 mr_status placing_of(int64_t width, int64_t height, const image_facts *facts, placing *placing, mr_error *error)
@@ -58,22 +58,22 @@ mr_status placing_of(int64_t width, int64_t height, const image_facts *facts, pl
     int64_t stored_width = facts->stored_width, stored_height = facts->stored_height;
     bool is_stored = (width == 0 && height == 0) || (width == stored_width && height == stored_height);
     bool is_upright = width == stored_height && height == stored_width;
-    if (!is_stored && is_upright && facts->turned < 5 && facts->info.orientation >= 5)
+    if (!is_stored && is_upright && facts->rotated < 5 && facts->info.orientation >= 5)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "its boxes refer to the image rotated by its EXIF orientation; --upright rotates the pixels");
-    if (!is_stored && !(is_upright && facts->turned >= 5))
+    if (!is_stored && !(is_upright && facts->rotated >= 5))
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "its boxes refer to an image of %" PRId64 " x %" PRId64 " pixels, but the image has %" PRId64
                        " x %" PRId64,
                        width, height, stored_width, stored_height);
     placing->width = (double)(is_stored ? stored_width : width);
     placing->height = (double)(is_stored ? stored_height : height);
-    placing->orientation = is_stored && facts->turned > 1 ? facts->turned : 0;
+    placing->orientation = is_stored && facts->rotated > 1 ? facts->rotated : 0;
     return MR_OK;
 }
 
-mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, const image_facts *facts,
-                      mr_error *error)
+mr_status boxes_transform(box *boxes, size_t count, int64_t width, int64_t height, const image_facts *facts,
+                          mr_error *error)
 {
     placing placing;
     MR_TRY(placing_of(width, height, facts, &placing, error));
@@ -85,15 +85,15 @@ mr_status boxes_place(box *boxes, size_t count, int64_t width, int64_t height, c
     return MR_OK;
 }
 
-mr_status points_place(coco_point *points, size_t count, int64_t width, int64_t height, const image_facts *facts,
-                       mr_error *error)
+mr_status points_transform(coco_point *points, size_t count, int64_t width, int64_t height, const image_facts *facts,
+                           mr_error *error)
 {
     placing placing;
     MR_TRY(placing_of(width, height, facts, &placing, error));
     for (size_t i = 0; i < count; i++) {
         if (points[i].visibility == 0) continue;
         double x = points[i].x / placing.width, y = points[i].y / placing.height;
-        if (placing.orientation > 0) turn_point(&x, &y, placing.orientation);
+        if (placing.orientation > 0) rotate_point(&x, &y, placing.orientation);
         points[i].x = (float)x;
         points[i].y = (float)y;
     }

@@ -255,12 +255,12 @@ mr_status float_of_text(mr_string text, float *value, mr_error *error)
 
 mr_status column_put_text(const column *column, mr_string text, const char *key, const features *to, mr_error *error)
 {
-    int64_t whole;
+    int64_t integer;
     float number;
     switch (column->type) {
     case COLUMN_INT64:
-        if (!parse_int64(text, true, &whole)) return fail_value("is not an int64", text, error);
-        put_int64(to, key, whole);
+        if (!parse_int64(text, true, &integer)) return fail_value("is not an int64", text, error);
+        put_int64(to, key, integer);
         return MR_OK;
     case COLUMN_FLOAT:
         MR_TRY(float_of_text(text, &number, error));

@@ -50,8 +50,9 @@ bool column_is_open(const column *column);
 /* columns_report.c: adds remarks about the inferred types, and about columns of numbers with a few other cells.
  * what   "columns", "fields of .json"
  * where  formats the row passed to column_see, such as "line 12" */
-typedef const char *(*column_place)(const source *source, uint64_t row, char *text, size_t size_bytes);
-mr_status columns_report(const columns *columns, source *source, const char *what, column_place where, mr_error *error);
+typedef const char *(*column_position)(const source *source, uint64_t row, char *text, size_t size_bytes);
+mr_status columns_report(const columns *columns, source *source, const char *what, column_position where,
+                         mr_error *error);
 /* Declares all columns that are not taken as features, with a prefix. */
 mr_status columns_declare(const columns *columns, source *source, const char *prefix, mr_error *error);
 /* The first column whose name is one of "a,b,…", ignoring case and surrounding blanks; -1: none. */

@@ -38,9 +38,9 @@ static void list_columns(const columns *columns, column_type type, FILE *to, boo
 }
 
 /* A column of numbers with a few other cells is more often a mistake than text. */
-static mr_status report_odd(const column *column, source *source, column_place where, mr_error *error)
+static mr_status report_odd(const column *column, source *source, column_position where, mr_error *error)
 {
-    char place[64];
+    char position[64];
     bool is_odd = column->type == COLUMN_BYTES && !column->is_given && column->others > 0;
     if (!is_odd || column->others >= column->numbers) return MR_OK;
     return source_remark(
@@ -49,10 +49,11 @@ static mr_status report_odd(const column *column, source *source, column_place w
         "%s%s%s in %s. --types %s=float makes such rows an error",
         column->name, column->others, column->others + column->numbers, column->others == 1 ? "is" : "are",
         *column->odd_text ? "'" : "", column->odd_text, *column->odd_text ? "'" : "a text",
-        where(source, column->odd_row, place, sizeof(place)), column->name);
+        where(source, column->odd_row, position, sizeof(position)), column->name);
 }
 
-mr_status columns_report(const columns *columns, source *source, const char *what, column_place where, mr_error *error)
+mr_status columns_report(const columns *columns, source *source, const char *what, column_position where,
+                         mr_error *error)
 {
     char *text = nullptr;
     size_t size = 0;

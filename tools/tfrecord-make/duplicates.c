@@ -13,7 +13,7 @@
 typedef struct candidate {
     int64_t row;
     uint64_t size_bytes, hash[2];
-    uint64_t place;
+    uint64_t position;
     int32_t split;
     bool is_unread;  /* has no bytes to compare */
     bool has_failed; /* its fault is reported when its record is written */
@@ -44,7 +44,7 @@ static int compare_contents(const void *a, const void *b)
     if (order == 0) order = compare(x->hash[1], y->hash[1]);
     if (order == 0) order = compare(x->size_bytes, y->size_bytes);
     if (order == 0) order = (x->split > y->split) - (x->split < y->split);
-    if (order == 0) order = compare(x->place, y->place);
+    if (order == 0) order = compare(x->position, y->position);
     return order ? order : (x->row > y->row) - (x->row < y->row);
 }
 
@@ -128,7 +128,7 @@ static mr_status find(const options *options, const source *source, const uint8_
     for (int64_t i = 0; i < source->row_count; i++)
         if (!source_is_excluded(source, i))
             candidates[count++] = (candidate){.row = i, .size_bytes = source->rows[i].size_bytes};
-    if (!source->sizes_hold_more) count = keep_equal_sizes(candidates, count);
+    if (!source->sizes_include_more) count = keep_equal_sizes(candidates, count);
     reading reading = {.source = source, .candidates = candidates};
     pool_for(pool, count, 16, read_some, &reading);
     if (atomic_load(&reading.is_out_of_memory))
@@ -140,7 +140,7 @@ static mr_status find(const options *options, const source *source, const uint8_
     }
     for (int64_t i = 0; i < count; i++) {
         candidates[i].split = splits[candidates[i].row];
-        candidates[i].place = plan_place_of(options, &source->rows[candidates[i].row]);
+        candidates[i].position = plan_position_of(options, &source->rows[candidates[i].row]);
     }
     qsort(candidates, (size_t)count, sizeof(candidate), compare_contents);
     for (int64_t begin = 0, end; begin < count; begin = end) {

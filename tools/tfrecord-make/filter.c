@@ -19,19 +19,19 @@ static bool match_each(const char *const *globs, int count, const char *path, bo
     return matches;
 }
 
-void filter_see(source *source, row *row, const char *path)
+void filter_match(source *source, row *row, const char *path)
 {
     const options *options = source->options;
     row->is_included |= match_each(options->include, options->include_count, path, source->include_used);
     row->is_excluded |= match_each(options->exclude, options->exclude_count, path, source->exclude_used);
 }
 
-bool filter_keeps(const source *source, const row *row)
+bool filter_accepts(const source *source, const row *row)
 {
     return !row->is_excluded && (row->is_included || source->options->include_count == 0);
 }
 
-mr_status filter_enters(source *source, const char *path, bool *enters, mr_error *error)
+mr_status filter_accepts_directory(source *source, const char *path, bool *enters, mr_error *error)
 {
     const options *options = source->options;
     char *directory = nullptr;
@@ -45,7 +45,7 @@ mr_status filter_enters(source *source, const char *path, bool *enters, mr_error
                : source_note(source, "directory left out by --exclude|directories left out by --exclude", path, error);
 }
 
-mr_status filter_note(source *source, const char *path, mr_error *error)
+mr_status filter_count_excluded(source *source, const char *path, mr_error *error)
 {
     return source_note(source, "file left out by --include or --exclude|files left out by --include or --exclude", path,
                        error);
@@ -57,11 +57,11 @@ static mr_status mark_rows(source *source, mr_error *error)
     if (!source->excluded) return fail_memory(error, (size_t)source->row_count);
     for (int64_t i = 0; i < source->row_count; i++) {
         const row *row = &source->rows[i];
-        if (filter_keeps(source, row)) continue;
+        if (filter_accepts(source, row)) continue;
         source->excluded[i] = true;
         source->excluded_count++;
         source->size_bytes -= row->size_bytes;
-        MR_TRY(filter_note(source, row->name, error));
+        MR_TRY(filter_count_excluded(source, row->name, error));
     }
     return MR_OK;
 }

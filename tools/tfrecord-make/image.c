@@ -198,10 +198,10 @@ static mr_status encode_anew(const treatment *treatment, mr_string bytes, bool t
     mr_tensor pixels = {0};
     mr_status status = decode(treatment, bytes, info, &pixels, error);
     if (status == MR_OK && turn) {
-        mr_tensor turned = {0};
-        status = mr_image_orient(&pixels, info->orientation, &turned, error);
+        mr_tensor rotated = {0};
+        status = mr_image_orient(&pixels, info->orientation, &rotated, error);
         mr_tensor_deinit(&pixels);
-        pixels = turned;
+        pixels = rotated;
     }
     if (status == MR_OK) status = encode(treatment, info->format, &pixels, &image->remarks, &image->bytes, error);
     mr_tensor_deinit(&pixels);
@@ -271,7 +271,7 @@ static mr_status turn_exactly(mr_string bytes, image *image, bool *done, mr_erro
     if (status == MR_FAILED_PRECONDITION) return MR_OK;
     if (status != MR_OK) return mr_fail(error, status, "%s", problem.message);
     *done = true;
-    image->remarks |= REMARK_BIT(REMARK_TURNED);
+    image->remarks |= REMARK_BIT(REMARK_ROTATED);
     take_bytes(image);
     return MR_OK;
 }
@@ -319,16 +319,16 @@ static mr_status treat(const treatment *treatment, mr_string bytes, image *image
     image->facts.encoded = bytes;
     if (turn) {
         image->remarks &= ~REMARK_BIT(REMARK_ORIENTED);
-        image->facts.turned = info.orientation;
+        image->facts.rotated = info.orientation;
     }
     if (turn && !anew) {
         MR_TRY(turn_exactly(bytes, image, &decoded, error));
         if (!decoded) {
-            image->remarks |= REMARK_BIT(info.format == MR_IMAGE_PNG ? REMARK_TURNED : REMARK_TURNED_ENCODED);
+            image->remarks |= REMARK_BIT(info.format == MR_IMAGE_PNG ? REMARK_ROTATED : REMARK_ROTATED_ENCODED);
             anew = decoded = true;
         }
     } else if (turn) {
-        image->remarks |= REMARK_BIT(REMARK_TURNED_ENCODED);
+        image->remarks |= REMARK_BIT(REMARK_ROTATED_ENCODED);
     }
     if (anew) {
         MR_TRY(encode_anew(treatment, bytes, turn, image, error));

@@ -23,8 +23,8 @@ typedef enum remark {
     REMARK_ANIMATED,    /* several frames, kept */
     REMARK_MISLABELLED, /* format differs from the name */
     /* Changes. */
-    REMARK_TURNED,           /* rotated without decoding, or losslessly as PNG */
-    REMARK_TURNED_ENCODED,   /* rotated and re-encoded */
+    REMARK_ROTATED,          /* rotated without decoding, or losslessly as PNG */
+    REMARK_ROTATED_ENCODED,  /* rotated and re-encoded */
     REMARK_SCALED,           /* to --shorter-side */
     REMARK_ENCODED,          /* re-encoded, for --quality or --encode alone */
     REMARK_CMYK_CONVERTED,   /* to RGB, by re-encoding */
@@ -53,7 +53,7 @@ static constexpr remark REMARK_FAULTS = REMARK_UNREADABLE;
 /* The sentence that follows the count: "images have an EXIF orientation, …". Static. */
 const char *remark_sentence(remark remark, bool plural);
 /* The key of the remark in files: "oriented". Static. */
-const char *remark_word(remark remark);
+const char *remark_name(remark remark);
 
 typedef enum image_encoding { ENCODE_KEEP = 0, ENCODE_JPEG, ENCODE_PNG } image_encoding;
 

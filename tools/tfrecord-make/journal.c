@@ -141,7 +141,7 @@ static mr_status fresh_line(journal *journal, const char *name, journal_line **f
 static bool remark_of(const char *word, remark *found)
 {
     for (int i = 0; i < REMARK_COUNT; i++)
-        if (strcmp(remark_word((remark)i), word) == 0) {
+        if (strcmp(remark_name((remark)i), word) == 0) {
             *found = (remark)i;
             return true;
         }
@@ -478,7 +478,7 @@ static mr_status write_shard(journal *journal, const journal_line *line, mr_erro
     print_escaped(file, line->name);
     for (int i = 0; i < REMARK_COUNT; i++) {
         if (report->remarks[i].count == 0) continue;
-        fprintf(file, " %s:%" PRId64 ":", remark_word((remark)i), report->remarks[i].count);
+        fprintf(file, " %s:%" PRId64 ":", remark_name((remark)i), report->remarks[i].count);
         print_escaped(file, report->remarks[i].first);
     }
     fputc('\n', file);
@@ -524,8 +524,8 @@ mr_status journal_open(const options *options, const source *source, const plan 
     return status;
 }
 
-mr_status journal_look(const options *options, const source *source, const plan *plan, journal *journal,
-                       mr_error *error)
+mr_status journal_inspect(const options *options, const source *source, const plan *plan, journal *journal,
+                          mr_error *error)
 {
     *journal = (struct journal){.options = options, .descriptor = -1, .lock = -1};
     pthread_mutex_init(&journal->mutex, nullptr);
@@ -591,7 +591,7 @@ mr_status journal_add(journal *journal, const plan *plan, const shard *shard, sh
     return status;
 }
 
-mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, mr_error *error)
+mr_status journal_add_end(journal *journal, uint64_t run, const char *failure, mr_error *error)
 {
     char *text = nullptr;
     size_t size = 0;
@@ -606,7 +606,7 @@ mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, m
     return end_line(journal, file, &text, &size, error);
 }
 
-void journal_beat(journal *journal)
+void journal_touch(journal *journal)
 {
     (void)futimens(journal->descriptor, nullptr);
 }

@@ -70,14 +70,14 @@ static mr_status make_part(work *work, uint64_t run, double *seconds, mr_error *
     work->rows_done = (int64_t)atomic_load(&progress.done);
     progress_end(&progress);
     if (status != MR_OK && interrupt_signal()) report_interrupted(work);
-    if (status == MR_OK && work->options->worker_count > 0) return journal_say_end(work->journal, run, nullptr, error);
+    if (status == MR_OK && work->options->worker_count > 0) return journal_add_end(work->journal, run, nullptr, error);
     if (status != MR_OK && work->options->worker_count > 0)
-        (void)journal_say_end(work->journal, run, error->message, nullptr);
+        (void)journal_add_end(work->journal, run, error->message, nullptr);
     return status;
 }
 
 /* Files without any record are an error. Only workers have written such files, before the parts are joined. */
-static mr_status refuse_nothing(const work *work, bool joined, mr_error *error)
+static mr_status check_not_empty(const work *work, bool joined, mr_error *error)
 {
     if (work->written + work->reused > 0) return MR_OK;
     MR_TRY(journal_discard(work->journal, joined ? work->plan : nullptr, error));
@@ -85,7 +85,7 @@ static mr_status refuse_nothing(const work *work, bool joined, mr_error *error)
                    work->source->row_noun);
 }
 
-static mr_status tell_made(const work *work, double seconds, int64_t removed, bool joined, mr_error *error)
+static mr_status print_written(const work *work, double seconds, int64_t removed, bool joined, mr_error *error)
 {
     if (work->options->json) return report_json(work, seconds, removed, 0, error);
     report_made(work, seconds, removed, joined);
@@ -97,11 +97,11 @@ static mr_status make_alone(work *work, mr_error *error)
     double seconds;
     int64_t removed;
     MR_TRY(make_part(work, 0, &seconds, error));
-    MR_TRY(refuse_nothing(work, false, error));
+    MR_TRY(check_not_empty(work, false, error));
     /* In this order: labels.txt exists only if all shards of this dataset use its labels. */
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
     MR_TRY(label_files_write(work->source, work->journal, error));
-    return tell_made(work, seconds, removed, false, error);
+    return print_written(work, seconds, removed, false, error);
 }
 
 /* Joins the parts written by workers: checks every file, and writes only the label files. */
@@ -116,10 +116,10 @@ static mr_status finish(work *work, double seconds, mr_error *error)
     }
     MR_TRY(status);
     MR_TRY(worker_join(work, error));
-    MR_TRY(refuse_nothing(work, true, error));
+    MR_TRY(check_not_empty(work, true, error));
     MR_TRY(journal_finish(work->journal, work->plan, &removed, error));
     MR_TRY(label_files_write(work->source, work->journal, error));
-    return tell_made(work, seconds, removed, true, error);
+    return print_written(work, seconds, removed, true, error);
 }
 
 static double now(void)
@@ -146,7 +146,7 @@ static mr_status plan_only(work *work, mr_error *error)
     const plan *plan = work->plan;
     const options *options = work->options;
     int32_t finished = 0;
-    if (file_exists(options->out)) MR_TRY(journal_look(options, work->source, plan, work->journal, error));
+    if (file_exists(options->out)) MR_TRY(journal_inspect(options, work->source, plan, work->journal, error));
     for (int32_t i = 0; i < plan->shard_count && work->journal->options; i++) {
         const journal_line *line = journal_find(work->journal, plan, &plan->shards[i], false);
         bool ours = options->worker_count == 0 || plan->shards[i].worker == options->worker;

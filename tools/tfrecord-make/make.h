@@ -91,13 +91,13 @@ bool help_print(FILE *file, const char *topic);
 /* ---- filter.c ---- */
 
 /* Matches the patterns against one of a row's paths, which must not end in a slash. */
-void filter_see(source *source, row *row, const char *path);
+void filter_match(source *source, row *row, const char *path);
 /* Whether a row is included; valid after all its paths have been matched. */
-bool filter_keeps(const source *source, const row *row);
+bool filter_accepts(const source *source, const row *row);
 /* Counts the path of a row that is excluded. */
-mr_status filter_note(source *source, const char *path, mr_error *error);
+mr_status filter_count_excluded(source *source, const char *path, mr_error *error);
 /* Whether a directory is read; a directory that is not read is counted. */
-mr_status filter_enters(source *source, const char *path, bool *enters, mr_error *error);
+mr_status filter_accepts_directory(source *source, const char *path, bool *enters, mr_error *error);
 /* Marks excluded rows; call it after all rows are listed. It is an error if no row remains or if a pattern of
  * --include matches nothing, and a warning if a pattern of --exclude matches nothing. */
 mr_status filter_rows(source *source, mr_error *error);
@@ -149,7 +149,7 @@ mr_status plan_make(const options *options, const source *source, const uint8_t 
                     const record_size *size, plan *plan, mr_error *error);
 void plan_deinit(plan *plan);
 /* The position of a row in its split: a function of its name and the seed. */
-uint64_t plan_place_of(const options *options, const row *row);
+uint64_t plan_position_of(const options *options, const row *row);
 /* Assigns every shard to one of worker_count workers, with about the same number of bytes for each. */
 mr_status plan_share(plan *plan, int32_t worker_count, mr_error *error);
 /* Mixes bytes into a 64-bit hash; the initial hash is 0. The result is the same on every machine. */
@@ -232,8 +232,8 @@ mr_status journal_open(const options *options, const source *source, const plan 
                        mr_error *error);
 /* Reads all journals without a lock and writes nothing; the errors are the same. The result is only for
  * journal_find. */
-mr_status journal_look(const options *options, const source *source, const plan *plan, journal *journal,
-                       mr_error *error);
+mr_status journal_inspect(const options *options, const source *source, const plan *plan, journal *journal,
+                          mr_error *error);
 /* Reads all journals again. Not safe concurrently with other calls. */
 mr_status journal_read(journal *journal, mr_error *error);
 /* The line of a shard that exists exactly as it would be written now, or null. any_time: ignore the modification
@@ -247,9 +247,9 @@ mr_status journal_add_text(journal *journal, const char *name, uint64_t hash, mr
 /* Records a finished shard and stores its file size in the report. Safe from any thread. */
 mr_status journal_add(journal *journal, const plan *plan, const shard *shard, shard_report *report, mr_error *error);
 /* Records the end of a run: success, or its error (failure). */
-mr_status journal_say_end(journal *journal, uint64_t run, const char *failure, mr_error *error);
+mr_status journal_add_end(journal *journal, uint64_t run, const char *failure, mr_error *error);
 /* Shows other processes that this one is alive: updates the modification time of its journal. Safe from any thread. */
-void journal_beat(journal *journal);
+void journal_touch(journal *journal);
 /* Removes shards of earlier runs that are not in the plan: they had another number of shards, or other splits.
  * removed  receives the number of shards that existed */
 mr_status journal_finish(journal *journal, const plan *plan, int64_t *removed, mr_error *error);
@@ -319,7 +319,7 @@ mr_status worker_join(work *work, mr_error *error);
 
 /* Prints a sentence with control characters escaped, and wraps it at words to the width of the terminal.
  * Continuation lines are indented. */
-[[gnu::format(printf, 1, 2)]] void say(const char *format, ...);
+[[gnu::format(printf, 1, 2)]] void print_wrapped(const char *format, ...);
 
 void report_source(const options *options, const source *source);
 void report_duplicates(const options *options, const duplicates_found *found);

@@ -15,7 +15,7 @@
 static constexpr int32_t QUALITY_USUAL = 90;
 static constexpr int32_t CROP_USUAL = 224;
 
-static bool refuse(int *exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool usage_error(int *exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static bool print_no_memory(int *exit_code)
 {
@@ -24,7 +24,7 @@ static bool print_no_memory(int *exit_code)
     return false;
 }
 
-static bool refuse(int *exit_code, const char *format, ...)
+static bool usage_error(int *exit_code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -67,23 +67,24 @@ static bool parse_splits(char *text, options *options, int *exit_code)
     options->split_count = 0;
     for (char *part; (part = strsep(&text, ","));) {
         char *equals = strchr(part, '='), *end = nullptr;
-        if (options->split_count == SPLITS_MAX) return refuse(exit_code, "--split: more than %d splits", SPLITS_MAX);
+        if (options->split_count == SPLITS_MAX)
+            return usage_error(exit_code, "--split: more than %d splits", SPLITS_MAX);
         if (equals) *equals = '\0';
         size_t length = strlen(part);
         if (!source_is_split_name((mr_string){part, length}))
-            return refuse(exit_code, "--split: \"%s\" is not a valid name for a split", part);
+            return usage_error(exit_code, "--split: \"%s\" is not a valid name for a split", part);
         double fraction = equals ? strtod(equals + 1, &end) : 1;
         if (equals && (end == equals + 1 || *end || !isfinite(fraction) || fraction <= 0 || fraction > 1))
-            return refuse(exit_code, "--split: \"%s\" is not a fraction between 0 and 1", equals + 1);
+            return usage_error(exit_code, "--split: \"%s\" is not a fraction between 0 and 1", equals + 1);
         for (int i = 0; i < options->split_count; i++)
             if (strcmp(options->splits[i].name, part) == 0)
-                return refuse(exit_code, "--split: \"%s\" is given twice", part);
+                return usage_error(exit_code, "--split: \"%s\" is given twice", part);
         memcpy(options->splits[options->split_count].name, part, length + 1);
         options->splits[options->split_count++].fraction = fraction;
         sum += fraction;
     }
     if (options->split_count == 0 || fabs(sum - 1) > 1e-6)
-        return refuse(exit_code, "--split: the fractions add up to %g, not to 1", sum);
+        return usage_error(exit_code, "--split: the fractions add up to %g, not to 1", sum);
     return true;
 }
 
@@ -110,7 +111,7 @@ static bool parse_word(const char *option, const char *value, const char *const 
         if (strcmp(words[*which], value) == 0) return true;
         used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", *which > 0 ? ", " : "", words[*which]);
     }
-    return refuse(exit_code, "%s: \"%s\" is not one of %s", option, value, list);
+    return usage_error(exit_code, "%s: \"%s\" is not one of %s", option, value, list);
 }
 
 static bool parse_worker(const char *value, options *options, int *exit_code)
@@ -120,7 +121,7 @@ static bool parse_worker(const char *value, options *options, int *exit_code)
         !value[used] && options->worker >= 1 && options->worker <= options->worker_count &&
         options->worker_count <= 100'000)
         return true;
-    return refuse(exit_code, "--worker: \"%s\" is not of the form I/N, such as 1/8 … 8/8", value);
+    return usage_error(exit_code, "--worker: \"%s\" is not of the form I/N, such as 1/8 … 8/8", value);
 }
 
 static bool parse_on_error(const char *value, options *options, int *exit_code)
@@ -134,8 +135,8 @@ static bool parse_on_error(const char *value, options *options, int *exit_code)
 
 static bool add_glob(const char *option, const char *glob, const char **globs, int *count, int *exit_code)
 {
-    if (!*glob) return refuse(exit_code, "%s: the pattern is empty", option);
-    if (*count == GLOBS_MAX) return refuse(exit_code, "%s: more than %d patterns", option, GLOBS_MAX);
+    if (!*glob) return usage_error(exit_code, "%s: the pattern is empty", option);
+    if (*count == GLOBS_MAX) return usage_error(exit_code, "%s: more than %d patterns", option, GLOBS_MAX);
     globs[(*count)++] = glob;
     return true;
 }
@@ -155,12 +156,12 @@ static bool parse_image_option(int option, options *options, int *exit_code)
         return true;
     case OPTION_SHORTER_SIDE:
         if (!parse_number(optarg, false, 65'000, &number) || number == 0)
-            return refuse(exit_code, "--shorter-side: \"%s\" is not a number of pixels from 1 to 65000", optarg);
+            return usage_error(exit_code, "--shorter-side: \"%s\" is not a number of pixels from 1 to 65000", optarg);
         treatment->shorter_side = (int32_t)number;
         return true;
     case OPTION_QUALITY:
         if (!parse_number(optarg, false, 100, &number) || number == 0)
-            return refuse(exit_code, "--quality: \"%s\" is not a number from 1 to 100", optarg);
+            return usage_error(exit_code, "--quality: \"%s\" is not a number from 1 to 100", optarg);
         treatment->quality = (int32_t)number;
         return true;
     case OPTION_UPRIGHT:
@@ -173,7 +174,7 @@ static bool parse_image_option(int option, options *options, int *exit_code)
         return true;
     case OPTION_CROP:
         if (!parse_number(optarg, false, 65'000, &number) || number == 0)
-            return refuse(exit_code, "--crop: \"%s\" is not a number of pixels from 1 to 65000", optarg);
+            return usage_error(exit_code, "--crop: \"%s\" is not a number of pixels from 1 to 65000", optarg);
         options->crop = (int32_t)number;
         return true;
     default:
@@ -193,16 +194,16 @@ static bool parse_output_option(int option, options *options, int *exit_code)
     switch (option) {
     case 'o':
         options->out = optarg;
-        return *optarg || refuse(exit_code, "--out: the name is empty");
+        return *optarg || usage_error(exit_code, "--out: the name is empty");
     case 'n':
         if (!*optarg || strpbrk(optarg, "/\n") || strlen(optarg) > 150)
-            return refuse(exit_code, "--name: \"%s\" is not a valid prefix of a file name", optarg);
+            return usage_error(exit_code, "--name: \"%s\" is not a valid prefix of a file name", optarg);
         free(options->name);
         options->name = strdup(optarg);
         return options->name || print_no_memory(exit_code);
     case 's':
         if (!parse_number(optarg, false, UINT64_MAX, &options->seed))
-            return refuse(exit_code, "--shuffle-seed: \"%s\" is not a whole number", optarg);
+            return usage_error(exit_code, "--shuffle-seed: \"%s\" is not a whole number", optarg);
         return true;
     case OPTION_SPLIT:
         return parse_splits(optarg, options, exit_code);
@@ -211,16 +212,16 @@ static bool parse_output_option(int option, options *options, int *exit_code)
     case OPTION_GROUP_BY:
         options->group_by = optarg;
         return *optarg ||
-               refuse(exit_code,
-                      "--group-by: the key is empty; give the name of a feature or a pattern with parentheses");
+               usage_error(exit_code,
+                           "--group-by: the key is empty; give the name of a feature or a pattern with parentheses");
     case OPTION_SHARDS:
         if (!parse_number(optarg, false, 99'999, &number) || number == 0)
-            return refuse(exit_code, "--shards: \"%s\" is not a number from 1 to 99999", optarg);
+            return usage_error(exit_code, "--shards: \"%s\" is not a number from 1 to 99999", optarg);
         options->shards = (int64_t)number;
         return true;
     case OPTION_SHARD_SIZE:
         if (!parse_number(optarg, true, (uint64_t)1 << 50, &number) || number == 0)
-            return refuse(exit_code, "--shard-size: \"%s\" is not a size such as 128M or 1G", optarg);
+            return usage_error(exit_code, "--shard-size: \"%s\" is not a size such as 128M or 1G", optarg);
         options->shard_bytes = number;
         return true;
     default:
@@ -238,7 +239,7 @@ static bool parse_run_option(int option, options *options, int *exit_code)
     switch (option) {
     case 'j':
         if (!parse_number(optarg, false, 1024, &number) || number == 0)
-            return refuse(exit_code, "--jobs: \"%s\" is not a number from 1 to 1024", optarg);
+            return usage_error(exit_code, "--jobs: \"%s\" is not a number from 1 to 1024", optarg);
         options->jobs = (int)number;
         return true;
     case OPTION_ON_ERROR:
@@ -255,11 +256,11 @@ static bool parse_run_option(int option, options *options, int *exit_code)
         return options->json = true;
     case OPTION_SVG:
         options->svg = optarg;
-        return *optarg || refuse(exit_code, "--svg: the name is empty");
+        return *optarg || usage_error(exit_code, "--svg: the name is empty");
     default:
         assert(option == OPTION_WAIT);
         if (!parse_number(optarg, false, 1'000'000, &number) || number == 0)
-            return refuse(exit_code, "--wait: \"%s\" is not a number of seconds", optarg);
+            return usage_error(exit_code, "--wait: \"%s\" is not a number of seconds", optarg);
         options->wait_s = (int32_t)number;
         return true;
     }
@@ -269,7 +270,7 @@ static bool parse_option(const option_row *row, options *options, int *exit_code
 {
     const char *reason;
     if (row->code >= SOURCE_OPTION)
-        return source_option(row->code, optarg, &options->in, &reason) || refuse(exit_code, "%s", reason);
+        return source_option(row->code, optarg, &options->in, &reason) || usage_error(exit_code, "%s", reason);
     if (row->code == OPTION_INCLUDE)
         return add_glob("--include", optarg, options->include, &options->include_count, exit_code);
     if (row->code == OPTION_EXCLUDE)
@@ -292,13 +293,13 @@ static bool check_values(const options *options, int *exit_code)
 {
     const treatment *treatment = &options->treatment;
     if (treatment->encoding == ENCODE_PNG && (treatment->quality > 0 || treatment->crop_ready))
-        return refuse(exit_code, "%s has no effect with --encode png, which leaves no JPEG",
-                      treatment->quality > 0 ? "--quality" : "--crop-ready");
+        return usage_error(exit_code, "%s has no effect with --encode png, which leaves no JPEG",
+                           treatment->quality > 0 ? "--quality" : "--crop-ready");
     if (options->split_count == 1 && (options->stratify || options->group_by))
-        return refuse(exit_code, "%s has no effect with a single split",
-                      options->stratify ? "--stratify" : "--group-by");
+        return usage_error(exit_code, "%s has no effect with a single split",
+                           options->stratify ? "--stratify" : "--group-by");
     if (options->survey && (options->duplicates == DUPLICATES_DROP || options->duplicates == DUPLICATES_STOP))
-        return refuse(exit_code, "--survey supports only --duplicates keep and --duplicates ignore");
+        return usage_error(exit_code, "--survey supports only --duplicates keep and --duplicates ignore");
     return true;
 }
 
@@ -328,17 +329,17 @@ static bool print_about(int code, int argc, char **argv, int *exit_code)
     }
     const char *topic = optarg ? optarg : optind < argc ? argv[optind] : nullptr;
     if (help_print(stdout, topic)) return false;
-    return refuse(exit_code, "no help topic \"%s\"", topic);
+    return usage_error(exit_code, "no help topic \"%s\"", topic);
 }
 
 static bool finish_options(int argc, char **argv, options *options, int *exit_code)
 {
-    if (optind == argc) return refuse(exit_code, "INPUT is missing: a directory of images, a list, …");
+    if (optind == argc) return usage_error(exit_code, "INPUT is missing: a directory of images, a list, …");
     if (optind + 1 < argc)
-        return refuse(exit_code, "more than one INPUT: \"%s\" and \"%s\"", argv[optind], argv[optind + 1]);
+        return usage_error(exit_code, "more than one INPUT: \"%s\" and \"%s\"", argv[optind], argv[optind + 1]);
     mr_error error = {0};
-    if (options_check_mode(options, &error) != MR_OK) return refuse(exit_code, "%s", error.message);
-    if (!options->out && !options->survey) return refuse(exit_code, "--out DIR is missing");
+    if (options_check_mode(options, &error) != MR_OK) return usage_error(exit_code, "%s", error.message);
+    if (!options->out && !options->survey) return usage_error(exit_code, "--out DIR is missing");
     if (!check_values(options, exit_code)) return false;
     if (options->crop == 0) options->crop = CROP_USUAL;
     treatment *treatment = &options->treatment;

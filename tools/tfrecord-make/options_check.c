@@ -62,8 +62,9 @@ mr_status options_check_mode(const options *options, mr_error *error)
         if (row->needs && !options_is_given(options, row->needs))
             return mr_fail(error, MR_INVALID_ARGUMENT, "--%s has no effect without --%s", row->name, row->needs);
         for (int j = 0; j < 2; j++)
-            if (row->refuses[j] && options_is_given(options, row->refuses[j]))
-                return mr_fail(error, MR_INVALID_ARGUMENT, "--%s has no effect with --%s", row->name, row->refuses[j]);
+            if (row->conflicts[j] && options_is_given(options, row->conflicts[j]))
+                return mr_fail(error, MR_INVALID_ARGUMENT, "--%s has no effect with --%s", row->name,
+                               row->conflicts[j]);
         if (row->is_for_making && options->survey)
             return mr_fail(error, MR_INVALID_ARGUMENT, "--%s has no effect with --survey, which writes no records",
                            row->name);

@@ -15,11 +15,11 @@ typedef struct option_row {
     option_topic topic;
     uint32_t inputs; /* input_kind bits; 0: the option only prints */
     const char *help;
-    bool is_for_images;     /* has no effect on rows without an image */
-    bool is_for_making;     /* has no effect with --survey */
-    bool is_for_ranks;      /* has an effect only under mpirun, srun or a similar launcher */
-    const char *needs;      /* required option; or null */
-    const char *refuses[2]; /* conflicting options; or null */
+    bool is_for_images;       /* has no effect on rows without an image */
+    bool is_for_making;       /* has no effect with --survey */
+    bool is_for_ranks;        /* has an effect only under mpirun, srun or a similar launcher */
+    const char *needs;        /* required option; or null */
+    const char *conflicts[2]; /* conflicting options; or null */
 } option_row;
 
 static const option_row option_rows[] = {
@@ -33,7 +33,7 @@ static const option_row option_rows[] = {
     {"stratify", 0, OPTION_STRATIFY, nullptr, TOPIC_OUTPUT, INPUT_DIRECTORY | INPUT_LISTS | INPUT_TAR,
      "give each split the same fraction of every class, to within one image. The split of an image then depends on all"
      " paths of its class: adding images can move others of the class",
-     .refuses = {"group-by"}},
+     .conflicts = {"group-by"}},
     {"group-by", 0, OPTION_GROUP_BY, "KEY", TOPIC_OUTPUT, INPUT_ANY,
      "keep the rows of each group in one split. KEY is the name of a feature, such as a column of a list, or a POSIX"
      " extended regular expression with parentheses around the part of the path that names the group:"
@@ -44,7 +44,7 @@ static const option_row option_rows[] = {
      "maximum size of a file (default: 200M): the fewest files within this size, of about equal size. A record that is"
      " larger gets a file of its own; .index files are not counted. The size of records is estimated from a sample, so"
      " options that change images, and masks, may make a file slightly larger",
-     .is_for_making = true, .refuses = {"shards"}},
+     .is_for_making = true, .conflicts = {"shards"}},
     {"shuffle-seed", 's', 's', "S", TOPIC_OUTPUT, INPUT_ANY, "seed of the order within the files (default: 0)",
      .is_for_making = true},
     {"compress", 0, OPTION_COMPRESS, "HOW", TOPIC_OUTPUT, INPUT_ANY,
@@ -107,7 +107,7 @@ static const option_row option_rows[] = {
     {"label-column", 0, OPTION_LABEL_COLUMN, "A", TOPIC_COLUMNS, INPUT_LISTS,
      "column of labels (default: label or class)"},
     {"split-column", 0, OPTION_SPLIT_COLUMN, "A", TOPIC_COLUMNS, INPUT_LISTS | INPUT_TABLES,
-     "column that names the split of each row (default: split, if it exists)", .refuses = {"split"}},
+     "column that names the split of each row (default: split, if it exists)", .conflicts = {"split"}},
     {"target", 0, OPTION_TARGET, "A,B,…", TOPIC_COLUMNS, INPUT_LISTS,
      "columns of numeric targets (default with --format regression: target, label, value or y)"},
     {"types", 0, OPTION_TYPES, "A=TYPE,…", TOPIC_COLUMNS, INPUT_LISTS | INPUT_TABLES | INPUT_TAR,
@@ -129,7 +129,7 @@ static const option_row option_rows[] = {
      "size in pixels of the crops that training will use (default: 224)", .is_for_images = true, .needs = "survey"},
 
     {"dry-run", 0, OPTION_DRY_RUN, nullptr, TOPIC_RUN, INPUT_ANY, "print what would be written; write nothing",
-     .is_for_making = true, .refuses = {"finish"}},
+     .is_for_making = true, .conflicts = {"finish"}},
     {"json", 0, OPTION_JSON, nullptr, TOPIC_RUN, INPUT_ANY, "print the summary as one JSON object",
      .is_for_making = true},
     {"on-error", 0, OPTION_ON_ERROR, "HOW", TOPIC_RUN, INPUT_ANY,
@@ -146,10 +146,10 @@ static const option_row option_rows[] = {
      .is_for_making = true},
     {"finish", 0, OPTION_FINISH, nullptr, TOPIC_RUN, INPUT_ANY,
      "after all parts are written: check that nothing is missing and write labels.txt", .is_for_making = true,
-     .refuses = {"worker"}},
+     .conflicts = {"worker"}},
     {"wait", 0, OPTION_WAIT, "SECONDS", TOPIC_RUN, INPUT_ANY,
      "under mpirun or srun: fail if a process shows no sign of life for this long (default: 120)",
-     .is_for_making = true, .is_for_ranks = true, .refuses = {"worker", "finish"}},
+     .is_for_making = true, .is_for_ranks = true, .conflicts = {"worker", "finish"}},
     {"help", 'h', 'h', "[TOPIC]", TOPIC_RUN, 0, "print the short help, a topic, or \"all\""},
     {"version", 'V', 'V', nullptr, TOPIC_RUN, 0, "print the version"},
 };

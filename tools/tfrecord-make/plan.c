@@ -35,7 +35,7 @@ uint64_t plan_hash(uint64_t hash, const void *bytes, size_t size_bytes)
     return mix(hash);
 }
 
-uint64_t plan_place_of(const options *options, const row *row)
+uint64_t plan_position_of(const options *options, const row *row)
 {
     uint64_t words[2] = {options->seed, row->hash};
     return plan_hash(1, words, sizeof(words));
@@ -44,7 +44,7 @@ uint64_t plan_place_of(const options *options, const row *row)
 /* The sort key of a row. */
 typedef struct key {
     int32_t split;
-    uint64_t place;
+    uint64_t position;
     int64_t row;
 } key;
 
@@ -52,7 +52,7 @@ static int compare_keys(const void *a, const void *b)
 {
     const key *x = a, *y = b;
     if (x->split != y->split) return x->split < y->split ? -1 : 1;
-    if (x->place != y->place) return x->place < y->place ? -1 : 1;
+    if (x->position != y->position) return x->position < y->position ? -1 : 1;
     return (x->row > y->row) - (x->row < y->row);
 }
 
@@ -71,7 +71,7 @@ static mr_status make_order(const options *options, const source *source, const 
         const row *row = &source->rows[i];
         if ((dropped && dropped[i]) || source_is_excluded(source, (int64_t)i)) continue;
         assert(splits[i] < options->split_count);
-        keys[kept] = (key){splits[i], plan_place_of(options, row), (int64_t)i};
+        keys[kept] = (key){splits[i], plan_position_of(options, row), (int64_t)i};
         plan->split_counts[keys[kept].split]++;
         kept++;
     }

@@ -14,9 +14,9 @@ static const struct {
                          "images are animated and were kept; decoders use their first frames"},
     [REMARK_MISLABELLED] = {"mislabelled", "image has another format than its name indicates; its content was used",
                             "images have another format than their names indicate; their content was used"},
-    [REMARK_TURNED] = {"turned", "image was rotated upright losslessly", "images were rotated upright losslessly"},
-    [REMARK_TURNED_ENCODED] = {"turned-encoded", "image was rotated upright and re-encoded",
-                               "images were rotated upright and re-encoded"},
+    [REMARK_ROTATED] = {"rotated", "image was rotated upright losslessly", "images were rotated upright losslessly"},
+    [REMARK_ROTATED_ENCODED] = {"rotated-encoded", "image was rotated upright and re-encoded",
+                                "images were rotated upright and re-encoded"},
     [REMARK_SCALED] = {"scaled", "image was shrunk", "images were shrunk"},
     [REMARK_ENCODED] = {"encoded", "image was re-encoded", "images were re-encoded"},
     [REMARK_CMYK_CONVERTED] = {"cmyk-converted", "CMYK image was converted to RGB, as TensorFlow decodes it",
@@ -52,7 +52,7 @@ const char *remark_sentence(remark remark, bool plural)
     return plural ? rows[remark].many : rows[remark].one;
 }
 
-const char *remark_word(remark remark)
+const char *remark_name(remark remark)
 {
     return rows[remark].word;
 }

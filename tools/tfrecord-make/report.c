@@ -14,7 +14,7 @@
 
 static constexpr int INDENT = 2;
 
-void say(const char *format, ...)
+void print_wrapped(const char *format, ...)
 {
     char *raw = nullptr;
     va_list args;
@@ -49,12 +49,12 @@ void say(const char *format, ...)
 }
 
 /* "2 files left out: a.txt, …". what: as for source_note. */
-static void say_note(int64_t count, const char *what, const char *first)
+static void print_note(int64_t count, const char *what, const char *first)
 {
     size_t one = strcspn(what, "|");
     const char *many = what[one] == '|' ? what + one + 1 : what;
-    say("  %" PRId64 " %.*s: %s%s", count, count == 1 ? (int)one : (int)strlen(many), count == 1 ? what : many, first,
-        count > 1 ? ", …" : "");
+    print_wrapped("  %" PRId64 " %.*s: %s%s", count, count == 1 ? (int)one : (int)strlen(many),
+                  count == 1 ? what : many, first, count > 1 ? ", …" : "");
 }
 
 /* With a single label every prediction is correct, and training reports an accuracy of 100 %. */
@@ -69,8 +69,8 @@ static void warn_of_one_label(const source *source)
     }
     if (label < 0) return;
     const char *name = label < source->class_count ? source->classes[label] : nullptr;
-    say("  warning: all %ss have the same label, %d%s%s%s: there is nothing to learn", source->row_noun, label,
-        name ? " (" : "", name ? name : "", name ? ")" : "");
+    print_wrapped("  warning: all %ss have the same label, %d%s%s%s: there is nothing to learn", source->row_noun,
+                  label, name ? " (" : "", name ? name : "", name ? ")" : "");
 }
 
 void report_source(const options *options, const source *source)
@@ -81,11 +81,11 @@ void report_source(const options *options, const source *source)
     if (class_count > 0)
         snprintf(classes, sizeof(classes), " in %d class%s", class_count, class_count == 1 ? "" : "es");
     int64_t count = source->row_count - source->excluded_count;
-    say("%s: %" PRId64 " %s%s%s, %s", options->input, count, source->row_noun, count == 1 ? "" : "s", classes,
-        progress_size_text(source->size_bytes, size));
+    print_wrapped("%s: %" PRId64 " %s%s%s, %s", options->input, count, source->row_noun, count == 1 ? "" : "s", classes,
+                  progress_size_text(source->size_bytes, size));
     for (int i = 0; i < source->note_count; i++)
-        say_note(source->notes[i].count, source->notes[i].what, source->notes[i].first);
-    for (int i = 0; i < source->remark_count; i++) say("  %s", source->remarks[i]);
+        print_note(source->notes[i].count, source->notes[i].what, source->notes[i].first);
+    for (int i = 0; i < source->remark_count; i++) print_wrapped("  %s", source->remarks[i]);
     warn_of_one_label(source);
     fflush(stdout);
 }
@@ -93,25 +93,27 @@ void report_source(const options *options, const source *source)
 void report_duplicates(const options *options, const duplicates_found *found)
 {
     if (found->same.count > 0)
-        say("  %" PRId64 " %s: %s equals %s%s", found->same.count,
-            found->dropped > 0       ? "duplicate images were left out"
-            : found->same.count == 1 ? "image is a duplicate; --duplicates drop leaves it out"
-                                     : "images are duplicates; --duplicates drop leaves them out",
-            found->same.other, found->same.first, found->same.count > 1 ? ", …" : "");
+        print_wrapped("  %" PRId64 " %s: %s equals %s%s", found->same.count,
+                      found->dropped > 0       ? "duplicate images were left out"
+                      : found->same.count == 1 ? "image is a duplicate; --duplicates drop leaves it out"
+                                               : "images are duplicates; --duplicates drop leaves them out",
+                      found->same.other, found->same.first, found->same.count > 1 ? ", …" : "");
     if (found->contradicting.count > 0)
-        say("  %" PRId64 " %s with another label or other annotations and %s kept: %s equals %s%s",
-            found->contradicting.count, found->contradicting.count == 1 ? "image occurs again" : "images occur again",
-            found->contradicting.count == 1 ? "was" : "were", found->contradicting.other, found->contradicting.first,
-            found->contradicting.count > 1 ? ", …" : "");
+        print_wrapped("  %" PRId64 " %s with another label or other annotations and %s kept: %s equals %s%s",
+                      found->contradicting.count,
+                      found->contradicting.count == 1 ? "image occurs again" : "images occur again",
+                      found->contradicting.count == 1 ? "was" : "were", found->contradicting.other,
+                      found->contradicting.first, found->contradicting.count > 1 ? ", …" : "");
     if (found->unread > 0)
-        say("  %" PRId64 " %s not be read and compared with others: %s%s", found->unread,
-            found->unread == 1 ? "image could" : "images could", found->first_unread, found->unread > 1 ? ", …" : "");
+        print_wrapped("  %" PRId64 " %s not be read and compared with others: %s%s", found->unread,
+                      found->unread == 1 ? "image could" : "images could", found->first_unread,
+                      found->unread > 1 ? ", …" : "");
     if (found->crossing.count > 0 && found->dropped == 0)
-        say("  warning: %" PRId64
-            " of the duplicates %s in another split than the original, so test data is also training data: "
-            "%s equals %s%s",
-            found->crossing.count, found->crossing.count == 1 ? "is" : "are", found->crossing.other,
-            found->crossing.first, found->crossing.count > 1 ? ", …" : "");
+        print_wrapped("  warning: %" PRId64
+                      " of the duplicates %s in another split than the original, so test data is also training data: "
+                      "%s equals %s%s",
+                      found->crossing.count, found->crossing.count == 1 ? "is" : "are", found->crossing.other,
+                      found->crossing.first, found->crossing.count > 1 ? ", …" : "");
     fflush(stdout);
 }
 
@@ -124,15 +126,17 @@ static void report_remarks(const work *work)
             return output_lose(ENOMEM), shard_report_deinit(&sum);
     for (int i = 0; i < (int)REMARK_FAULTS; i++)
         if (sum.remarks[i].count > 0)
-            say("%" PRId64 " %s (%s%s)", sum.remarks[i].count, remark_sentence((remark)i, sum.remarks[i].count > 1),
-                sum.remarks[i].first, sum.remarks[i].count > 1 ? ", …" : "");
+            print_wrapped("%" PRId64 " %s (%s%s)", sum.remarks[i].count,
+                          remark_sentence((remark)i, sum.remarks[i].count > 1), sum.remarks[i].first,
+                          sum.remarks[i].count > 1 ? ", …" : "");
     if (sum.skipped > 0)
-        say("%" PRId64 " %s%s could not be used and %s left out:", sum.skipped, work->source->row_noun,
-            sum.skipped == 1 ? "" : "s", sum.skipped == 1 ? "was" : "were");
+        print_wrapped("%" PRId64 " %s%s could not be used and %s left out:", sum.skipped, work->source->row_noun,
+                      sum.skipped == 1 ? "" : "s", sum.skipped == 1 ? "was" : "were");
     for (int i = (int)REMARK_FAULTS; i < REMARK_COUNT; i++)
         if (sum.remarks[i].count > 0)
-            say("  %" PRId64 " %s (%s%s)", sum.remarks[i].count, remark_sentence((remark)i, sum.remarks[i].count > 1),
-                sum.remarks[i].first, sum.remarks[i].count > 1 ? ", …" : "");
+            print_wrapped("  %" PRId64 " %s (%s%s)", sum.remarks[i].count,
+                          remark_sentence((remark)i, sum.remarks[i].count > 1), sum.remarks[i].first,
+                          sum.remarks[i].count > 1 ? ", …" : "");
     shard_report_deinit(&sum);
 }
 
@@ -162,16 +166,16 @@ void report_planned(const work *work, int32_t finished)
         uint64_t bytes;
         int32_t shards = count_planned(work, i, &rows, &bytes);
         if (shards == 0)
-            say("%-12s no %ss", options->splits[i].name, work->source->row_noun);
+            print_wrapped("%-12s no %ss", options->splits[i].name, work->source->row_noun);
         else
-            say("%-12s %" PRId64 " %s%s, %s as stored, in %d file%s: %s/%s-%s@%d.tfrecord", options->splits[i].name,
-                rows, work->source->row_noun, rows == 1 ? "" : "s", progress_size_text(bytes, text), shards,
-                shards == 1 ? "" : "s", options->out, options->name, options->splits[i].name,
-                work->plan->split_shards[i]);
+            print_wrapped("%-12s %" PRId64 " %s%s, %s as stored, in %d file%s: %s/%s-%s@%d.tfrecord",
+                          options->splits[i].name, rows, work->source->row_noun, rows == 1 ? "" : "s",
+                          progress_size_text(bytes, text), shards, shards == 1 ? "" : "s", options->out, options->name,
+                          options->splits[i].name, work->plan->split_shards[i]);
     }
-    if (work->source->class_count > 0) say("%-12s %s/labels.txt", "labels", options->out);
-    if (finished > 0) say("%d of these files %s already finished", finished, finished == 1 ? "is" : "are");
-    say("nothing was written (--dry-run)");
+    if (work->source->class_count > 0) print_wrapped("%-12s %s/labels.txt", "labels", options->out);
+    if (finished > 0) print_wrapped("%d of these files %s already finished", finished, finished == 1 ? "is" : "are");
+    print_wrapped("nothing was written (--dry-run)");
 }
 
 void report_interrupted(const work *work)
@@ -190,10 +194,10 @@ static void report_written(const work *work, double seconds)
 {
     char text[PROGRESS_TEXT_SIZE], rate[64] = "";
     if (work->reused > 0 && work->written > 0)
-        say("%" PRId64 " records in files that were already finished", work->reused);
+        print_wrapped("%" PRId64 " records in files that were already finished", work->reused);
     if (work->written > 0 && seconds > 0) snprintf(rate, sizeof(rate), ", %.0f/s", (double)work->written / seconds);
-    say("%" PRId64 " %s%s written in %s%s", work->written, work->source->row_noun, work->written == 1 ? "" : "s",
-        progress_time_text(seconds, text), rate);
+    print_wrapped("%" PRId64 " %s%s written in %s%s", work->written, work->source->row_noun,
+                  work->written == 1 ? "" : "s", progress_time_text(seconds, text), rate);
     fflush(stdout);
 }
 
@@ -203,8 +207,8 @@ void report_part(const work *work, double seconds)
     int32_t shards = 0;
     for (int32_t i = 0; i < work->plan->shard_count; i++) shards += work->plan->shards[i].worker == options->worker;
     report_remarks(work);
-    say("worker %d of %d: %d of the %d files%s", options->worker, options->worker_count, shards,
-        work->plan->shard_count, shards == 0 ? "; there are more workers than files: increase --shards" : "");
+    print_wrapped("worker %d of %d: %d of the %d files%s", options->worker, options->worker_count, shards,
+                  work->plan->shard_count, shards == 0 ? "; there are more workers than files: increase --shards" : "");
     report_written(work, seconds);
 }
 
@@ -215,18 +219,18 @@ void report_made(const work *work, double seconds, int64_t removed, bool joined)
     for (int i = 0; i < options->split_count; i++) {
         const shard_report *split = &work->splits[i];
         if (work->plan->split_shards[i] == 0)
-            say("%-12s no %ss", options->splits[i].name, work->source->row_noun);
+            print_wrapped("%-12s no %ss", options->splits[i].name, work->source->row_noun);
         else
-            say("%-12s %" PRId64 " record%s, %s: %s/%s-%s@%d.tfrecord", options->splits[i].name, split->records,
-                split->records == 1 ? "" : "s", progress_size_text(split->size_bytes, text), options->out,
-                options->name, options->splits[i].name, work->plan->split_shards[i]);
+            print_wrapped("%-12s %" PRId64 " record%s, %s: %s/%s-%s@%d.tfrecord", options->splits[i].name,
+                          split->records, split->records == 1 ? "" : "s", progress_size_text(split->size_bytes, text),
+                          options->out, options->name, options->splits[i].name, work->plan->split_shards[i]);
     }
-    if (work->source->class_count > 0) say("%-12s %s/labels.txt", "labels", options->out);
+    if (work->source->class_count > 0) print_wrapped("%-12s %s/labels.txt", "labels", options->out);
     report_remarks(work);
-    if (removed > 0) say("%" PRId64 " file%s of an earlier run removed", removed, removed == 1 ? "" : "s");
+    if (removed > 0) print_wrapped("%" PRId64 " file%s of an earlier run removed", removed, removed == 1 ? "" : "s");
     if (joined)
-        say("%" PRId64 " records in %d files joined%s%s", work->reused, work->plan->shard_count,
-            seconds > 0 ? " after " : "", seconds > 0 ? progress_time_text(seconds, text) : "");
+        print_wrapped("%" PRId64 " records in %d files joined%s%s", work->reused, work->plan->shard_count,
+                      seconds > 0 ? " after " : "", seconds > 0 ? progress_time_text(seconds, text) : "");
     else
         report_written(work, seconds);
     fflush(stdout);

@@ -98,7 +98,7 @@ static bool add_remarks(const work *work, const shard_report *sum, json_t *root)
     for (int i = 0; i < REMARK_COUNT && good; i++) {
         if (sum->remarks[i].count == 0) continue;
         json_t *object = json_object();
-        good = object && set(remarks, remark_word((remark)i), object);
+        good = object && set(remarks, remark_name((remark)i), object);
         good = good && set(object, "count", json_integer(sum->remarks[i].count));
         good = good && set(object, "example", text(sum->remarks[i].first));
     }

@@ -60,8 +60,8 @@ typedef struct conveyor {
     slot *slots, *free;
     slot **waiting; /* indexed by number modulo slot_count */
     int64_t slot_count;
-    int64_t taken, due, end; /* numbers: the next to take, the next to append, the end */
-    int32_t taken_shard;     /* the shard of `taken`, and how many of its rows are taken */
+    int64_t taken, next, end; /* numbers: the next to take, the next to append, the end */
+    int32_t taken_shard;      /* the shard of `taken`, and how many of its rows are taken */
     int64_t taken_in_shard;
     bool is_appending;
     mr_status status; /* the first failure */
@@ -69,8 +69,8 @@ typedef struct conveyor {
 
     /* Owned by the thread that is appending. */
     target target;
-    int32_t due_shard;
-    int64_t due_in_shard;
+    int32_t next_shard;
+    int64_t next_in_shard;
     int64_t beat_ns;
 } conveyor;
 
@@ -105,7 +105,7 @@ static mr_status encode(const work *work, slot *slot, mr_error *error)
 static mr_status open_target(conveyor *conveyor, mr_error *error)
 {
     target *target = &conveyor->target;
-    target->shard = conveyor->shards[conveyor->due_shard];
+    target->shard = conveyor->shards[conveyor->next_shard];
     MR_TRY(journal_claim(conveyor->work->journal, target->shard, error));
     return mr_record_writer_open(target->shard->path, &conveyor->options, &target->writer, error);
 }
@@ -201,37 +201,37 @@ static void beat(conveyor *conveyor)
     int64_t now = (int64_t)time.tv_sec * 1'000'000'000 + time.tv_nsec;
     if (now - conveyor->beat_ns < 1'000'000'000) return;
     conveyor->beat_ns = now;
-    journal_beat(conveyor->work->journal);
+    journal_touch(conveyor->work->journal);
 }
 
 /* Shards without rows may occur between others. */
 static mr_status write_empty_shards(conveyor *conveyor, mr_error *error)
 {
-    while (conveyor->due_shard < conveyor->shard_count && conveyor->shards[conveyor->due_shard]->count == 0) {
+    while (conveyor->next_shard < conveyor->shard_count && conveyor->shards[conveyor->next_shard]->count == 0) {
         MR_TRY(open_target(conveyor, error));
         target whole = conveyor->target;
         conveyor->target = (target){0};
         MR_TRY(close_target(conveyor, &whole, error));
-        conveyor->due_shard++;
+        conveyor->next_shard++;
     }
     return MR_OK;
 }
 
 /* Appends the next slot in order. If that completes the shard, *whole receives the target. */
-static mr_status append_due(conveyor *conveyor, slot *slot, target *whole, mr_error *error)
+static mr_status append_next(conveyor *conveyor, slot *slot, target *whole, mr_error *error)
 {
-    assert(conveyor->due_shard < conveyor->shard_count && !whole->writer);
+    assert(conveyor->next_shard < conveyor->shard_count && !whole->writer);
     if (!conveyor->target.writer) {
         MR_TRY(write_empty_shards(conveyor, error));
         MR_TRY(open_target(conveyor, error));
     }
     MR_TRY(append(conveyor, slot, error));
     beat(conveyor);
-    if (++conveyor->due_in_shard < conveyor->target.shard->count) return MR_OK;
+    if (++conveyor->next_in_shard < conveyor->target.shard->count) return MR_OK;
     *whole = conveyor->target;
     conveyor->target = (target){0};
-    conveyor->due_in_shard = 0;
-    conveyor->due_shard++;
+    conveyor->next_in_shard = 0;
+    conveyor->next_shard++;
     return MR_OK;
 }
 
@@ -250,21 +250,21 @@ static void fail(conveyor *conveyor, mr_status status, const mr_error *error)
 static void drain(conveyor *conveyor)
 {
     for (;;) {
-        assert(conveyor->due <= conveyor->taken && conveyor->taken <= conveyor->end);
-        assert(conveyor->taken - conveyor->due <= conveyor->slot_count);
-        slot **place = &conveyor->waiting[conveyor->due % conveyor->slot_count], *slot = *place;
+        assert(conveyor->next <= conveyor->taken && conveyor->taken <= conveyor->end);
+        assert(conveyor->taken - conveyor->next <= conveyor->slot_count);
+        slot **waiting = &conveyor->waiting[conveyor->next % conveyor->slot_count], *slot = *waiting;
         if (conveyor->is_appending || !slot || conveyor->status != MR_OK) return;
         assert(slot->row && !slot->next_free);
-        *place = nullptr;
+        *waiting = nullptr;
         conveyor->is_appending = true;
         pthread_mutex_unlock(&conveyor->mutex);
         mr_error error = {0};
         target whole = {0};
-        mr_status status = append_due(conveyor, slot, &whole, &error);
+        mr_status status = append_next(conveyor, slot, &whole, &error);
         pthread_mutex_lock(&conveyor->mutex);
         assert(conveyor->is_appending);
         conveyor->is_appending = false;
-        conveyor->due++;
+        conveyor->next++;
         slot->row = nullptr;
         slot->next_free = conveyor->free;
         conveyor->free = slot;
@@ -375,7 +375,8 @@ static mr_status run_conveyor(work *work, const shard *const *shards, int32_t co
         status = conveyor.status;
         if (status != MR_OK && error) *error = conveyor.error;
     }
-    assert(status != MR_OK || (conveyor.due == conveyor.end && conveyor.due_shard == count && !conveyor.target.writer));
+    assert(status != MR_OK ||
+           (conveyor.next == conveyor.end && conveyor.next_shard == count && !conveyor.target.writer));
     mr_record_writer_discard(conveyor.target.writer);
     shard_report_deinit(&conveyor.target.report);
     free_slots(&conveyor);

@@ -63,7 +63,7 @@ mr_status source_read_image(const source *source, const row *row, source_bytes *
 
 mr_status source_fail_row(const source *source, const row *row, mr_status status, mr_error *error)
 {
-    if (source->names_are_places) return mr_fail_prefix(error, status, "%s: %s", source->input, row->name);
+    if (source->names_are_positions) return mr_fail_prefix(error, status, "%s: %s", source->input, row->name);
     const char *directory =
         source->functions->directory ? source->functions->directory(source, row) : source->directory;
     if (directory && *row->name != '/') return mr_fail_prefix(error, status, "%s/%s", directory, row->name);

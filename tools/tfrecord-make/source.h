@@ -156,7 +156,7 @@ typedef struct row {
     uint64_t facts_hash; /* of everything else that determines its record, except the bytes of its file */
     uint64_t size_bytes; /* estimated size of its record */
     int64_t modified_ns; /* of its input file */
-    uint64_t place;      /* private to the source: an offset, an index */
+    uint64_t position;   /* private to the source: an offset, an index */
     uint32_t detail;     /* private to the source */
     int32_t label;       /* index of source.classes; -1: none */
     int8_t split;        /* 1…: in source.splits, as named by the input; 0: chosen by hash */
@@ -177,7 +177,7 @@ typedef struct image_facts {
     mr_string encoded;                   /* borrowed */
     mr_image_info info;                  /* of encoded */
     int32_t stored_width, stored_height; /* size in the input, before rotation and resizing */
-    int32_t turned;                      /* the EXIF orientation that was applied, 1…8; 0 and 1: none */
+    int32_t rotated;                     /* the EXIF orientation that was applied, 1…8; 0 and 1: none */
     uint32_t *remarks;                   /* borrowed: add_features adds REMARK_BIT to it; or null */
 } image_facts;
 
@@ -249,9 +249,9 @@ struct source {
     char **classes;      /* indexed by label; null for a number without a class. Borrowed from the arena */
     int32_t class_count; /* 0: labels have no names, and labels.txt is not written */
     bool has_images;
-    bool sizes_hold_more; /* sizes of rows include more than their images */
-    bool has_boxes;       /* detection: labels start at 1, and label_map.pbtxt is also written */
-    uint64_t facts_hash;  /* of the options and input that determine all records */
+    bool sizes_include_more; /* sizes of rows include more than their images */
+    bool has_boxes;          /* detection: labels start at 1, and label_map.pbtxt is also written */
+    uint64_t facts_hash;     /* of the options and input that determine all records */
     /* Unused input, such as "12 files left out, not images by name: notes.txt, …" */
     struct {
         int64_t count;
@@ -264,8 +264,8 @@ struct source {
     names features;                            /* keys that a record may have, before --key renames them */
     char splits[SPLITS_MAX][SPLIT_NAME_BYTES]; /* named by the input */
     int split_count;
-    const char *directory; /* borrowed; directory of the rows' files; null: names are not file paths */
-    bool names_are_places; /* names are positions in the input, such as "line 12" */
+    const char *directory;    /* borrowed; directory of the rows' files; null: names are not file paths */
+    bool names_are_positions; /* names are positions in the input, such as "line 12" */
     arena arena;
     char *text; /* the arena block that names are packed into */
     size_t text_room;

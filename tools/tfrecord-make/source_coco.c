@@ -44,8 +44,8 @@ static mr_status take_image(void *context, const coco_image *image, mr_error *er
         free(name);
         return fail_memory(error, image->file_name.size_bytes);
     }
-    row row = {.name = name, .place = (uint64_t)count, .label = -1};
-    filter_see(source, &row, name);
+    row row = {.name = name, .position = (uint64_t)count, .label = -1};
+    filter_match(source, &row, name);
     struct stat about;
     if (stat(*name == '/' ? name : path, &about) == 0) {
         file_stamp stamp = file_stamp_from(&about);
@@ -281,7 +281,7 @@ static mr_status check_box(source *source, coco *coco, kept_box *kept, bool *is_
 
 /* Assigns faults to the rows of their images. An image whose id cannot be read becomes a row of its own, so that it
  * is counted; for an annotation of an image that is not listed, a note is added. */
-static mr_status place_faults(source *source, coco *coco, mr_error *error)
+static mr_status assign_faults(source *source, coco *coco, mr_error *error)
 {
     if (coco->fault_count >= UINT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "too many faults");
     for (int64_t i = 0; i < coco->fault_count; i++) {
@@ -315,12 +315,12 @@ static mr_status sort_boxes(source *source, coco *coco, mr_error *error)
     }
     coco->box_count = count;
     if (count > 0) qsort(coco->boxes, (size_t)count, sizeof(kept_box), compare_boxes);
-    MR_TRY(place_faults(source, coco, error));
+    MR_TRY(assign_faults(source, coco, error));
     free(coco->by_id);
     coco->by_id = nullptr;
     for (int64_t i = 0, j = 0; i < coco->image_count; i++) {
         row *row = &source->rows[i];
-        row->place = (uint64_t)j;
+        row->position = (uint64_t)j;
         const listed *image = &coco->images[i];
         int64_t words[] = {image->id, image->width, image->height, row->is_faulty};
         row->facts_hash = plan_hash(0, words, sizeof(words));
@@ -390,7 +390,7 @@ static mr_status add_features(const source *source, const row *row, const image_
     snprintf(id, sizeof(id), "%" PRId64, coco->images[index].id);
     put_bytes(to, "image/filename", mr_string_from(row->name));
     put_bytes(to, "image/source_id", mr_string_from(id));
-    int64_t begin = (int64_t)row->place, end = begin;
+    int64_t begin = (int64_t)row->position, end = begin;
     while (end < coco->box_count && coco->boxes[end].key == index) end++;
     const kept_box *kept = end > begin ? coco->boxes + begin : nullptr;
     return coco_put(source, row, kept, (size_t)(end - begin), facts, to, error);

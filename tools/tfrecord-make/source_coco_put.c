@@ -23,7 +23,7 @@ static mr_status put_points(const coco *coco, const listed *image, const kept_bo
         if (kept[i].point_count > 0)
             memcpy(points + i * each, coco->points + kept[i].point_begin, each * sizeof(coco_point));
     mr_status status = has_memory ? MR_OK : fail_memory(error, all * sizeof(mr_string));
-    if (status == MR_OK) status = points_place(points, all, image->width, image->height, facts, error);
+    if (status == MR_OK) status = points_transform(points, all, image->width, image->height, facts, error);
     for (size_t i = 0; i < all && status == MR_OK; i++) {
         numbers[i] = points[i].visibility;
         labelled[i / each] += points[i].visibility > 0;
@@ -121,7 +121,7 @@ static mr_status put_all(const source *source, const row *row, const kept_box *k
         areas[i] = kept[i].area;
     }
     mr_status status = is_good ? MR_OK : fail_memory(error, count * sizeof(box));
-    if (status == MR_OK) status = boxes_place(boxes, count, image->width, image->height, facts, error);
+    if (status == MR_OK) status = boxes_transform(boxes, count, image->width, image->height, facts, error);
     if (status == MR_OK) status = boxes_put(source, boxes, labels, count, facts, to, error);
     if (status == MR_OK && source->in->masks) status = put_masks(coco, image, kept, count, facts, areas, to, error);
     if (status == MR_OK) {

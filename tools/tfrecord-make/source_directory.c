@@ -52,8 +52,9 @@ static mr_status add_image(source *source, const char *path, const struct stat *
     file_stamp stamp = file_stamp_from(about);
     row row = {
         .name = path, .size_bytes = stamp.size_bytes, .modified_ns = stamp.modified_ns, .label = source->class_count};
-    filter_see(source, &row, path);
-    return filter_keeps(source, &row) ? source_add_row(source, &row, error) : filter_note(source, path, error);
+    filter_match(source, &row, path);
+    return filter_accepts(source, &row) ? source_add_row(source, &row, error)
+                                        : filter_count_excluded(source, path, error);
 }
 
 /* Lists the names in a directory, sorted; owned by the caller. path: relative to the top directory, which is "" */
@@ -82,8 +83,8 @@ static mr_status stat_below(const char *directory, const char *path, struct stat
 static mr_status leave_out(source *source, const char *path, const char *name, mr_error *error)
 {
     row row = {0};
-    filter_see(source, &row, path);
-    if (row.is_excluded) return filter_note(source, path, error);
+    filter_match(source, &row, path);
+    if (row.is_excluded) return filter_count_excluded(source, path, error);
     if (is_litter(name)) return MR_OK;
     if (*name == '.')
         return source_note(source, "hidden file or directory left out|hidden files and directories left out", path,
@@ -102,7 +103,7 @@ static mr_status scan_entry(const char *directory, const char *path, const char 
     MR_TRY(stat_below(directory, path, &about, error));
     if (S_ISDIR(about.st_mode)) {
         bool enters;
-        MR_TRY(filter_enters(source, path, &enters, error));
+        MR_TRY(filter_accepts_directory(source, path, &enters, error));
         return enters ? scan_class(directory, path, parent, &about, source, error) : MR_OK;
     }
     if (!S_ISREG(about.st_mode) || !source_is_image_name(name)) return leave_out(source, path, name, error);
@@ -146,11 +147,11 @@ static mr_status scan_top(const char *directory, const char *name, const level *
     if (!S_ISDIR(about.st_mode)) {
         if (!S_ISREG(about.st_mode) || !source_is_image_name(name)) return leave_out(source, name, name, error);
         row row = {0};
-        filter_see(source, &row, name);
-        return row.is_excluded ? filter_note(source, name, error) : source_note(source, loose, name, error);
+        filter_match(source, &row, name);
+        return row.is_excluded ? filter_count_excluded(source, name, error) : source_note(source, loose, name, error);
     }
     bool enters;
-    MR_TRY(filter_enters(source, name, &enters, error));
+    MR_TRY(filter_accepts_directory(source, name, &enters, error));
     if (!enters) return MR_OK;
     int64_t before = source->row_count;
     MR_TRY(scan_class(directory, name, top, &about, source, error));

@@ -26,13 +26,13 @@ typedef struct list {
 /* ---- Roles of columns ---- */
 
 /* Sets *index, if it is -1, to the column that an option names, or to the first of the usual names that exists. */
-static mr_status choose_column(const source *source, const list *list, const char *option, const char *asked,
+static mr_status choose_column(const source *source, const list *list, const char *option, const char *requested,
                                const char *usual, bool is_last, int32_t *index, mr_error *error)
 {
     const columns *columns = &list->table.columns;
-    if (*index < 0) *index = asked ? columns_find(columns, asked) : columns_find_usual(columns, usual);
-    if (*index < 0 && asked && is_last)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has no column \"%s\"", option, source->input, asked);
+    if (*index < 0) *index = requested ? columns_find(columns, requested) : columns_find_usual(columns, usual);
+    if (*index < 0 && requested && is_last)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has no column \"%s\"", option, source->input, requested);
     return MR_OK;
 }
 
@@ -133,9 +133,9 @@ static mr_status add_good_row(listing *listing, table_row *cells, row *row, mr_s
     list *list = listing->list;
     char *path = strndup(path_text.data, path_text.size_bytes), *full = nullptr;
     if (!path) return fail_memory(error, path_text.size_bytes);
-    filter_see(source, row, path);
-    if (!filter_keeps(source, row)) {
-        mr_status noted = filter_note(source, path, error);
+    filter_match(source, row, path);
+    if (!filter_accepts(source, row)) {
+        mr_status noted = filter_count_excluded(source, path, error);
         free(path);
         return noted;
     }
@@ -167,7 +167,7 @@ static mr_status take_row(void *context, table_row *cells, uint64_t offset, mr_s
     mr_string path;
     row row = {.facts_hash = plan_hash(0, text.data, text.size_bytes),
                .size_bytes = text.size_bytes,
-               .place = offset,
+               .position = offset,
                .detail = (uint32_t)cells->line_number,
                .label = LABEL_NONE};
     if (!fault && list->table.is_json) MR_TRY(choose_columns(listing->source, list, false, error));
@@ -211,11 +211,11 @@ static mr_status fail_row(const source *source, const row *row, const char *reas
 }
 
 /* Returns the reason why a row could not be listed. */
-static mr_status tell_fault(const source *source, const list *list, const row *row, mr_error *error)
+static mr_status report_fault(const source *source, const list *list, const row *row, mr_error *error)
 {
     table_row cells = {0};
     mr_string text;
-    mr_status status = table_read(&list->table, row->place, row->detail, &cells, error);
+    mr_status status = table_read(&list->table, row->position, row->detail, &cells, error);
     const char *reason = "no valid split name, such as train";
     if (status == MR_OK && list->label >= 0 && !has_text(&list->table, &cells, list->label, &text)) reason = "no label";
     if (status == MR_OK && !has_text(&list->table, &cells, list->path, &text)) reason = "no image path";
@@ -226,7 +226,7 @@ static mr_status tell_fault(const source *source, const list *list, const row *r
 
 static mr_status read_image(const source *source, const row *row, source_bytes *bytes, bool *has_image, mr_error *error)
 {
-    if (row->label == LABEL_FAULT) return tell_fault(source, source->detail, row, error);
+    if (row->label == LABEL_FAULT) return report_fault(source, source->detail, row, error);
     return source_read_image(source, row, bytes, has_image, error);
 }
 
@@ -250,7 +250,7 @@ static mr_status add_features(const source *source, const row *row, const image_
     if (row->label >= 0) put_int64(to, "image/class/label", row->label);
     if (row->label >= 0 && source->class_count > 0)
         put_bytes(to, "image/class/text", mr_string_from(source->classes[row->label]));
-    mr_status status = table_read(&list->table, row->place, row->detail, &cells, error);
+    mr_status status = table_read(&list->table, row->position, row->detail, &cells, error);
     if (status == MR_OK) status = put_targets(list, &cells, to, error);
     if (status == MR_OK) status = table_put_all(&list->table, &cells, to, error);
     table_row_deinit(&cells);

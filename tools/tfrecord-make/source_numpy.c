@@ -175,7 +175,8 @@ static mr_status check_names(const source *source, const arrays *arrays, const c
 
 static mr_status read_row(const source *source, const row *row, const array *array, mr_tensor *tensor, mr_error *error)
 {
-    return mr_npy_read_rows(array->file, &array->npy, (int64_t)row->place, (int64_t)row->place + 1, tensor, error);
+    return mr_npy_read_rows(array->file, &array->npy, (int64_t)row->position, (int64_t)row->position + 1, tensor,
+                            error);
 }
 
 /* Reads the pixels, which determine the PNG. */
@@ -222,7 +223,7 @@ static mr_status read_image(const source *source, const row *row, source_bytes *
     return status;
 }
 
-static mr_status whole_number(const mr_tensor *tensor, size_t i, int64_t *value, mr_error *error)
+static mr_status integer_at(const mr_tensor *tensor, size_t i, int64_t *value, mr_error *error)
 {
     uint64_t wide;
     switch (tensor->dtype) {
@@ -284,7 +285,7 @@ mr_status put_tensor(const mr_tensor *tensor, const char *key, const features *t
     if (!whole) return fail_memory(error, count * sizeof(int64_t));
     mr_status status = MR_OK;
     for (size_t i = 0; i < count && status == MR_OK; i++)
-        status = is_float ? float_number(tensor, i, &floats[i], error) : whole_number(tensor, i, &whole[i], error);
+        status = is_float ? float_number(tensor, i, &floats[i], error) : integer_at(tensor, i, &whole[i], error);
     if (status == MR_OK && is_float) put_float_list(to, key, floats, count);
     if (status == MR_OK && !is_float) put_int64_list(to, key, whole, count);
     free(whole);
@@ -332,8 +333,8 @@ mr_status source_numpy_open(source *source, mr_error *error)
     source->detail = arrays;
     source->functions = &functions;
     source->row_noun = "row";
-    source->names_are_places = true;
-    source->sizes_hold_more = true;
+    source->names_are_positions = true;
+    source->sizes_include_more = true;
     source->has_images = source->in->image != nullptr;
     MR_TRY(open_arrays(source, arrays, error));
     MR_TRY(check_names(source, arrays, "--image", source->in->image, error));
@@ -354,7 +355,7 @@ mr_status source_numpy_open(source *source, mr_error *error)
                               &(row){.name = name,
                                      .size_bytes = row_bytes,
                                      .modified_ns = mr_input_file_modified_ns(arrays->file),
-                                     .place = (uint64_t)i,
+                                     .position = (uint64_t)i,
                                      .label = -1},
                               error));
     }

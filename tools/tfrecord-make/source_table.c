@@ -53,7 +53,7 @@ static mr_status take_row(void *context, table_row *cells, uint64_t offset, mr_s
                .hash = hash,
                .facts_hash = hash,
                .size_bytes = text.size_bytes,
-               .place = offset,
+               .position = offset,
                .detail = (uint32_t)cells->line_number,
                .label = LABEL_NONE};
     if (!fault) {
@@ -69,7 +69,7 @@ static mr_status add_features(const source *source, const row *row, const image_
 {
     const rows *rows = source->detail;
     table_row cells = {0};
-    mr_status status = table_read(&rows->table, row->place, row->detail, &cells, error);
+    mr_status status = table_read(&rows->table, row->position, row->detail, &cells, error);
     if (status == MR_OK && row->label == LABEL_FAULT)
         status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: line %u: no split name in the column %s", source->input,
                          row->detail, rows->table.columns.items[rows->split].name);
@@ -94,7 +94,7 @@ mr_status source_table_open(source *source, mr_error *error)
     source->detail = rows;
     source->functions = &functions;
     source->row_noun = "row";
-    source->names_are_places = true;
+    source->names_are_positions = true;
     table *table = &rows->table;
     MR_TRY(table_open(table, source->input, source->in, error));
     MR_TRY(source_set_kind(source, table->is_json ? INPUT_TABLE_JSON : INPUT_TABLE_CSV, error));

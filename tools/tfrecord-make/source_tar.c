@@ -73,7 +73,7 @@ static mr_status begin_sample(listing *listing, uint32_t number, const mr_tar_me
     return source_add_row(listing->source,
                           &(row){.name = listing->keys.texts[number],
                                  .modified_ns = mr_input_file_modified_ns(listing->file),
-                                 .place = piece,
+                                 .position = piece,
                                  .detail = (uint32_t)listing->archive,
                                  .label = TAR_LABEL_NONE},
                           error);
@@ -84,7 +84,7 @@ static mr_status continue_sample(listing *listing, gathered *gathered, const mr_
 {
     archives *archives = listing->archives;
     const row *row = &listing->source->rows[gathered->row];
-    if (row->place == gathered->piece)
+    if (row->position == gathered->piece)
         MR_TRY(source_note(listing->source,
                            "sample has members that are not consecutive; they were combined|"
                            "samples have members that are not consecutive; they were combined",
@@ -190,7 +190,7 @@ static mr_status list_member(listing *listing, const mr_tar_member *member, mr_e
                            member->name, error);
     MR_TRY(find_sample(listing, (mr_string){member->name, size}, member, error));
     gathered *gathered = &listing->gathered[listing->current];
-    filter_see(source, &source->rows[gathered->row], member->name);
+    filter_match(source, &source->rows[gathered->row], member->name);
     source->rows[gathered->row].size_bytes += member->size_bytes;
     source->size_bytes += member->size_bytes;
     bool is_image = tar_is_image_ending(ending) && !gathered->has_image;
@@ -251,9 +251,9 @@ static mr_status find_archives(source *source, archives *archives, mr_error *err
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
         row whole = {0};
-        filter_see(source, &whole, name);
+        filter_match(source, &whole, name);
         if (status == MR_OK && whole.is_excluded)
-            status = filter_note(source, name, error);
+            status = filter_count_excluded(source, name, error);
         else if (status == MR_OK && source_has_ending(name, SOURCE_TAR_ENDINGS))
             status = add_path(archives, source->input, name, error);
         else if (status == MR_OK)
@@ -316,9 +316,9 @@ static mr_status keep_labels(source *source, archives *archives, mr_error *error
         row *row = &source->rows[i];
         uint32_t number = 0;
         if (row->label < 0) continue;
-        if (filter_keeps(source, row))
+        if (filter_accepts(source, row))
             status = names_add(&kept, mr_string_from(archives->labels.texts[row->label]), &number, error);
-        row->label = filter_keeps(source, row) ? (int32_t)number : TAR_LABEL_NONE;
+        row->label = filter_accepts(source, row) ? (int32_t)number : TAR_LABEL_NONE;
     }
     names_deinit(&archives->labels);
     archives->labels = kept;
@@ -332,7 +332,7 @@ mr_status source_tar_open(source *source, mr_error *error)
     source->detail = archives;
     source->functions = &tar_functions;
     source->row_noun = "sample";
-    source->sizes_hold_more = true;
+    source->sizes_include_more = true;
     archives->fields.in = source->in;
     MR_TRY(find_archives(source, archives, error));
     MR_TRY(list_all(source, archives, error));

@@ -25,7 +25,7 @@ typedef struct piece {
 typedef struct archives {
     archive *items; /* owned */
     int32_t count;
-    piece *pieces; /* owned; row.place is the number of the sample's first piece */
+    piece *pieces; /* owned; row.position is the number of the sample's first piece */
     uint32_t piece_count;
     columns fields; /* of the .json members */
     names labels;   /* while listing */

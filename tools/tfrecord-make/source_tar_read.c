@@ -79,7 +79,7 @@ static mr_status open_sample(const source *source, const row *row, sample *sampl
         MR_TRY(mr_input_file_open(archive->path, false, &sample->own, error));
         sample->file = sample->own;
     }
-    mr_status status = open_piece(sample, (uint32_t)row->place, error);
+    mr_status status = open_piece(sample, (uint32_t)row->position, error);
     if (status != MR_OK) mr_input_file_close(sample->own);
     return status;
 }

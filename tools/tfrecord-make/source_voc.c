@@ -38,7 +38,7 @@ typedef struct voc {
 /* The name of a row's .xml in the directory; it is in the source's arena. */
 static const char *xml_of(const row *row)
 {
-    return (const char *)(uintptr_t)row->place;
+    return (const char *)(uintptr_t)row->position;
 }
 
 /* Reads and parses an .xml. Errors start with its path. */
@@ -140,8 +140,8 @@ static mr_status see_paths(source *source, const voc *voc, row *row, const char 
     const char *directory = voc->annotations + strlen(source->input);
     directory += *directory == '/';
     if (asprintf(&path, "%s%s%s", directory, *directory ? "/" : "", xml) < 0) return fail_memory(error, strlen(xml));
-    filter_see(source, row, path);
-    if (row->detail) filter_see(source, row, row->name);
+    filter_match(source, row, path);
+    if (row->detail) filter_match(source, row, row->name);
     free(path);
     return MR_OK;
 }
@@ -162,7 +162,7 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, arena
                            xml, error);
     char *kept = source_keep(source, xml, strlen(xml));
     if (!kept) return fail_memory(error, strlen(xml));
-    row.place = (uint64_t)(uintptr_t)kept;
+    row.position = (uint64_t)(uintptr_t)kept;
     mr_status status = read_annotation(voc, xml, arena, &annotation, &row.facts_hash, &fault);
     /* Without an image, or with a fault, the row is named after its .xml, and reading it returns the reason. */
     row.detail = status == MR_OK && find_image(source, voc->between, annotation.file_name, xml, &name, &about);
@@ -175,8 +175,8 @@ static mr_status add_annotation(source *source, voc *voc, const char *xml, arena
     }
     row.name = row.detail ? name : xml;
     MR_TRY(see_paths(source, voc, &row, xml, error));
-    if (!filter_keeps(source, &row)) {
-        status = filter_note(source, row.name, error);
+    if (!filter_accepts(source, &row)) {
+        status = filter_count_excluded(source, row.name, error);
         free(name);
         return status;
     }
@@ -370,7 +370,7 @@ static mr_status add_missing(source *source, voc *voc, mr_error *error)
         const char *kept = source_keep(source, name, strlen(name));
         free(name);
         if (!kept) return fail_memory(error, 1);
-        row row = {.name = kept, .place = (uint64_t)(uintptr_t)kept, .label = -1, .split = voc->listed[i].split};
+        row row = {.name = kept, .position = (uint64_t)(uintptr_t)kept, .label = -1, .split = voc->listed[i].split};
         MR_TRY(see_paths(source, voc, &row, kept, error));
         MR_TRY(source_add_row(source, &row, error));
     }
@@ -437,7 +437,7 @@ static mr_status put_objects(const source *source, const voc_annotation *annotat
         truncated[count] = object->is_truncated;
         views[count++] = mr_string_from(object->pose);
     }
-    MR_TRY(boxes_place(boxes, count, annotation->width, annotation->height, facts, error));
+    MR_TRY(boxes_transform(boxes, count, annotation->width, annotation->height, facts, error));
     MR_TRY(boxes_put(source, boxes, labels, count, facts, to, error));
     put_int64_list(to, "image/object/difficult", difficult, count);
     put_int64_list(to, "image/object/truncated", truncated, count);

@@ -171,7 +171,7 @@ static mr_status group(const options *options, const source *source, pool *pool,
                            "%s: --group-by requires a pattern for paths here, such as '([^/]*)/'", source->input);
         return run_grouping(&grouping, pool, error);
     }
-    if (source->names_are_places)
+    if (source->names_are_positions)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "%s: rows have no paths; --group-by requires the name of a feature here", source->input);
     regex_t pattern;

@@ -107,40 +107,43 @@ static mr_status show_charts(const options *options, const source *source, const
 
 /* ---- Sentences ---- */
 
-static void say_kind(const source *source, const survey *survey, int kind, const char *one, const char *many)
+static void print_kind(const source *source, const survey *survey, int kind, const char *one, const char *many)
 {
     int64_t count = survey->remarks[kind];
     if (count == 0) return;
-    say("%" PRId64 " %s (%s%s)", count, count == 1 ? one : many, source->rows[survey->firsts[kind]].name,
-        count > 1 ? ", …" : "");
+    print_wrapped("%" PRId64 " %s (%s%s)", count, count == 1 ? one : many, source->rows[survey->firsts[kind]].name,
+                  count > 1 ? ", …" : "");
 }
 
-static void say_oddities(const source *source, const survey *survey)
+static void print_oddities(const source *source, const survey *survey)
 {
     const images *images = &survey->images;
-    for (int i = 0; i < ODDITIES; i++) say_kind(source, survey, i, oddities[i].one, oddities[i].many);
+    for (int i = 0; i < ODDITIES; i++) print_kind(source, survey, i, oddities[i].one, oddities[i].many);
     if (images->alpha > 0)
-        say("%" PRIu64 " %s an alpha channel", images->alpha, images->alpha == 1 ? "image has" : "images have");
+        print_wrapped("%" PRIu64 " %s an alpha channel", images->alpha,
+                      images->alpha == 1 ? "image has" : "images have");
     if (images->profiles > 0)
-        say("%" PRIu64 " %s a color profile, which training decoders ignore", images->profiles,
-            images->profiles == 1 ? "image has" : "images have");
-    if (survey->without > 0) say("%" PRId64 " %ss have no image", survey->without, source->row_noun);
+        print_wrapped("%" PRIu64 " %s a color profile, which training decoders ignore", images->profiles,
+                      images->profiles == 1 ? "image has" : "images have");
+    if (survey->without > 0) print_wrapped("%" PRId64 " %ss have no image", survey->without, source->row_noun);
 }
 
-static void say_faults(const options *options, const source *source, const survey *survey)
+static void print_faults(const options *options, const source *source, const survey *survey)
 {
     int64_t looked = survey->rows - survey->without;
     if (survey->faulty == 0) {
-        say("%s", options->treatment.check ? "no faults: every image was decoded"
-                                           : "no faults in the headers; nothing else was read (--no-check)");
+        print_wrapped("%s", options->treatment.check ? "no faults: every image was decoded"
+                                                     : "no faults in the headers; nothing else was read (--no-check)");
         return;
     }
-    say("%" PRId64 " of %" PRId64 " images cannot be used; --on-error skip leaves them out:", survey->faulty, looked);
+    print_wrapped("%" PRId64 " of %" PRId64 " images cannot be used; --on-error skip leaves them out:", survey->faulty,
+                  looked);
     for (int i = (int)REMARK_FAULTS; i < REMARK_COUNT; i++)
-        say_kind(source, survey, i, remark_sentence((remark)i, false), remark_sentence((remark)i, true));
+        print_kind(source, survey, i, remark_sentence((remark)i, false), remark_sentence((remark)i, true));
     for (int i = 0; i < survey->fault_count; i++)
-        say("  %s: %s", source->rows[survey->faults[i].row].name, survey->faults[i].reason);
-    if (survey->faulty > survey->fault_count) say("  … %" PRId64 " more", survey->faulty - survey->fault_count);
+        print_wrapped("  %s: %s", source->rows[survey->faults[i].row].name, survey->faults[i].reason);
+    if (survey->faulty > survey->fault_count)
+        print_wrapped("  … %" PRId64 " more", survey->faulty - survey->fault_count);
 }
 
 /* ---- Advice ---- */
@@ -153,21 +156,24 @@ static double saving_of(const survey *survey)
     return (1 - left) * (double)survey->large_bytes / (double)survey->usable_bytes;
 }
 
-static void say_resize(const options *options, const survey *survey)
+static void print_resize(const options *options, const survey *survey)
 {
     const images *images = &survey->images;
     char median[CHART_NUMBER_SIZE], left[PROGRESS_TEXT_SIZE];
     double saving = saving_of(survey), size = (double)survey->usable_bytes;
     chart_number(numbers_quantile(&images->shorter, 0.5), median);
     if (survey->large_count == 0)
-        say("advice: no resize; no image has a shorter side above %d pixels, up to which random crops of %d benefit",
+        print_wrapped(
+            "advice: no resize; no image has a shorter side above %d pixels, up to which random crops of %d benefit",
             survey->advised, options->crop);
     else if (saving < SAVING_MIN)
-        say("advice: no resize; the median shorter side is %s pixels, random crops of %d benefit from up to %d, and"
+        print_wrapped(
+            "advice: no resize; the median shorter side is %s pixels, random crops of %d benefit from up to %d, and"
             " --shorter-side %d would save only %.0f %% of the bytes (measured on %d images)",
             median, options->crop, survey->advised, survey->advised, saving > 0 ? 100 * saving : 0, survey->try_count);
     else
-        say("advice: --shorter-side %d; the median shorter side is %s pixels, and random crops of %d benefit from up to"
+        print_wrapped(
+            "advice: --shorter-side %d; the median shorter side is %s pixels, and random crops of %d benefit from up to"
             " %d. %.0f %% of the images become smaller: %.0f %% of the bytes are saved (%s remain; measured on %d"
             " images), and %.0f %% of the pixels need not be decoded",
             survey->advised, median, options->crop, survey->advised,
@@ -175,9 +181,10 @@ static void say_resize(const options *options, const survey *survey)
             progress_size_text((uint64_t)(size * (1 - saving)), left), survey->try_count,
             survey->pixels > 0 ? 100 * (1 - survey->pixels_left / survey->pixels) : 0);
     if (survey->small_count > 0)
-        say("%" PRId64 " %s (%.1f %%) with a shorter side below the crop size of %d will be enlarged for cropping",
-            survey->small_count, survey->small_count == 1 ? "image" : "images",
-            100.0 * (double)survey->small_count / (double)images->count, options->crop);
+        print_wrapped("%" PRId64
+                      " %s (%.1f %%) with a shorter side below the crop size of %d will be enlarged for cropping",
+                      survey->small_count, survey->small_count == 1 ? "image" : "images",
+                      100.0 * (double)survey->small_count / (double)images->count, options->crop);
 }
 
 mr_status survey_report(const options *options, const source *source, const survey *survey,
@@ -186,12 +193,12 @@ mr_status survey_report(const options *options, const source *source, const surv
     MR_TRY(show_charts(options, source, survey, error));
     putchar('\n');
     if (!source->has_images) {
-        say("there are no images to examine");
+        print_wrapped("there are no images to examine");
         return MR_OK;
     }
-    say_oddities(source, survey);
+    print_oddities(source, survey);
     report_duplicates(options, found);
-    say_faults(options, source, survey);
-    if (survey->images.count > 0) say_resize(options, survey);
+    print_faults(options, source, survey);
+    if (survey->images.count > 0) print_resize(options, survey);
     return MR_OK;
 }

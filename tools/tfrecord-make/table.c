@@ -290,7 +290,8 @@ static mr_status scan_json(table *table, table_take take, void *context, table_r
     window window = {0};
     MR_TRY(mr_input_file_read(table->file, 0, mark, sizeof(mark), &done, error));
     if (done >= 2 && (mark[0] ^ mark[1]) == 1 && mark[0] >= 0xfe)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: is UTF-16; convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8)",
+        return mr_fail(error, MR_UNIMPLEMENTED,
+                       "%s: UTF-16 is not supported; convert the file to UTF-8 (iconv -f UTF-16 -t UTF-8)",
                        mr_input_file_name(table->file));
     if (memcmp(mark, "\xef\xbb\xbf", 3) == 0) window.offset = 3;
     mr_status status = scan_lines(table, take, context, &window, row, error);
@@ -432,11 +433,11 @@ mr_status table_floats(const table *table, table_row *row, int32_t column, float
 
 mr_status table_choose_split(const table *table, const source *source, bool is_last, int32_t *column, mr_error *error)
 {
-    const char *asked = source->in->split_column;
+    const char *requested = source->in->split_column;
     if (*column < 0 && source_takes_splits(source))
-        *column = asked ? columns_find(&table->columns, asked) : columns_find_usual(&table->columns, "split");
-    if (*column < 0 && asked && is_last)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "--split-column: %s has no column \"%s\"", source->input, asked);
+        *column = requested ? columns_find(&table->columns, requested) : columns_find_usual(&table->columns, "split");
+    if (*column < 0 && requested && is_last)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--split-column: %s has no column \"%s\"", source->input, requested);
     return MR_OK;
 }
 

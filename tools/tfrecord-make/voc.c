@@ -188,7 +188,7 @@ static void end_element(void *context, const char *name)
     reader->path[reader->path_size] = '\0';
 }
 
-static void refuse_type(void *context, const char *name, const char *system, const char *public_id, int has_subset)
+static void reject_doctype(void *context, const char *name, const char *system, const char *public_id, int has_subset)
 {
     stop(context, MR_UNIMPLEMENTED, "a document type (<!DOCTYPE) is not supported");
 }
@@ -232,7 +232,7 @@ static mr_status parse_as(mr_string xml, const char *encoding, reader *reader, e
     XML_SetUserData(reader->parser, reader);
     XML_SetElementHandler(reader->parser, begin_element, end_element);
     XML_SetCharacterDataHandler(reader->parser, take_text);
-    XML_SetStartDoctypeDeclHandler(reader->parser, refuse_type);
+    XML_SetStartDoctypeDeclHandler(reader->parser, reject_doctype);
     XML_SetUnknownEncodingHandler(reader->parser, find_encoding, nullptr);
     enum XML_Status result = XML_Parse(reader->parser, xml.data, (int)xml.size_bytes, 1);
     unsigned long line = XML_GetCurrentLineNumber(reader->parser);

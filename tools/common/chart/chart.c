@@ -158,11 +158,11 @@ static int byte_edges(double low, double high, int wanted, double edges[BINS_MAX
     return count;
 }
 
-static int linear_edges(double low, double high, bool is_whole, int wanted, double edges[BINS_MAX + 1])
+static int linear_edges(double low, double high, bool is_integral, int wanted, double edges[BINS_MAX + 1])
 {
     double step = chart_step(fmax(high - low, 1e-12 * fmax(fabs(low), fabs(high))), wanted);
-    if (is_whole && step < 1) step = 1;
-    double begin = floor(low / step + 1e-9), end = is_whole ? floor(high / step) + 1 : ceil(high / step - 1e-9);
+    if (is_integral && step < 1) step = 1;
+    double begin = floor(low / step + 1e-9), end = is_integral ? floor(high / step) + 1 : ceil(high / step - 1e-9);
     int count = 0;
     if (end <= begin) end = begin + 1;
     for (double i = begin; i <= end && count <= BINS_MAX; i++) edges[count++] = i * step;

@@ -11,7 +11,7 @@
 
 #include <millrace/example.h>
 
-/* A record with more features is refused, which limits memory. */
+/* A record with more features is an error, which limits memory. */
 #define VIEW_ENTRIES_MAX 1'000'000
 
 typedef struct entry {

@@ -261,9 +261,9 @@ static int compare_mixed(int64_t integer, double number)
     if (isnan(number)) return 2;
     if (number >= 0x1p63) return -1;
     if (number < -0x1p63) return 1;
-    int64_t whole = (int64_t)number;
-    if (integer != whole) return integer < whole ? -1 : 1;
-    double fraction = number - (double)whole;
+    int64_t truncated = (int64_t)number;
+    if (integer != truncated) return integer < truncated ? -1 : 1;
+    double fraction = number - (double)truncated;
     return fraction > 0 ? -1 : fraction < 0 ? 1 : 0;
 }
 
@@ -366,16 +366,16 @@ static bool compare(where_state *state, uint16_t index)
     return false;
 }
 
-static bool holds(where_state *state, uint16_t index)
+static bool is_true(where_state *state, uint16_t index)
 {
     const node *node = &state->where->nodes[index];
     switch (node->kind) {
     case NODE_AND:
-        return holds(state, node->left) && holds(state, node->right);
+        return is_true(state, node->left) && is_true(state, node->right);
     case NODE_OR:
-        return holds(state, node->left) || holds(state, node->right);
+        return is_true(state, node->left) || is_true(state, node->right);
     case NODE_NOT:
-        return !holds(state, node->left);
+        return !is_true(state, node->left);
     case NODE_EXISTS: {
         const found *found = &state->found[node->name];
         return found->is_list || found->feature.kind != MR_FEATURE_NONE;
@@ -394,7 +394,7 @@ bool where_matches(where_state *state, mr_string record)
 {
     state->records++;
     find(state, record);
-    return holds(state, state->where->root) && !state->has_failed;
+    return is_true(state, state->where->root) && !state->has_failed;
 }
 
 bool where_has_failed(const where_state *state)

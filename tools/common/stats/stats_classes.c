@@ -22,7 +22,7 @@ const char *stats_classes_name(int index)
 
 void stats_class_view(class_views *views, const mr_feature_view *feature)
 {
-    /* Most names are none of these: their first letters tell. */
+    /* Most names are none of these: the first letters suffice to see that. */
     if (feature->name.size_bytes < 5 || !strchr("ilo", feature->name.data[0])) return;
     for (int i = 0; i < STATS_CLASSES; i++) {
         if (mr_string_equal(feature->name, mr_string_from(pairs[i].label))) views->labels[i] = *feature;

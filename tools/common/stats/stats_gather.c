@@ -350,7 +350,7 @@ static bool take_item(stats *stats, const item *item)
     return item->view.kind == MR_FEATURE_NONE || add_length(&column->lengths, item->count);
 }
 
-static void tell_strange(stats *stats, const record_position *position, const mr_error *error)
+static void add_strange(stats *stats, const record_position *position, const mr_error *error)
 {
     if (stats->strange++ > 0) return;
     char path[128];
@@ -392,7 +392,7 @@ mr_status stats_add(stats *stats, const stats_selection *selection, const record
         mr_status status = walk_record(stats, selection, position->record, &views, &has_lists, &local);
         if (status == MR_RESOURCE_EXHAUSTED) return mr_fail(error, status, "%s", local.message);
         if (status != MR_OK) {
-            tell_strange(stats, position, &local);
+            add_strange(stats, position, &local);
             return MR_OK;
         }
     }

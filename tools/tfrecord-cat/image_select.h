@@ -19,16 +19,16 @@ typedef struct bytes_value {
 
 /* Passes every bytes value of entries that are not hidden to take, in order, until take returns false. */
 typedef bool take_bytes_value(void *context, const bytes_value *value);
-void pick_values(const view *view, take_bytes_value *take, void *context);
+void image_select_values(const view *view, take_bytes_value *take, void *context);
 
 /* The image format that the first bytes indicate; MR_IMAGE_UNKNOWN: not an image. */
-mr_image_format pick_format(mr_string bytes);
+mr_image_format image_select_format(mr_string bytes);
 /* The main image among the features selected by --features: image/encoded, else image, else the largest in pixels, then
  * in bytes. Of a feature or list with several images, the first counts. False: there is none. */
-bool pick_image(const view *view, const options *options, bytes_value *image);
+bool image_select(const view *view, const options *options, bytes_value *image);
 
 /* The entry of a name; if several have it, the effective one; null: none. */
-const entry *pick_entry(const view *view, const char *name);
+const entry *image_select_entry(const view *view, const char *name);
 
 /* Must not be moved: text may point to digits. */
 typedef struct caption {
@@ -39,6 +39,6 @@ typedef struct caption {
     mr_string filename; /* as stored in the record; empty: none */
 } caption;
 /* tfds  may be null */
-void pick_caption(const view *view, const tfds *tfds, caption *caption);
+void image_select_caption(const view *view, const tfds *tfds, caption *caption);
 
 #endif

@@ -1,5 +1,5 @@
 /* See pick.h. */
-#include "tfrecord-cat/pick.h"
+#include "tfrecord-cat/image_select.h"
 #include "common/query/patterns.h"
 
 #include "common/query/values.h"
@@ -19,7 +19,7 @@ static bool give_feature(const mr_feature_view *feature, bytes_value *at, take_b
     return true;
 }
 
-void pick_values(const view *view, take_bytes_value *take, void *context)
+void image_select_values(const view *view, take_bytes_value *take, void *context)
 {
     for (size_t i = 0; i < view->count; i++) {
         const entry *entry = &view->entries[i];
@@ -36,7 +36,7 @@ void pick_values(const view *view, take_bytes_value *take, void *context)
     }
 }
 
-mr_image_format pick_format(mr_string bytes)
+mr_image_format image_select_format(mr_string bytes)
 {
     static const struct {
         const char *magic;
@@ -78,7 +78,7 @@ static bool take_candidate(void *context, const bytes_value *value)
     mr_image_info info = {0};
     int rank = rank_of(value->entry);
     if (choice->seen == value->entry || !patterns_select(choice->options->features, value->entry->name)) return true;
-    if (rank < 3 && pick_format(value->bytes) == MR_IMAGE_UNKNOWN) return true;
+    if (rank < 3 && image_select_format(value->bytes) == MR_IMAGE_UNKNOWN) return true;
     choice->seen = value->entry;
     (void)mr_image_probe(value->bytes.data, value->bytes.size_bytes, &info, nullptr);
     uint64_t pixels = info.width > 0 && info.height > 0 ? (uint64_t)info.width * (uint64_t)info.height : 0;
@@ -93,15 +93,15 @@ static bool take_candidate(void *context, const bytes_value *value)
     return rank < 3;
 }
 
-bool pick_image(const view *view, const options *options, bytes_value *image)
+bool image_select(const view *view, const options *options, bytes_value *image)
 {
     choice choice = {.options = options};
-    pick_values(view, take_candidate, &choice);
+    image_select_values(view, take_candidate, &choice);
     *image = choice.best;
     return image->entry != nullptr;
 }
 
-const entry *pick_entry(const view *view, const char *name)
+const entry *image_select_entry(const view *view, const char *name)
 {
     mr_string wanted = mr_string_from(name);
     for (size_t i = 0; i < view->count; i++)
@@ -113,7 +113,7 @@ const entry *pick_entry(const view *view, const char *name)
 static const entry *first_value(const view *view, const char *const *names, mr_feature_kind kind, value *value)
 {
     for (; *names; names++) {
-        const entry *entry = pick_entry(view, *names);
+        const entry *entry = image_select_entry(view, *names);
         if (!entry || entry->is_list || entry->feature.kind != kind) continue;
         values values = values_of(&entry->feature);
         if (values_next(&values, value)) return entry;
@@ -121,7 +121,7 @@ static const entry *first_value(const view *view, const char *const *names, mr_f
     return nullptr;
 }
 
-void pick_caption(const view *view, const tfds *tfds, caption *caption)
+void image_select_caption(const view *view, const tfds *tfds, caption *caption)
 {
     static const char *const texts[] = {"image/class/text", "label/text", "class/text", "label", "class", nullptr},
                              *const numbers[] = {"image/class/label", "label", "class", nullptr},
