@@ -139,6 +139,17 @@ mr_status file_read_all(const char *path, size_t size_max, char **bytes, size_t 
     return status;
 }
 
+bool file_begins_with(const char *path, const void *bytes, size_t size_bytes)
+{
+    char found[256];
+    assert(size_bytes <= sizeof found);
+    int descriptor = open_file(path, O_RDONLY | O_NONBLOCK); /* opening a pipe would block */
+    if (descriptor < 0) return false;
+    bool is_equal = read(descriptor, found, size_bytes) == (ssize_t)size_bytes && memcmp(found, bytes, size_bytes) == 0;
+    (void)close(descriptor);
+    return is_equal;
+}
+
 /* ---- Write ---- */
 
 /* Whether path exists and is not a regular file, so that a rename must not replace it. */

@@ -32,6 +32,9 @@ mr_status file_read_at(int descriptor, const char *path, uint64_t offset, void *
  * errors  MR_RESOURCE_EXHAUSTED if the file is larger */
 mr_status file_read_all(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error);
 
+/* Whether a file begins with these bytes; false if it cannot be read. Does not wait for a pipe. */
+bool file_begins_with(const char *path, const void *bytes, size_t size_bytes);
+
 /* ---- Write ---- */
 
 /* Writes a complete file atomically and syncs it to disk.

@@ -1,16 +1,14 @@
 /* The name of a dataset, for the title of its pages. */
+#include "common/shard_name.h"
 #include "tfrecord-cat/html.h"
 
 /* A file's name without its directory, and without "-00000-of-00004" and ".tfrecord…". */
 static mr_string stem_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const char *end = strstr(name, ".tfrec"), *shard = strstr(name, "-of-");
+    const char *end = strstr(name, ".tfrec"), *shard = shard_number_find(name);
     size_t size = end && end > name ? (size_t)(end - name) : strlen(name);
-    if (shard && (size_t)(shard - name) < size) {
-        size = (size_t)(shard - name);
-        while (size > 0 && name[size - 1] >= '0' && name[size - 1] <= '9') size--;
-    }
+    if (shard && (size_t)(shard - name) < size) size = (size_t)(shard - name);
     return (mr_string){name, size};
 }
 

@@ -1,6 +1,7 @@
 /* Resolves FILE arguments: a record file, a directory, a quoted glob, NAME@N, "-". A directory stands for all record
  * files in it and below, sorted by path: files with names of record files, and others whose first header is valid. */
 #include "common/file.h"
+#include "common/shard_name.h"
 #include "tfrecord-cat/cat.h"
 
 #include <dirent.h>
@@ -72,9 +73,7 @@ static bool is_index(const char *path)
 /* "x.tfrecord", "x.tfrecord-00000-of-00004", "x.tfrecord.gz", "x.tfrec", "train-00000-of-01024". */
 static bool is_record_name(const char *name)
 {
-    if (strstr(name, ".tfrec")) return true;
-    const char *of = strstr(name, "-of-");
-    return of && strspn(of + 4, "0123456789") >= 5;
+    return strstr(name, ".tfrec") || shard_number_find(name);
 }
 
 /* Whether the file begins with a length and its valid checksum. */

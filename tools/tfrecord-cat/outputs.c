@@ -5,6 +5,7 @@
  * which the next run removes. */
 #include "common/file.h"
 #include "common/output.h"
+#include "common/shard_name.h"
 #include "tfrecord-cat/rewrite.h"
 
 #include <assert.h>
@@ -51,15 +52,14 @@ static size_t stem_length(const char *path)
     return end && end > name ? (size_t)(end - path) : strlen(path);
 }
 
+static const char INDEX_MAGIC[] = "MRINDEX3";
+
 /* Owned; null without memory. */
 static char *shard_path(const char *path, bool is_numbered, uint64_t i, uint64_t count)
 {
     if (!is_numbered) return strdup(strcmp(path, "-") == 0 ? "/dev/stdout" : path);
     size_t stem = stem_length(path);
-    char *name = nullptr;
-    return asprintf(&name, "%.*s-%05" PRIu64 "-of-%05" PRIu64 "%s", (int)stem, path, i, count, path + stem) < 0
-               ? nullptr
-               : name;
+    return shard_name((mr_string){path, stem}, i, count, path + stem);
 }
 
 bool is_input(const options *options, const char *path)
@@ -82,24 +82,14 @@ mr_status output_reject_input(const options *options, const char *path, const ch
     return status;
 }
 
-/* An index without its file: what a run leaves that is killed between the two renames. */
-static bool is_index(const char *path)
-{
-    static const char magic[8] = {'M', 'R', 'I', 'N', 'D', 'E', 'X', '3'};
-    char found[sizeof magic];
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe would block */
-    if (descriptor < 0) return false;
-    bool is_equal = read(descriptor, found, sizeof found) == sizeof found && memcmp(found, magic, sizeof found) == 0;
-    (void)close(descriptor);
-    return is_equal;
-}
-
 mr_status output_allow(const options *options, const char *path, const char *suffix, mr_error *error)
 {
     char *name = nullptr;
     MR_TRY(output_reject_input(options, path, suffix, error));
     if (asprintf(&name, "%s%s", path, suffix) < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    bool replaces = options->is_forced || (strcmp(suffix, ".index") == 0 && is_index(name));
+    /* An index without its file: what a run leaves that is killed between the two renames. */
+    bool is_index = strcmp(suffix, ".index") == 0 && file_begins_with(name, INDEX_MAGIC, strlen(INDEX_MAGIC));
+    bool replaces = options->is_forced || is_index;
     mr_status status = output_check(name, replaces, error);
     free(name);
     return status;

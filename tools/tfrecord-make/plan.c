@@ -5,6 +5,7 @@
 #include "tfrecord-make/make.h"
 
 #include "common/arena.h"
+#include "common/shard_name.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -195,11 +196,12 @@ static mr_status plan_split(const cut *cut, plan *plan, int split, shard *shard,
         shard->begin = begin;
         shard->count = end - begin;
         begin = end;
-        if (asprintf(&shard->path, "%s/%s-%s-%05lld-of-%05lld.tfrecord", options->out, options->name,
-                     options->splits[split].name, (long long)j, (long long)cut->shards) < 0) {
-            shard->path = nullptr;
+        char *stem = nullptr;
+        if (asprintf(&stem, "%s/%s-%s", options->out, options->name, options->splits[split].name) < 0)
             return fail_memory(error, strlen(options->out));
-        }
+        shard->path = shard_name(mr_string_from(stem), (uint64_t)j, (uint64_t)cut->shards, ".tfrecord");
+        free(stem);
+        if (!shard->path) return fail_memory(error, strlen(options->out));
         shard->name = shard->path + strlen(options->out) + 1;
         take_fingerprint(options, cut->source, plan, shard);
     }
