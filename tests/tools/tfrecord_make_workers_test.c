@@ -125,7 +125,7 @@ TEST(make_rank_0_says_who_does_not_come)
                     "--out out --shards 4 photos",
                     test_directory());
     CHECK_EQ(result->exit_code, 1);
-    CHECK_CONTAINS(result->output, "worker 2 of 2 has shown no sign of life for 1 s");
+    CHECK_CONTAINS(result->output, "worker 2 of 2 has not responded for 1 s");
     /* One that failed is named at once, with its reason. */
     file_save(test_path("photos/a/bad.jpg"), "x", 1);
     result =

@@ -11,9 +11,9 @@ static constexpr int SENTENCE_COLUMN = 22;
 static constexpr int COLUMNS_MAX = 96;
 
 static const char *const group_names[GROUP_COUNT] = {
-    [GROUP_SHOW] = "Show",          [GROUP_SUMMARY] = "Sum up",  [GROUP_CHECK] = "Check and repair",
-    [GROUP_EXPORT] = "Take out",    [GROUP_REWRITE] = "Rewrite", [GROUP_SELECT] = "Which records",
-    [GROUP_FORM] = "In which form",
+    [GROUP_SHOW] = "Show",          [GROUP_SUMMARY] = "Summarize", [GROUP_CHECK] = "Check and repair",
+    [GROUP_EXPORT] = "Export",      [GROUP_REWRITE] = "Rewrite",   [GROUP_SELECT] = "Select records",
+    [GROUP_FORM] = "Output format",
 };
 
 static const char examples[] = "    tfrecord-cat train-00000-of-00004.tfrecord\n"
@@ -23,7 +23,7 @@ static const char examples[] = "    tfrecord-cat train-00000-of-00004.tfrecord\n
                                "    gunzip < data.gz | tfrecord-cat --record 7 -\n";
 
 static const char files[] =
-    "FILE is a record file, a directory (every record file in it and below), a quoted glob, NAME@N"
+    "FILE is a record file, a directory (all record files in and below it), a quoted glob, NAME@N"
     " for NAME-00000-of-0000N …, or - for the standard input, which is also read if no FILE is"
     " given. Files may be plain, GZIP or ZLIB.";
 
@@ -157,11 +157,12 @@ int help_print(FILE *file, const char *topic)
     fputs("usage: tfrecord-cat [options] FILE…\n\n", file);
     wrap(file, files, strlen(files), 0, 0, columns);
     for (group group = 0; group < GROUP_COUNT; group++) print_group(file, group, columns);
+    fputs("\nOther:\n", file);
     print_option(file, 'h', "help", "[NAME]", "print this help, or details of one option", columns);
     print_option(file, 0, "version", nullptr, "print the version", columns);
     static const char end[] =
-        "--help where, --help diff and so on give details, including the limit on memory that every"
-        " command has. Exit status: 0 success, 1 an error or an unreadable file, 2 invalid options.";
+        "--help NAME, such as --help where or --help diff, prints details, including the memory limit of each"
+        " command. Exit status: 0 success, 1 an error or an unreadable file, 2 invalid options.";
     fputc('\n', file);
     wrap(file, end, strlen(end), 0, 0, columns);
     return 0;

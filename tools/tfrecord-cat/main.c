@@ -60,23 +60,23 @@ const command commands[] = {
 
     {"verify", 0, GROUP_CHECK, nullptr, verify_run, "check every checksum, every Example and every image header",
      "Each error is a line with file, record, byte offset and kind; the exit status is then 1. Bad data under a "
-     "good header counts as one record; after a bad header, the next record whose two checksums match is searched "
-     "for. A bytes value is checked as an image if it starts like one; image/encoded must be an image. --decode "
+     "good header counts as one record; after a bad header, reading resumes at the next record whose two checksums "
+     "match. A bytes value is checked as an image if it starts like one; image/encoded must be an image. --decode "
      "decodes every pixel; --raw checks only checksums.\n"
      "\n"
      "Memory: per thread, twice the sum of 1 MiB and the longest record; with --decode also the pixels of the "
      "largest image."},
     {"salvage", 0, GROUP_CHECK, "OUT", salvage_run, "save all good records of damaged files to a new file",
      "Writes every record whose checksums match to OUT, with an index. Losses are printed and also written to "
-     "OUT.report. OUT appears under its name only when it is complete. The exit status is 1 if anything was lost.\n"
+     "OUT.report. OUT gets its name only when it is complete. The exit status is 1 if anything was lost.\n"
      "\n"
      "Memory: per thread, twice the sum of 1 MiB and the longest record; 8 bytes for each record saved."},
 
     {"index", 0, GROUP_CHECK, nullptr, index_run, "create or update FILE.index, the offsets of all records",
      "With an index, records are read by number and counted at once. The index stores the size and samples of its "
      "file, so a stale index is detected and rebuilt. If a plain file was modified after its index, every header is "
-     "compared with the index, here and wherever records are read by number; for a compressed file, size and "
-     "samples decide. "
+     "compared with the index, here and wherever records are read by number; a compressed file is checked "
+     "only by size and samples. "
      "For compressed files the index stores the number of records, and for seekable GZIP (--compress seekable) the "
      "entry "
      "points. --dali also writes FILE.idx, as DALI's tfrecord2idx does; --from-dali reads it.\n"
@@ -89,12 +89,13 @@ const command commands[] = {
      "Memory: 24 bytes for each record of a file."},
     {"diff", 0, GROUP_CHECK, nullptr, diff_run, "compare the records of two FILEs (directories, patterns)",
      "Shows the first 10 differences, for Examples by feature, and counts all. An inserted or deleted record is "
-     "one difference: the records after it are matched up again, after at most 4,095 consecutive insertions or "
+     "one difference: matching resumes after it, across at most 4,095 consecutive insertions or "
      "deletions. With --unordered, records may be in any order, and records that only one side has are listed by "
-     "number. The division into files and compression make no difference. The exit status is 0 if the records are "
+     "number. Compression, and how records are divided into files, are ignored. The exit status is 0 if the records "
+     "are "
      "the same, else 1.\n"
      "\n"
-     "Memory: 64 MiB and four times the longest record; with --unordered, --memory (512M)."},
+     "Memory: 64 MiB and four times the longest record; with --unordered, --memory (default: 512M)."},
 
     {"extract", 0, GROUP_EXPORT, "DIR", extract_run, "write images as files DIR/CLASS/NAME, bytes unchanged",
      "The directory is image/class/text (or label, or the number), the name is image/filename, and the extension "
@@ -121,18 +122,18 @@ const command commands[] = {
      "removes the pages and images of an earlier run in DIR, and no other files.\n"
      "\n"
      "Full images are copied to DIR/images in record order, up to 16 MiB each and 1 GiB in total, unless EXIF "
-     "rotates them; for others the thumbnail is shown.\n"
+     "rotates them; otherwise the thumbnail is shown.\n"
      "\n"
-     "EXIF rotation is not applied: images are shown as decoders see them. An image that does not decode shows "
-     "why. The same records give the same bytes at any --jobs.\n"
+     "EXIF rotation is not applied: images are shown as decoders return them. In place of an image that cannot "
+     "be decoded, the reason is shown. The same records give the same bytes at any --jobs.\n"
      "\n"
      "Memory: 80 MiB and three times the longest record, or 300 MiB if records consist only of characters that "
      "must be escaped; per thread, the pixels of the largest image (for a large JPEG, at one eighth of its size).",
      .knows_labels = true},
 
     {"merge", 0, GROUP_REWRITE, nullptr, merge_run, "write the records of all FILEs, in order, to --out",
-     "With --where, --range, --sample and --head only the selected records; with --shards or --shard-size into "
-     "several files. Damaged input is an error. The files get their names when all are complete; files that a "
+     "--where, --range, --sample and --head select records; --shards or --shard-size writes several files. "
+     "Damaged input is an error. The files get their names when all are complete; files that a "
      "killed run left in the same directory (.partial) are removed by the next run with the same --out.\n"
      "\n"
      "Memory: 4 MiB and twice the longest record; for --compress seekable, per processor 2 MiB and the longest "
@@ -144,10 +145,10 @@ const command commands[] = {
      "Memory: as for --merge."},
     {"shuffle", 0, GROUP_REWRITE, nullptr, shuffle_run, "like --merge, in an order determined by --seed",
      "A global shuffle at any size: every record can move to every position. The order depends only on the seed "
-     "and the number of records. Input that does not fit into half of --memory is distributed through an unnamed "
-     "file in the directory of --out, as large as the input.\n"
+     "and the number of records. Input larger than half of --memory is distributed via an unnamed "
+     "temporary file in the directory of --out, as large as the input.\n"
      "\n"
-     "Memory: --memory (512M) and three times the longest record."},
+     "Memory: --memory (default: 512M) and three times the longest record."},
 
     {}};
 

@@ -19,12 +19,13 @@
 #define WALKING SHOWING " count schema stats extract html " REWRITING
 
 const setting settings[] = {
-    {"record", 'r', GROUP_SELECT, "N", SETTING_NUMBER, AT(record), "only record N, from 0, numbered across all files",
-     "Files with an index are not scanned: --index creates one. A damaged region counts as one record.", .of = WALKING,
+    {"record", 'r', GROUP_SELECT, "N", SETTING_NUMBER, AT(record),
+     "only record N; numbers start at 0 and continue across files",
+     "A file with an index (see --index) is not scanned. A damaged region counts as one record.", .of = WALKING,
      .is_common = true},
-    {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1, numbered across all files",
-     "Both are optional: \":100\" is the first hundred. A file with an index is entered at A. A damaged region counts"
-     " as one record. B may be beyond the last record, A may not; A:A selects nothing.",
+    {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1; numbered as for --record",
+     "A and B are optional: \":100\" selects the first 100 records. In a file with an index, reading starts at A. A"
+     " damaged region counts as one record. B may be beyond the last record, A may not; A:A selects nothing.",
      .of = WALKING, .is_common = true},
     {"where", 'w', GROUP_SELECT, "EXPR", SETTING_TEXT, AT(where_text), "only records that match EXPR; see --help where",
      "    image/class/label == 3 && image/width > 500\n"
@@ -50,7 +51,7 @@ const setting settings[] = {
      "number of steps of a feature list, bytes(name) the length of a text. A feature list stands for the values "
      "of all its steps.\n"
      "\n"
-     "Limits: 16,384 characters, 1,000 parts; =~ searches the first 65,536 bytes of a value.",
+     "Limits: 16,384 characters, 1,000 operands and operators; =~ searches the first 65,536 bytes of a value.",
      .of = WALKING, .is_common = true},
     {"sample", 0, GROUP_SELECT, "N", SETTING_NUMBER, AT(sample), "N records chosen at random, in file order",
      "The choice depends only on --seed and the record numbers, so it is the same with and without an index, and "
@@ -58,7 +59,7 @@ const setting settings[] = {
      "\n"
      "Memory: 16 bytes for each record of the sample; for pipes, the records themselves.",
      .of = WALKING, .is_common = true},
-    {"seed", 0, GROUP_SELECT, "S", SETTING_NUMBER, AT(seed), "seed of --sample and --shuffle (0)", nullptr,
+    {"seed", 0, GROUP_SELECT, "S", SETTING_NUMBER, AT(seed), "seed of --sample and --shuffle (default: 0)", nullptr,
      .of = WALKING},
     {"head", 'n', GROUP_SELECT, "N", SETTING_NUMBER, AT(head), "at most N of the selected records", nullptr,
      .of = WALKING, .is_common = true},
@@ -78,8 +79,8 @@ const setting settings[] = {
      .of = REWRITING},
     {"crlf", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_crlf), "--csv: end lines with CR LF, as in RFC 4180", nullptr,
      .of = "csv"},
-    {"bytes", 0, GROUP_FORM, "text|hex|base64", SETTING_CHOICE, AT(bytes_form), "encoding of bytes (text)",
-     "text: text if the bytes are UTF-8; other bytes are described (\"JPEG 640×480\") in blocks, and base64 in "
+    {"bytes", 0, GROUP_FORM, "text|hex|base64", SETTING_CHOICE, AT(bytes_form), "encoding of bytes (default: text)",
+     "With text, UTF-8 is printed as text; other bytes are described (\"JPEG 640×480\") in blocks and are base64 in "
      "JSON and CSV.",
      .of = SHOWING, .is_common = true},
     {"spec", 0, GROUP_FORM, "both|c|python", SETTING_CHOICE, AT(spec),
@@ -90,8 +91,8 @@ const setting settings[] = {
      .of = "json stats"},
     {"svg", 0, GROUP_FORM, "FILE", SETTING_TEXT, AT(svg), "--stats: also write charts to one SVG file",
      "It replaces an earlier SVG of --stats; any other existing file only with --force.", .of = "stats"},
-    {"jobs", 0, GROUP_FORM, "N", SETTING_NUMBER, AT(jobs), "number of threads (one for each processor)", nullptr,
-     .of = "json count stats verify salvage index repair-index extract html " REWRITING, .is_common = true},
+    {"jobs", 0, GROUP_FORM, "N", SETTING_NUMBER, AT(jobs), "number of threads (default: one for each processor)",
+     nullptr, .of = "json count stats verify salvage index repair-index extract html " REWRITING, .is_common = true},
     {"raw", 0, GROUP_FORM, nullptr, SETTING_FLAG, AT(is_raw), "records are plain bytes, not Examples", nullptr,
      .of = "show json stats verify extract html", .is_common = true},
 
@@ -100,15 +101,15 @@ const setting settings[] = {
      "when it is complete; no input is ever replaced.",
      .of = REWRITING, .is_common = true},
     {"compress", 0, GROUP_REWRITE, "none|gzip|zlib|seekable", SETTING_CHOICE, AT(compress),
-     "compression of the output (none)",
+     "compression of the output (default: none)",
      "seekable is GZIP that any reader accepts; with its index, records are read by number and by several threads.",
      .of = REWRITING},
     {"shards", 0, GROUP_REWRITE, "N", SETTING_NUMBER, AT(shards), "write N files of nearly the same size", nullptr,
      .of = "merge shuffle"},
     {"shard-size", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(shard_size), "write files of about SIZE, such as 200M",
      "Measured before compression; K, M, G and T are powers of 1024.", .of = "merge shuffle"},
-    {"memory", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(memory), "memory limit of --shuffle and --diff (512M)",
-     nullptr, .of = "shuffle diff"},
+    {"memory", 0, GROUP_REWRITE, "SIZE", SETTING_TEXT, AT(memory),
+     "memory limit of --shuffle and --diff (default: 512M)", nullptr, .of = "shuffle diff"},
     {"force", 0, GROUP_REWRITE, nullptr, SETTING_FLAG, AT(is_forced), "replace existing output files", nullptr,
      .of = REWRITING " salvage extract html stats"},
     {"unordered", 0, GROUP_CHECK, nullptr, SETTING_FLAG, AT(is_unordered), "--diff: ignore the order of records",

@@ -1,5 +1,5 @@
 /* --help: a short text, and topics with their options from the table. Paragraphs are wrapped to the width of the
- * terminal; lines that start with a space are printed unchanged. */
+ * terminal; lines that start with a space are printed unchanged, except that what follows a tab is wrapped in a column. */
 #include "common/progress.h"
 #include "tfrecord-make/make.h"
 #include "tfrecord-make/options_table.h"
@@ -10,6 +10,8 @@
 static constexpr int COLUMNS_MAX = 80;
 /* Column of the option descriptions; on narrower terminals they are printed below the option. */
 static constexpr int SENTENCE_COLUMN = 24, COLUMNS_BESIDE = 70, SENTENCE_BELOW = 10;
+/* Column of the text after a tab. */
+static constexpr int DESCRIPTION_COLUMN = 16;
 
 static const char intro[] =
     "tfrecord-make converts images, lists, boxes, tables, arrays and archives to TFRecord files.\n"
@@ -73,29 +75,22 @@ static const struct {
          " or changed (at most 100 million pixels).\n"},
     [TOPIC_SOURCES] =
         {"sources",
-         "The form of INPUT is detected; --format overrides it.\n"
+         "The format of INPUT is detected; --format overrides it.\n"
          "\n"
-         "    directory   one subdirectory for each class\n"
-         "    list        .csv, .tsv, .jsonl: one image in each row; its path, relative\n"
-         "                to the file or to --images DIR; a label; more columns, which\n"
-         "                become features with the same names\n"
-         "    regression  the same with numeric targets (--target): image/target\n"
-         "    table       .csv, .tsv, .jsonl without a column of paths: each column\n"
-         "                is a feature\n"
-         "    coco        .json with COCO boxes, with --images DIR:\n"
-         "                image/object/bbox/{xmin,ymin,xmax,ymax} from 0 to 1,\n"
-         "                image/object/class/{label,text},\n"
-         "                image/object/{is_crowd,area}, image/source_id,\n"
-         "                image/key/sha256\n"
-         "    voc         a Pascal VOC directory (Annotations/*.xml, JPEGImages), or a\n"
-         "                directory with images and .xml: the same keys, and\n"
-         "                image/object/{difficult,truncated,view}; the lists in\n"
-         "                ImageSets/Main are the splits, unless --split is given\n"
-         "    numpy       .npy, .npz: row i of each array is a feature of record i\n"
-         "    tar         .tar, .tar.gz (webdataset), or a directory of them:\n"
-         "                members with the same basename are one record; .jpg and .png:\n"
-         "                image/…, .cls: image/class/label, the fields of .json:\n"
-         "                json/NAME, .npy: its elements, others: their bytes\n",
+         "    directory\tone subdirectory for each class\n"
+         "    list\t.csv, .tsv, .jsonl: one image in each row; its path, relative to the file or to --images DIR; a"
+         " label; more columns, which become features with the same names\n"
+         "    regression\tthe same with numeric targets (--target): image/target\n"
+         "    table\t.csv, .tsv, .jsonl without a column of paths: each column is a feature\n"
+         "    coco\t.json with COCO boxes, with --images DIR: image/object/bbox/{xmin,ymin,xmax,ymax} from 0 to 1,"
+         " image/object/class/{label,text}, image/object/{is_crowd,area}, image/source_id, image/key/sha256\n"
+         "    voc\ta Pascal VOC directory (Annotations/*.xml, JPEGImages), or a directory with images and .xml: the"
+         " same keys, and image/object/{difficult,truncated,view}; the lists in ImageSets/Main are the splits, unless"
+         " --split is given\n"
+         "    numpy\t.npy, .npz: row i of each array is a feature of record i\n"
+         "    tar\t.tar, .tar.gz (webdataset), or a directory of them: members with the same basename are one record;"
+         " .jpg and .png: image/…, .cls: image/class/label, the fields of .json: json/NAME, .npy: its elements, others:"
+         " their bytes\n",
          "GLOB is matched against the path relative to INPUT: of a file in a class directory, of an image as a list or"
          " COCO names it, of a VOC image or its .xml, or of a tar member; a sample matches if any of its members does."
          " * matches any text and ? any character except a slash, [abc] and [a-z] one of these characters, [!a-z] any"
@@ -158,7 +153,12 @@ static void print_text(FILE *file, const char *text, int columns)
 {
     for (size_t size; *text; text += size + (text[size] == '\n')) {
         size = strcspn(text, "\n");
-        if (size == 0 || *text == ' ')
+        const char *tab = memchr(text, '\t', size);
+        if (tab) {
+            int used = fprintf(file, "%.*s", (int)(tab - text), text);
+            fprintf(file, "%*s", DESCRIPTION_COLUMN - used, "");
+            wrap(file, tab + 1, size - (size_t)(tab + 1 - text), DESCRIPTION_COLUMN, DESCRIPTION_COLUMN, columns);
+        } else if (size == 0 || *text == ' ')
             fprintf(file, "%.*s\n", (int)size, text);
         else
             wrap(file, text, size, 0, 0, columns);

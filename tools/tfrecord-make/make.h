@@ -55,7 +55,7 @@ typedef struct options {
     compression compression;
     int32_t worker, worker_count; /* 1…worker_count; 0: a single process */
     bool finish;                  /* join the parts written by workers */
-    int32_t wait_s;               /* timeout for a worker that shows no sign of life */
+    int32_t wait_s;               /* timeout for a worker that does not respond */
     source_options in;
     bool survey;     /* report only; write no records */
     const char *svg; /* output file of the survey's charts; or null */

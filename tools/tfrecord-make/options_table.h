@@ -69,7 +69,7 @@ static const option_row option_rows[] = {
     {"crop-ready", 0, OPTION_CROP_READY, nullptr, TOPIC_IMAGES, INPUT_ANY,
      "rewrite JPEGs losslessly so that random crops are cheap to decode", .is_for_images = true, .is_for_making = true},
     {"duplicates", 0, OPTION_DUPLICATES, "HOW", TOPIC_IMAGES, INPUT_ANY,
-     "handling of images with equal bytes. keep (default): report them; drop: leave out copies; stop: any is an error;"
+     "handling of images with equal bytes. keep (default): report them; drop: leave out copies; stop: fail;"
      " ignore: do not search for them",
      .is_for_images = true},
 
@@ -135,7 +135,7 @@ static const option_row option_rows[] = {
     {"on-error", 0, OPTION_ON_ERROR, "HOW", TOPIC_RUN, INPUT_ANY,
      "stop (default): end the run at the first image that cannot be used; skip: leave out such images, list them and"
      " count them by reason. An annotation that cannot be used (not an object, an unknown category, a box that is not"
-     " four numbers, ...) excludes its image. These annotations are left out alone, under stop as under skip, and are"
+     " four numbers, …) excludes its image. Some annotations are always left out without their image, and are"
      " counted: boxes without area or completely outside their image, COCO annotations without a box, and those whose"
      " image_id is not in \"images\". A COCO annotation without an integer image_id, and JSON that cannot be parsed,"
      " always end the run",
@@ -148,8 +148,8 @@ static const option_row option_rows[] = {
      "after all parts are written: check that nothing is missing and write labels.txt", .is_for_making = true,
      .conflicts = {"worker"}},
     {"wait", 0, OPTION_WAIT, "SECONDS", TOPIC_RUN, INPUT_ANY,
-     "under mpirun or srun: fail if a process shows no sign of life for this long (default: 120)",
-     .is_for_making = true, .is_for_ranks = true, .conflicts = {"worker", "finish"}},
+     "under mpirun or srun: fail if a process does not respond for this long (default: 120)", .is_for_making = true,
+     .is_for_ranks = true, .conflicts = {"worker", "finish"}},
     {"help", 'h', 'h', "[TOPIC]", TOPIC_RUN, 0, "print the short help, a topic, or \"all\""},
     {"version", 'V', 'V', nullptr, TOPIC_RUN, 0, "print the version"},
 };

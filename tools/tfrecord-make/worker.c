@@ -161,7 +161,7 @@ mr_status worker_wait(work *work, uint64_t run, mr_error *error)
             if (now_ns() - heard_ns > limit_ns)
                 return mr_fail(
                     error, MR_DEADLINE_EXCEEDED,
-                    "worker %d of %d has shown no sign of life for %d s; when all have finished, --finish joins their "
+                    "worker %d of %d has not responded for %d s; when all have finished, --finish joins their "
                     "parts (a worker that is restarted resumes its part)",
                     i, options->worker_count, options->wait_s);
             (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = LOOK_NS}, nullptr);
