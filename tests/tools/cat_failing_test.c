@@ -1,5 +1,5 @@
 /* tfrecord-cat under failures: in every mode the n-th allocation, write and read fails in turn. A run gives what it gives
- * without, or says why not. */
+ * without, or reports why not. */
 #include "tests/kernels/images.h"
 #include "tests/tools/failing.h"
 #include "tests/tools/program.h"
@@ -174,7 +174,7 @@ TEST(cat_survives_failing_reads)
     for (size_t i = 0; i < COUNT(exports); i++) failing_each("tfrecord-cat", exports[i], "read");
 }
 
-TEST(cat_says_in_every_mode_that_the_disk_is_full)
+TEST(cat_reports_a_full_disk_in_every_mode)
 {
     static const char *const commands[] = {
         "d",

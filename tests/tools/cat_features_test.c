@@ -112,7 +112,7 @@ TEST(cat_rewriting_features_refuses_mistakes)
     check(0, "tfrecord-cat --merge --out o --features '!text' --rename label=text a", "3 records");
 }
 
-TEST(cat_features_leaves_out)
+TEST(cat_features_excludes)
 {
     examples_write(test_path("a"), 2, (mr_record_writer_options){0});
     check(0, "tfrecord-cat --json --head 1 --features '!box,!text,!raw,!ids' a",

@@ -42,7 +42,7 @@ TEST(cat_shows_sequence_examples)
     CHECK_CONTAINS(program_run("tfrecord-cat --where 'tokens == 30' -f tokens %s", path)->output, "2 steps");
 }
 
-TEST(cat_json_is_pretty_when_asked)
+TEST(cat_json_pretty)
 {
     const char *path = test_path("p");
     examples_write(path, 2, (mr_record_writer_options){0});

@@ -1,4 +1,4 @@
-/* Which image of a record is the main one, names of classes from tfds, what the pages hold beside thumbnails, and CSV that is
+/* Which image of a record is the main one, names of classes from tfds, what the pages contain besides thumbnails, and CSV that is
  * read back. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
@@ -139,7 +139,7 @@ TEST(cat_where_and_stats_know_the_labels_of_tfds)
     check(0, "tfrecord-cat --html h pets && cat h/data/about.js", "\"name\":\"pets 1.0.0\"");
 }
 
-TEST(cat_html_holds_full_images_names_and_classes_of_boxes)
+TEST(cat_html_contains_full_images_names_and_classes_of_boxes)
 {
     mr_error error = {0};
     mr_record_writer *writer = nullptr;

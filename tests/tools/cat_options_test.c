@@ -1,4 +1,4 @@
-/* Every option of tfrecord-cat beside every command: it changes what the command gives, or it is an error that says what it
+/* Every option of tfrecord-cat with every command: it changes the output of the command, or it is an error that names what it
  * is for. */
 #include "tests/tools/examples.h"
 #include "tests/tools/failing.h"
@@ -111,7 +111,7 @@ static void check_refused(const char *arguments, const char *part)
         test_fail(__FILE__, __LINE__, "%s: %d: %s", arguments, result->exit_code, result->output);
 }
 
-TEST(cat_says_what_an_option_is_for)
+TEST(cat_usage_error_names_the_commands_of_an_option)
 {
     examples_write(test_path("a"), 2, (mr_record_writer_options){0});
     check_refused("--verify --head 3 a", "--head is for showing records, --json, --csv, --count, --schema, --stats, "

@@ -52,8 +52,8 @@ TEST(cat_replaces_regular_files_only)
     CHECK_STR(program_run("cd '%s' && ls | grep -c 'partial\\|report\\|index'", test_directory())->output, "0\n");
 }
 
-/* The files beside an output: its index, its report, its partial file. */
-TEST(cat_replaces_no_pipe_beside_its_output)
+/* The files next to an output: its index, its report, its partial file. */
+TEST(cat_replaces_no_pipe_next_to_its_output)
 {
     static const char *const names[] = {"o.index", "o.report", "o.partial", "o.report.partial", "o.partial.index"};
     examples_write(test_path("in"), 10, (mr_record_writer_options){0});
@@ -73,7 +73,7 @@ TEST(cat_replaces_no_pipe_beside_its_output)
     }
 }
 
-TEST(cat_writes_where_nothing_is_or_force_says_so)
+TEST(cat_creates_files_and_replaces_only_with_force)
 {
     examples_write(test_path("in"), 10, (mr_record_writer_options){0});
     static const char *const commands[] = {"--salvage o in", "--merge --out o in"};
@@ -98,7 +98,7 @@ TEST(cat_writes_where_nothing_is_or_force_says_so)
     CHECK_STR(cat("--count in")->output, "10\n");
 }
 
-/* Two runs with one output: the second one says so and leaves the report of the first alone. */
+/* Two runs with one output: the second one fails and leaves the report of the first unchanged. */
 TEST(cat_salvage_has_its_output_alone)
 {
     examples_write(test_path("in"), 2'000, (mr_record_writer_options){0});

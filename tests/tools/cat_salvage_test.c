@@ -70,7 +70,7 @@ TEST(cat_verify_looks_at_images)
 
 TEST(cat_verify_reads_every_value)
 {
-    /* The Example is whole, but its int64 list ends inside a varint; the feature list of the other has a bad step. */
+    /* The Example is complete, but its int64 list ends inside a varint; the feature list of the other has a bad step. */
     static const char example[] = "\x0a\x0d\x0a\x0b\x0a\x01y\x12\x06\x1a\x04\x0a\x02\xff\xff";
     const char *path = test_path("e.tfrecord");
     examples_write_one(path, (mr_string){example, sizeof example - 1});
@@ -96,7 +96,7 @@ TEST(cat_verify_reads_every_value)
     CHECK_EQ(result->exit_code, 0);
 }
 
-TEST(cat_verify_says_the_same_with_any_number_of_threads)
+TEST(cat_verify_prints_the_same_with_any_number_of_threads)
 {
     const char *path = test_path("j.tfrecord");
     examples_write(path, 20'000, (mr_record_writer_options){0});
@@ -116,7 +116,7 @@ TEST(cat_verify_says_the_same_with_any_number_of_threads)
     CHECK_EQ(atoi(program_run("tfrecord-cat --verify %s | head -1 | wc -l", path)->output), 1);
 }
 
-TEST(cat_salvage_saves_what_is_good)
+TEST(cat_salvage_saves_all_good_records)
 {
     const char *path = test_path("bad one.tfrecord"), *good = test_path("good.tfrecord"), *out = test_path("out");
     record_write(path, 400, 300, (mr_record_writer_options){0});
@@ -161,7 +161,7 @@ TEST(cat_salvage_saves_what_is_good)
     CHECK_CONTAINS(report, "2 regions lost");
     free(report);
 
-    /* What was saved is whole. An output that is there stays, and is never an input. */
+    /* What was saved is complete. An existing output is kept, and is never an input. */
     CHECK_EQ(program_run("tfrecord-cat --verify --raw %s", out)->exit_code, 0);
     CHECK_EQ(program_run("tfrecord-cat --salvage %s %s", out, good)->exit_code, 1);
     CHECK_EQ(program_run("tfrecord-cat --salvage %s --force %s", out, out)->exit_code, 1);
@@ -172,7 +172,7 @@ TEST(cat_salvage_saves_what_is_good)
     CHECK_EQ(result->exit_code, 0);
 }
 
-TEST(cat_salvage_leaves_nothing_half)
+TEST(cat_salvage_leaves_no_partial_file)
 {
     const char *path = test_path("in.tfrecord");
     record_write(path, 30, 300, (mr_record_writer_options){0});

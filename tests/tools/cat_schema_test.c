@@ -51,7 +51,7 @@ static void write_sequence(mr_sequence_encoder *encoder, int i, mr_string *recor
     CHECK_OK(mr_sequence_finish(encoder, record, &error));
 }
 
-/* Writes both files; record i of the one that is asked for last stays in *records. */
+/* Writes both files; record i of the one that is requested last stays in *records. */
 static const char *write_file(bool is_sequence, mr_string *records)
 {
     mr_error error = {0};
@@ -112,7 +112,7 @@ TEST(cat_schema_of_sequences_is_a_header_that_parses_them)
     mr_sequence_parser_free(parser);
 }
 
-TEST(cat_schema_tables_tell_types_bounds_and_presence)
+TEST(cat_schema_tables_show_types_bounds_and_presence)
 {
     mr_string records[RECORDS];
     const char *path = write_file(false, records);
@@ -157,7 +157,7 @@ TEST(cat_schema_of_countless_names_has_a_bound)
                    "only the first 10000 ");
 }
 
-TEST(cat_schema_tells_which_record_is_none)
+TEST(cat_schema_names_a_record_that_is_not_an_example)
 {
     mr_error error = {0};
     mr_record_writer *writer = nullptr;

@@ -114,7 +114,7 @@ TEST(cat_sample_is_fair)
     for (int i = 0; i < 20; i++) CHECK(drawn[i] >= 3 && drawn[i] <= 29);
 }
 
-TEST(cat_takes_directories_globs_and_odd_names)
+TEST(cat_accepts_directories_globs_and_unusual_names)
 {
     static const char *const names[] = {"x/train-00000-of-00002", "x/train-00001-of-00002",     "x/with space.tfrecord",
                                         "x/new\nline.tfrecord",   "x/bad\xff\x1b[31m.tfrecord", "x/deep/er/plain"};
@@ -145,7 +145,7 @@ TEST(cat_takes_directories_globs_and_odd_names)
     CHECK(strchr(result->output, '\xff') == nullptr);
 }
 
-TEST(cat_where_says_what_was_likely_not_meant)
+TEST(cat_where_warns_about_likely_mistakes)
 {
     examples_write(test_path("w"), 3, (mr_record_writer_options){0});
     const program_result *result = program_run("tfrecord-cat --where 'lable == 3' %s", test_path("w"));

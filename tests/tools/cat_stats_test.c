@@ -50,7 +50,7 @@ static double number_at(json_t *object, const char *a, const char *b, const char
     return json_number_value(object);
 }
 
-TEST(cat_stats_gives_figures_that_are_right)
+TEST(cat_stats_prints_correct_figures)
 {
     const char *path = test_path("known.tfrecord");
     write_known(path, 400);
@@ -189,7 +189,7 @@ TEST(cat_stats_goes_on_behind_damage)
     CHECK_CONTAINS(result->output, "bytes of a record: 0 B to ");
 }
 
-TEST(cat_stats_takes_selected_records_and_features)
+TEST(cat_stats_of_selected_records_and_features)
 {
     const char *path = test_path("known.tfrecord");
     write_known(path, 400);

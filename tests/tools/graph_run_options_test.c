@@ -65,7 +65,7 @@ TEST(graph_run_refuses_values_that_are_wrong_empty_or_huge)
     CHECK_CONTAINS(graph_run("--help", 0), "usage: graph-run [options] GRAPH");
 }
 
-TEST(graph_run_names_what_the_graph_lacks)
+TEST(graph_run_names_missing_nodes)
 {
     graph_run_make_model();
     static const struct {

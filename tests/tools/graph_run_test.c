@@ -32,7 +32,7 @@ static const char *refused(const char *arguments, int exit_code)
     return result->output;
 }
 
-TEST(graph_run_says_what_it_cannot_use)
+TEST(graph_run_reports_unusable_input)
 {
     make_graph();
     file_save(test_path("text"), "this is no graph", 16);

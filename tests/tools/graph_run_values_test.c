@@ -8,7 +8,7 @@ static const char *feed(const char *dtype, const char *value, int exit_code)
     return graph_run(arguments, exit_code);
 }
 
-TEST(graph_run_integers_are_in_range_or_refused)
+TEST(graph_run_rejects_integers_out_of_range)
 {
     static const struct {
         const char *dtype, *min, *max, *below, *above;
@@ -40,7 +40,7 @@ TEST(graph_run_integers_are_in_range_or_refused)
     CHECK_CONTAINS(feed("int32", "1.5", 1), "--feed int32: 1.5 is not an integer, as required for int32");
 }
 
-TEST(graph_run_floats_bools_and_strings_fit_or_are_refused)
+TEST(graph_run_rejects_invalid_floats_bools_and_strings)
 {
     static const struct {
         const char *dtype, *value, *part;
@@ -90,7 +90,7 @@ TEST(graph_run_floats_bools_and_strings_fit_or_are_refused)
 
 /* A while loop as TensorFlow 1 exports it. Builders cannot name a node that does not exist yet, so the input of Merge is
  * changed to the NextIteration in the serialised graph, where both names have one length. */
-TEST(graph_run_says_that_loops_are_not_supported_yet)
+TEST(graph_run_reports_that_loops_are_not_supported)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();

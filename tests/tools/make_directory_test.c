@@ -25,7 +25,7 @@ static void make_photos(void)
     save_jpeg("dog/2.jpg", 43, 30);
 }
 
-TEST(make_names_links_that_lead_back_and_continues)
+TEST(make_reports_cyclic_links_and_continues)
 {
     make_photos();
     mkdir(test_path("photos/cat/deep"), 0777);
@@ -113,7 +113,7 @@ TEST(make_names_a_directory_that_cannot_be_read)
     CHECK_STR(program_run("ls -A %s/out", test_directory())->output, "");
 }
 
-TEST(survey_charts_leave_out_images_that_cannot_be_used)
+TEST(survey_charts_exclude_unusable_images)
 {
     make_photos();
     test_bytes cut = test_jpeg(3000, 2000, (test_jpeg_options){.horizontal = 2, .vertical = 2});

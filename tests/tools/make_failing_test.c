@@ -88,7 +88,7 @@ FAILING_TEST(make_failing_calls_of_conversion, "--jobs 1 --out o --encode jpeg -
 FAILING_TEST(make_failing_calls_of_a_list, "--jobs 1 --out o --json --group-by who --compress gzip photos/l.csv")
 FAILING_TEST(make_failing_calls_of_a_dry_run, "--jobs 1 --out o --dry-run --stratify --exclude copy* photos")
 
-TEST(make_failing_calls_leave_what_the_next_run_needs)
+TEST(make_can_resume_after_any_failing_call)
 {
     make_files();
     if (test_is_sanitized() || !getenv("MILLRACE_PRELOAD")) test_skip("needs programs with the C library's malloc");

@@ -32,7 +32,7 @@ static void make_all(void)
         0);
 }
 
-TEST(make_filters_take_what_matches_on_every_input)
+TEST(make_filters_select_matches_on_every_input)
 {
     /* taken: digits of the images; excluded: what the summary says; "" nothing */
     static const struct {
@@ -86,7 +86,7 @@ TEST(make_filters_take_what_matches_on_every_input)
     }
 }
 
-TEST(make_filters_that_match_nothing_are_refused)
+TEST(make_filters_that_match_nothing_are_errors)
 {
     static const char *const inputs[] = {"d", "l.csv", "--images d c.json", "x.tar", "tars", "v"};
     make_all();

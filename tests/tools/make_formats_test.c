@@ -1,4 +1,4 @@
-/* WebP, GIF, BMP and TIFF through tfrecord-make: the pixels that come out, what is reported, and what is refused. */
+/* WebP, GIF, BMP and TIFF through tfrecord-make: the resulting pixels, the report, and the errors. */
 #include "tests/records/record_data.h"
 #include "tests/tools/foreign_images.h"
 #include "tests/tools/program.h"
@@ -360,7 +360,7 @@ TEST(make_converts_unusual_tiff)
     CHECK_EQ(convert("--encode png --shorter-side 12")->exit_code, 0);
 }
 
-TEST(make_says_that_other_formats_need_encode)
+TEST(make_reports_that_other_formats_need_encode)
 {
     static uint8_t pixels[40 * 7], file[4096]; /* rows are multiples of 4 bytes */
     begin();

@@ -1,4 +1,4 @@
-/* What tfrecord-make says of itself, and standard output that cannot be written. */
+/* Help and version of tfrecord-make, and a standard output that cannot be written. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 

@@ -70,7 +70,7 @@ static inline int count_records(const char *pattern)
         program_run("cd '%s' && tfrecord-cat --json out/%s 2>/dev/null | wc -l", test_directory(), pattern)->output);
 }
 
-/* What the report says was left out by --on-error skip. */
+/* What --on-error skip left out, according to the report. */
 static inline int count_skipped(const char *output)
 {
     const char *found = strstr(output, " could not be used and ");

@@ -1,4 +1,4 @@
-/* SIGINT and SIGTERM: tfrecord-make says where it stopped, leaves no half file, ends by the signal, and continues. */
+/* SIGINT and SIGTERM: tfrecord-make reports where it stopped, leaves no partial file, ends by the signal, and resumes. */
 #include "tests/kill.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -83,17 +83,17 @@ static void check_interrupted(int number)
         0);
 }
 
-TEST(make_interrupted_says_where_and_continues)
+TEST(make_interrupted_reports_its_position_and_resumes)
 {
     check_interrupted(SIGINT);
 }
 
-TEST(make_terminated_says_where_and_continues)
+TEST(make_terminated_reports_its_position_and_resumes)
 {
     check_interrupted(SIGTERM);
 }
 
-TEST(make_interrupted_before_writing_says_so)
+TEST(make_interrupted_before_writing_reports_it)
 {
     /* The list is a FIFO that nobody writes: the program waits for it. The signal is sent once it is caught. */
     CHECK_EQ(mkfifo(test_path("list.csv"), 0600), 0);

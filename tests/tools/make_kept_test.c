@@ -5,7 +5,7 @@
 
 /* ---- Class directories ---- */
 
-TEST(make_kept_class_directories_take_the_numbers_of_a_file)
+TEST(make_kept_class_directories_use_the_numbers_of_a_file)
 {
     make_pngs("p", 4);
     save_text("old.txt", "rose\ndaisy\n");
@@ -110,7 +110,7 @@ TEST(make_kept_voc_lists_are_the_parts)
                    "ImageSets/Main/val.txt: \"3\" is also in train.txt, but an image belongs to one split");
 }
 
-TEST(make_kept_voc_files_that_are_none_are_noted)
+TEST(make_kept_reports_files_that_are_not_voc)
 {
     make_voc(2, 2);
     CHECK_EQ(

@@ -177,7 +177,7 @@ TEST(make_masks_rotate_with_their_image)
     }
 }
 
-TEST(make_masks_that_cannot_be_are_refused)
+TEST(make_masks_that_are_invalid_are_errors)
 {
     static const char *const cases[][2] = {
         {"null", "has no \"segmentation\", which --masks requires"},

@@ -1,4 +1,4 @@
-/* Every option of tfrecord-make on every kind of input: either it changes what comes out, or it is refused by name. */
+/* Every option of tfrecord-make on every kind of input: either it changes the output, or it is an error that names it. */
 #include "tools/tfrecord-make/options_table.h"
 
 #include "tests/tools/make_inputs.h"
@@ -193,8 +193,7 @@ static void try_option(const trial *trial, const option_row *row, size_t kind)
     }
     CHECK(!strstr(state, refusal));
     if (!trial->is_invisible && strcmp(state, run_state(before, with, kind, "", without, sizeof without)) == 0)
-        test_fail(__FILE__, __LINE__, "%s has no effect on %s, and is not refused: %s", option, kinds[kind].input,
-                  state);
+        test_fail(__FILE__, __LINE__, "%s has no effect on %s, and is no error: %s", option, kinds[kind].input, state);
     if (trial->is_invisible) CHECK_CONTAINS(state, "exit 0");
 }
 
@@ -213,17 +212,17 @@ static void try_rows(int begin, int end)
             if (option_rows[i].inputs) try_option(find_trial(option_rows[i].name), &option_rows[i], kind);
 }
 
-TEST(make_options_have_an_effect_or_are_refused_1)
+TEST(make_options_have_an_effect_or_are_errors_1)
 {
     try_rows(0, OPTION_ROW_COUNT / 2);
 }
 
-TEST(make_options_have_an_effect_or_are_refused_2)
+TEST(make_options_have_an_effect_or_are_errors_2)
 {
     try_rows(OPTION_ROW_COUNT / 2, OPTION_ROW_COUNT);
 }
 
-TEST(make_options_are_refused_beside_others)
+TEST(make_options_that_conflict_are_errors)
 {
     make_all();
     for (int i = 0; i < OPTION_ROW_COUNT; i++) {
@@ -261,7 +260,7 @@ TEST(make_options_are_refused_beside_others)
 }
 
 /* What a kind of input lacks is an error too. */
-TEST(make_options_that_match_nothing_are_refused)
+TEST(make_options_that_match_nothing_are_errors)
 {
     static const struct {
         const char *options, *reason;

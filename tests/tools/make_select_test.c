@@ -122,7 +122,7 @@ static long long records_of(const json_t *json, size_t split)
     return number_of(json_array_get(json_object_get(json, "splits"), split), "records");
 }
 
-TEST(make_takes_what_include_and_exclude_leave)
+TEST(make_reads_only_included_paths)
 {
     make_photos("cat", 8);
     make_photos("dog", 8);
@@ -218,7 +218,7 @@ TEST(make_stratify_keeps_the_shares_of_classes)
     CHECK_EQ(count_lines(a, "eel/", " test"), 8);
 }
 
-TEST(make_stratify_gives_small_classes_to_all_splits)
+TEST(make_stratify_puts_small_classes_into_all_splits)
 {
     for (int i = 0; i < 60; i++) {
         char class[16];
@@ -283,7 +283,7 @@ TEST(make_group_by_keeps_groups_together)
     CHECK(access(test_path("c"), F_OK) != 0);
 }
 
-TEST(make_group_by_takes_a_column)
+TEST(make_group_by_column)
 {
     make_photos("cat", 80);
     FILE *list = fopen(test_path("photos/l.csv"), "w");
@@ -298,7 +298,7 @@ TEST(make_group_by_takes_a_column)
     CHECK_CONTAINS(result->output, "has no feature \"nobody\" (--group-by)");
 }
 
-TEST(make_dry_run_writes_nothing_and_says_what_would_be)
+TEST(make_dry_run_writes_nothing_and_prints_the_plan)
 {
     make_photos("cat", 40);
     json_t *json = make("--out out --dry-run --shards 2 photos");

@@ -1,4 +1,4 @@
-/* Runs the built programs as a user does, and keeps what they say. */
+/* Runs the built programs as a user does, and keeps their output. */
 #ifndef MR_TESTS_TOOLS_PROGRAM_H
 #define MR_TESTS_TOOLS_PROGRAM_H
 

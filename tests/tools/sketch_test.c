@@ -1,4 +1,4 @@
-/* Quantiles, frequent values and moments of long streams: beside exact ones, on distributions that are hard. */
+/* Quantiles, frequent values and moments of long streams: compared with exact ones, on difficult distributions. */
 #include "tests/test.h"
 #include "tools/common/stats/numbers.h"
 
@@ -107,7 +107,7 @@ TEST(sketch_ranks_are_within_the_stated_error)
     }
 }
 
-TEST(sketch_is_exact_while_it_holds_everything)
+TEST(sketch_is_exact_while_it_stores_everything)
 {
     sketch sketch = {0};
     for (int64_t i = SKETCH_EXACT; i > 0; i--) CHECK(sketch_add(&sketch, &i, 1, 0));
@@ -239,7 +239,7 @@ TEST(top_keeps_its_bound_through_merges)
 
 /* ---- Numbers ---- */
 
-TEST(numbers_hold_their_digits)
+TEST(numbers_keep_their_precision)
 {
     /* A mean far from 0 and a first value far from both: one pass with a sum of squares has no digit left. */
     numbers numbers = {.is_real = true};
@@ -259,7 +259,7 @@ TEST(numbers_hold_their_digits)
     numbers_deinit(&numbers);
 }
 
-TEST(numbers_leave_out_what_is_not_finite)
+TEST(numbers_ignore_what_is_not_finite)
 {
     numbers numbers = {.is_real = true};
     const float values[] = {NAN, -INFINITY, 3, -0.0f, INFINITY, 0, 5, INFINITY};
@@ -323,7 +323,7 @@ TEST(numbers_sample_long_streams_within_the_error)
     }
 }
 
-TEST(numbers_take_a_value_many_times)
+TEST(numbers_add_a_value_many_times)
 {
     numbers many = {0}, each = {0};
     const int64_t zero = 0;

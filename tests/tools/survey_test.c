@@ -1,4 +1,4 @@
-/* tfrecord-make --survey from outside, and the images of tfrecord-cat --stats beside it. */
+/* tfrecord-make --survey from outside, and the image statistics of tfrecord-cat --stats. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
@@ -55,7 +55,7 @@ TEST(survey_advises_the_resize_that_pays)
                    "advice: no resize; no image has a shorter side above 1024 pixels");
 }
 
-TEST(survey_tells_what_is_odd_and_what_is_broken)
+TEST(survey_reports_unusual_and_damaged_images)
 {
     make_plain();
     mkdir(test_path("photos/odd"), 0777);
@@ -144,7 +144,7 @@ TEST(survey_draws_charts)
     CHECK(examples_columns(examples_on_terminal(60, "LC_ALL=C.UTF-8 tfrecord-make --survey %s", photos)) <= 60);
 }
 
-TEST(survey_takes_tables_without_images)
+TEST(survey_of_tables_without_images)
 {
     const char *table = test_path("table.csv");
     file_save(table, "a,b\n1,2\n3,4\n", 12);

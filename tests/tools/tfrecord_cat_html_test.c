@@ -1,4 +1,4 @@
-/* tfrecord-cat --extract and --html as a user runs them: what lies in the directories afterwards. */
+/* tfrecord-cat --extract and --html as a user runs them: the contents of the directories afterwards. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
@@ -64,7 +64,7 @@ static const char *run(int exit_code, const char *command)
 
 /* ---- --extract ---- */
 
-TEST(cat_extract_gives_back_what_make_took)
+TEST(cat_extract_restores_the_files_that_make_read)
 {
     (void)run(0, "mkdir -p photos/cat/young photos/dog");
     static const char *const names[] = {"cat/1.jpg", "cat/young/1.jpg", "cat/two words.JPEG", "dog/1.jpg",
@@ -140,7 +140,7 @@ TEST(cat_extract_names_stay_in_the_directory)
     free(png.bytes);
 }
 
-TEST(cat_extract_takes_other_bytes_out_by_number)
+TEST(cat_extract_names_other_bytes_by_number)
 {
     examples_write(test_path("t.tfrecord"), 3, (mr_record_writer_options){0});
     CHECK_CONTAINS(run(0, "tfrecord-cat --extract e t.tfrecord 2> /dev/null"), "3 records have no image");
@@ -213,7 +213,7 @@ static double number_of(json_t *list, size_t i)
     return json_number_value(json_array_get(list, i));
 }
 
-TEST(cat_html_pages_and_search_hold_all_records)
+TEST(cat_html_pages_and_search_contain_all_records)
 {
     examples_write(test_path("t.tfrecord"), 450, (mr_record_writer_options){0});
     CHECK_CONTAINS(run(0, "tfrecord-cat --html h t.tfrecord 2> /dev/null"), "450 records on 3 pages: h/index.html\n");
@@ -241,7 +241,7 @@ TEST(cat_html_pages_and_search_hold_all_records)
     json_decref(rows);
     CHECK_STR(run(0, "ls h/data | tr '\\n' ' '"),
               "about.js page-000000.js page-000001.js page-000002.js search-000000.js ");
-    /* Once more only when asked; a selection, and fewer features. */
+    /* Again only with --force; a selection, and fewer features. */
     CHECK_CONTAINS(run(1, "tfrecord-cat --html h t.tfrecord"), "h/index.html: already exists; --force replaces it");
     (void)run(0, "tfrecord-cat --html h --force --features label --where 'label >= 448' t.tfrecord");
     rows = load_rows(test_path("h/data/page-000000.js"));
@@ -297,7 +297,7 @@ TEST(cat_html_makes_thumbnails_boxes_and_reasons)
     for (int i = 0; i < 5; i++) free(entries[i].image.bytes);
 }
 
-TEST(cat_html_lets_no_record_become_markup)
+TEST(cat_html_escapes_records)
 {
     test_bytes made = jpeg(16, 16);
     const entry entry = {made, HOSTILE, HOSTILE, true};
@@ -334,7 +334,7 @@ TEST(cat_html_lets_no_record_become_markup)
     (void)run(1, "grep -nE 'fetch|XMLHttp|innerHTML|insertAdjacent|https?:|eval' h/view.js h/view.css");
 }
 
-TEST(cat_html_and_extract_say_what_they_need)
+TEST(cat_html_and_extract_report_missing_arguments)
 {
     CHECK_CONTAINS(run(0, "tfrecord-cat --help"), "--extract DIR");
     CHECK_CONTAINS(run(0, "tfrecord-cat --help=html"), "Memory: ");

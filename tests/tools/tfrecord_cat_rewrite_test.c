@@ -67,7 +67,7 @@ static int read_numbers(const char *path, int *order, int count_max)
     return count;
 }
 
-TEST(cat_merge_takes_every_form_and_keeps_the_order)
+TEST(cat_merge_reads_every_compression_and_keeps_the_order)
 {
     write_some(test_path("a.tfrecord"), 0, 100, (mr_record_writer_options){.index = true});
     write_some(test_path("b.tfrecord.gz"), 100, 100, (mr_record_writer_options){.compression = MR_COMPRESSION_GZIP});
@@ -297,7 +297,7 @@ static void put_run(char *text, size_t size, int first, int count, const char *f
         snprintf(text + used, size - used, "records %d to %d are only in %s\n", first, first + count - 1, file);
 }
 
-/* What is told of the edits, which change nothing in place. */
+/* How edits are reported. */
 static void check_edited(const edit *edits, int edit_count, int count)
 {
     char expected[4000] = "";
@@ -366,7 +366,7 @@ TEST(cat_diff_tells_changed_records_from_new_ones)
     /* Equal records do not hide one that is missing among them. */
     run_ok("for i in 1 2 3; do cat b; done >x; cat b b >y");
     run_and_see("tfrecord-cat --diff x y", 1, "1001 of 3003 records differ: 0 changed, 1001 only in x, 0 only in y\n");
-    /* More in one place than are looked at, and nothing in common: told as changed ones, to the end. */
+    /* More in one place than are looked at, and nothing in common: reported as changed records, to the end. */
     write_edited((const edit[]){{10, 0, 9000}}, 1, 10'000);
     run_and_see("tfrecord-cat --diff a b", 1, " of 19000 records differ: ");
     write_edited((const edit[]){{0, 10'000, 10'000}}, 1, 10'000);
@@ -413,7 +413,7 @@ TEST(cat_diff_unordered_goes_in_passes)
                 "3 records are only in 0: 123, 20123, 40123\n3 records are only in 1: 19876, 39876, 59876\n");
 }
 
-TEST(cat_index_says_what_it_does)
+TEST(cat_index_reports_what_it_does)
 {
     write_some(test_path("a b"), 0, 50, (mr_record_writer_options){0});
     write_some(test_path("s"), 0, 50,
@@ -485,7 +485,7 @@ static bool run_and_kill(const char *const *words, int count, int kill_at, int *
     return WIFEXITED(status);
 }
 
-/* Files in the directory whose names begin so, apart from half files and indexes; each of them is whole. */
+/* Files in the directory whose names begin so, except partial files and indexes; each of them is complete. */
 static int check_outputs(const char *start, int *half)
 {
     int whole = 0;
@@ -584,7 +584,7 @@ TEST(cat_rewriting_has_its_output_alone)
                 "x-00000-of-00002 x-00000-of-00002.index x-00001-of-00002 x-00001-of-00002.index x.partial.txt\n");
 }
 
-TEST(cat_rewriting_on_a_full_disk_leaves_nothing)
+TEST(cat_rewriting_on_a_full_disk_leaves_no_file)
 {
     write_some(test_path("in"), 0, COUNT, (mr_record_writer_options){0});
     const char *const commands[] = {"--merge", "--split 2", "--shuffle", "--merge --compress zlib"};

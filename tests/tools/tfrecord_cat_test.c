@@ -17,7 +17,7 @@ TEST(cat_shows_records_as_people_read_them)
     CHECK(strchr(result->output, '\x1b') == nullptr);
 }
 
-TEST(cat_takes_heads_numbers_pipes_and_compressed_files)
+TEST(cat_reads_heads_numbers_pipes_and_compressed_files)
 {
     for (int i = 0; i < 3; i++) {
         const char *path = test_path("b.tfrecord");
@@ -97,7 +97,7 @@ TEST(cat_verify_names_every_fault)
     CHECK_CONTAINS(result->output, "17 good records, ");
     CHECK_CONTAINS(result->output, "3 faults");
     mr_record_index_deinit(&index);
-    /* The other modes go on behind damage too, and say so. */
+    /* The other modes continue after damage too, and report it. */
     result = program_run("tfrecord-cat %s", path);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "label  int64  18\n");
@@ -110,7 +110,7 @@ TEST(cat_verify_names_every_fault)
     CHECK_EQ(program_run("tfrecord-cat --raw %s", path)->exit_code, 0);
 }
 
-TEST(cat_says_what_it_cannot_read)
+TEST(cat_reports_what_it_cannot_read)
 {
     const program_result *result = program_run("tfrecord-cat %s/none", test_directory());
     CHECK_EQ(result->exit_code, 1);
@@ -133,7 +133,7 @@ TEST(cat_says_what_it_cannot_read)
     CHECK_CONTAINS(result->output, "cannot write the output: No space left on device");
 }
 
-TEST(cat_says_when_a_file_vanishes_or_shrinks)
+TEST(cat_reports_a_file_that_vanishes_or_shrinks)
 {
     /* It reads a pipe first, which is empty until the file behind it has gone. */
     record_write(test_path("small"), 10, 300, (mr_record_writer_options){0});

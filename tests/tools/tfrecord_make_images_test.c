@@ -149,7 +149,7 @@ TEST(make_passes_odd_images_and_tells_of_each)
     CHECK_STR(found.colorspace, "CMYK");
     CHECK_EQ(found.channels, 4);
     mr_tensor_deinit(&found.pixels);
-    /* What was told is told again when nothing is made again. */
+    /* Remarks are repeated when the files are kept. */
     result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
     CHECK_CONTAINS(result->output, "1 image is animated and was kept");
     CHECK_CONTAINS(result->output, "0 images written");
@@ -295,7 +295,7 @@ TEST(make_finds_images_that_are_there_twice)
     CHECK(!strstr(result->output, "duplicate"));
 }
 
-TEST(make_names_by_content_what_it_does_not_take)
+TEST(make_names_unsupported_formats_by_content)
 {
     make_odd();
     file_save(test_path("photos/odd/web.jpg"),
@@ -338,7 +338,7 @@ TEST(make_compresses)
     CHECK_EQ(program_run("cd %s; gzip -t < gzip/photos-train-00000-of-00003.tfrecord", test_directory())->exit_code, 0);
 }
 
-TEST(make_keeps_shards_near_the_size_asked_for)
+TEST(make_writes_shards_of_about_the_requested_size)
 {
     mkdir(test_path("photos"), 0777);
     mkdir(test_path("photos/a"), 0777);

@@ -82,7 +82,7 @@ TEST(make_list_columns_become_typed_features)
         "[\"daisy, white\"]}, \"score\": {\"float\": [2]}}\n");
 }
 
-TEST(make_list_rows_with_faults_are_told_with_their_line)
+TEST(make_list_reports_faults_with_their_line)
 {
     make_pngs(2);
     save_text(
@@ -137,7 +137,7 @@ TEST(make_list_targets_are_one_feature)
     CHECK_CONTAINS(records("label"), "{\"label\": {\"float\": [3]}}");
 }
 
-TEST(make_list_headers_that_cannot_be_are_refused)
+TEST(make_list_headers_that_are_invalid_are_errors)
 {
     static const struct {
         const char *text, *options, *reason;
@@ -166,7 +166,7 @@ TEST(make_list_headers_that_cannot_be_are_refused)
     CHECK(access(test_path("out"), F_OK) != 0);
 }
 
-TEST(make_list_paths_that_lead_out_are_read_and_told)
+TEST(make_list_paths_outside_the_directory_are_read_and_reported)
 {
     make_pngs(2);
     mkdir(test_path("lists"), 0777);
@@ -212,7 +212,7 @@ TEST(make_json_lines_are_flattened_and_widened)
 
 /* ---- Tables ---- */
 
-TEST(make_table_rows_go_by_what_is_in_them)
+TEST(make_table_rows_are_split_by_content)
 {
     FILE *file = fopen(test_path("table.csv"), "w");
     fputs("a,b\n", file);
@@ -333,7 +333,7 @@ TEST(make_coco_keypoints_are_parts_of_the_image)
               "{\"image/object/keypoint/num\": {\"int64\": []}, \"image/object/keypoint/text\": {\"bytes\": []}, "
               "\"image/object/keypoint/visibility\": {\"int64\": []}, \"image/object/keypoint/x\": {\"float\": []}, "
               "\"image/object/keypoint/y\": {\"float\": []}}\n");
-    /* Only when they are asked for; then all is made anew. */
+    /* Only with the option; then everything is written again. */
     CHECK_CONTAINS(make("--images p c.json")->output, "2 images written");
     CHECK_STR(records("image/object/keypoint/*"), "{}\n{}\n");
     static const struct {
@@ -364,7 +364,7 @@ TEST(make_coco_keypoints_are_parts_of_the_image)
     }
 }
 
-TEST(make_coco_faults_are_told)
+TEST(make_coco_reports_faults)
 {
     static const struct {
         const char *text, *reason;
@@ -397,7 +397,7 @@ TEST(make_coco_faults_are_told)
     CHECK_CONTAINS(make("c.json")->output, "specify it with --images DIR");
 }
 
-/* A JPEG of 96 x 64 whose EXIF says an orientation. */
+/* A JPEG of 96 x 64 with an EXIF orientation. */
 static void save_rotated(const char *name, int orientation)
 {
     static const unsigned char segment[36] = "\xff\xe1\0\x22"
@@ -459,7 +459,7 @@ static void save_voc(const char *name, const char *file_name, const char *rest)
     save_text(name, text);
 }
 
-TEST(make_voc_takes_what_object_detection_takes)
+TEST(make_voc_reads_what_object_detection_reads)
 {
     static const char dog[] =
         "<object><name>dog</name><pose>Left</pose><truncated>1</truncated><difficult>0</difficult>"
@@ -552,7 +552,7 @@ TEST(make_arrays_become_features_by_row)
 
 /* ---- Archives ---- */
 
-TEST(make_archives_give_a_record_a_sample)
+TEST(make_archives_yield_one_record_for_each_sample)
 {
     make_pngs(2);
     CHECK_EQ(
@@ -578,7 +578,7 @@ TEST(make_archives_give_a_record_a_sample)
               "[\"dog\"]}, \"json/n\": {\"float\": [0.5]}, \"txt\": {\"bytes\": [\"hello\"]}}\n");
 }
 
-TEST(make_archives_with_faults_are_told)
+TEST(make_archives_report_faults)
 {
     make_pngs(1);
     CHECK_EQ(program_run("cd '%s/p' && cp 0.png b.png && printf '' > a.cls && printf 1 > b.cls && printf '{' > c.json "

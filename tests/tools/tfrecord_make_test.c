@@ -111,7 +111,7 @@ TEST(make_puts_every_image_into_one_record)
     free(labels);
 }
 
-TEST(make_gives_the_same_bytes_with_any_number_of_jobs)
+TEST(make_writes_the_same_bytes_with_any_number_of_jobs)
 {
     const char *directory = make_directory("photos", 40);
     CHECK_EQ(program_run("tfrecord-make --out %s/a -j 1 --shards 3 %s", test_directory(), directory)->exit_code, 0);
@@ -140,7 +140,7 @@ TEST(make_keeps_a_image_in_its_part_when_others_come)
     CHECK_STR(gone->output, "");
 }
 
-TEST(make_does_again_only_what_has_changed)
+TEST(make_rewrites_only_what_has_changed)
 {
     const char *directory = make_directory("photos", 20);
     CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 4 %s", test_directory(), directory)->exit_code, 0);
@@ -169,7 +169,7 @@ TEST(make_does_again_only_what_has_changed)
     CHECK_CONTAINS(result->output, "was not written for this dataset");
 }
 
-TEST(make_says_what_is_wrong_with_each_image)
+TEST(make_reports_the_fault_of_each_image)
 {
     const char *directory = make_directory("photos", 10);
     size_t size;
@@ -259,7 +259,7 @@ TEST(make_goes_on_when_images_vanish)
     CHECK_CONTAINS(result->output, "no faults");
 }
 
-TEST(make_takes_any_file_name)
+TEST(make_accepts_any_file_name)
 {
     make_directory("photos", 3);
     static const char *const names[] = {"with blanks.jpg", "line\nbreak.jpg", "\xff\xfe no UTF-8.jpg", "%41:colon.jpg",
@@ -345,7 +345,7 @@ TEST(make_refuses_options_that_make_no_sense)
     CHECK_CONTAINS(result->output, "usage: tfrecord-make");
 }
 
-/* Final names only on whole files. */
+/* Only complete files have final names. */
 static void check_no_half_files(const char *directory)
 {
     DIR *entries = opendir(directory);
@@ -359,7 +359,7 @@ static void check_no_half_files(const char *directory)
     closedir(entries);
 }
 
-TEST(make_leaves_nothing_half_done_when_the_disk_is_full)
+TEST(make_leaves_no_partial_file_when_the_disk_is_full)
 {
     const char *directory = make_directory("photos", 60);
     const program_result *result =

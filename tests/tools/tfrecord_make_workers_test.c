@@ -76,7 +76,7 @@ TEST(make_finish_names_the_worker_that_is_missing)
     check_as_alone("out");
 }
 
-TEST(make_finish_sees_what_happened_to_files)
+TEST(make_finish_detects_changed_files)
 {
     make_directory(20);
     CHECK_EQ(program_run(
@@ -117,7 +117,7 @@ TEST(make_ranks_of_a_launch_join_by_themselves)
     }
 }
 
-TEST(make_rank_0_says_who_does_not_come)
+TEST(make_rank_0_names_missing_workers)
 {
     make_directory(20);
     const program_result *result =

@@ -1,4 +1,4 @@
-/* --where: which records an expression takes, and what is said about one that is wrong. */
+/* --where: which records an expression selects, and how errors in it are reported. */
 #include "tests/test.h"
 #include "tools/common/query/where.h"
 
@@ -54,7 +54,7 @@ static void check_all(const char *const *texts, size_t count, int expected, mr_s
     }
 }
 
-TEST(where_takes_what_holds)
+TEST(where_selects_matching_records)
 {
     static const char *const texts[] = {
         "image/width == 640",
@@ -112,7 +112,7 @@ TEST(where_takes_what_holds)
     check_all(texts, sizeof texts / sizeof texts[0], 1, make_record());
 }
 
-TEST(where_leaves_what_does_not_hold)
+TEST(where_rejects_other_records)
 {
     static const char *const texts[] = {
         "image/width == 641",
@@ -155,7 +155,7 @@ TEST(where_looks_into_feature_lists)
     mr_sequence_encoder_deinit(&encoder);
 }
 
-TEST(where_says_what_is_wrong_and_where)
+TEST(where_reports_errors_with_their_position)
 {
     static const struct {
         const char *text, *message;
@@ -205,7 +205,7 @@ TEST(where_says_what_is_wrong_and_where)
     CHECK_CONTAINS(error.message, "too long");
 }
 
-TEST(where_notes_what_is_likely_a_mistake)
+TEST(where_warns_about_likely_mistakes)
 {
     where_error error;
     where *where = where_parse("image/widht > 5 || image/width == '640' || ids == 7 || words == 'cat'", &error);
