@@ -111,8 +111,8 @@ pub fn addLibrary(c: Context) *Build.Step.Compile {
     return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m }));
 }
 
-/// tools/NAME/ and datasets/NAME/ with the files of tools/common/, and examples/NAME.c alone. They include public headers
-/// and, except the examples, headers below tools/. Benchmarks may include everything.
+/// tools/NAME/ and datasets/NAME/ with the files of tools/common/, and examples/NAME.c alone. They include public
+/// headers and, except the examples, headers below tools/. Benchmarks may include everything.
 pub fn addPrograms(c: Context, library: *Build.Step.Compile) []const *Build.Step.Compile {
     const b = c.b;
     var list: std.ArrayList(*Build.Step.Compile) = .empty;
