@@ -85,8 +85,8 @@ static mr_status items_read(const mr_dataset *dataset, uint64_t number, mr_works
     const items_settings *s = dataset->settings;
     workspace->count = dataset->spec.count;
     for (int32_t i = 0; i < workspace->count; i++) {
-        mr_tensor share = mr_tensor_ref(&s->tensors[number * (uint64_t)workspace->count + (uint64_t)i]);
-        mr_value_take(&workspace->values[i], &share);
+        mr_tensor reference = mr_tensor_ref(&s->tensors[number * (uint64_t)workspace->count + (uint64_t)i]);
+        mr_value_take(&workspace->values[i], &reference);
     }
     return MR_OK;
 }

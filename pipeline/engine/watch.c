@@ -20,7 +20,7 @@ struct mr_watch {
     pthread_cond_t changed;
     mr_note *notes;
     uint64_t limit_ns;
-    mr_watchdog_function tell;
+    mr_watchdog_function report;
     void *context;
     _Atomic uint64_t since_ns; /* start of the consumer's wait; 0: it is not waiting */
     _Atomic uint32_t engines;
@@ -127,7 +127,7 @@ static void *watchdog_main(void *argument)
         int32_t count = read_notes(watch, now_ns);
         pthread_mutex_unlock(&watch->mutex);
         assert(count >= 0 && count <= THREADS_TOLD);
-        watch->tell(watch->context, now_ns - since_ns, watch->threads, count);
+        watch->report(watch->context, now_ns - since_ns, watch->threads, count);
         reported_ns = now_ns;
         pthread_mutex_lock(&watch->mutex);
     }
@@ -139,7 +139,7 @@ static mr_status start_watchdog(mr_watch *watch, const mr_iterator_options *opti
 {
     constexpr uint64_t LIMIT_MAX_NS = (uint64_t)1 << 60;
     watch->limit_ns = options->watchdog_ns < LIMIT_MAX_NS ? options->watchdog_ns : LIMIT_MAX_NS;
-    watch->tell = options->watchdog;
+    watch->report = options->watchdog;
     watch->context = options->watchdog_context;
     watch->threads = calloc(THREADS_TOLD, sizeof *watch->threads);
     if (watch->threads == nullptr) return mr_fail_memory(error, THREADS_TOLD * sizeof *watch->threads);

@@ -49,7 +49,7 @@ static uint64_t cache_digest(const mr_dataset *dataset)
 /* ---- Memory ---- */
 
 /* Counts the item's tensors in the budget here, wherever the item goes afterwards. */
-static mr_payload *share(const mr_payload *payload)
+static mr_payload *ref_payload(const mr_payload *payload)
 {
     assert(payload->count > 0);
     mr_payload *made = mr_payload_new(payload->count);
@@ -115,7 +115,7 @@ static mr_status keep(cache_stage *self, uint64_t number, mr_payload *payload, m
     MR_TRY(mr_payload_settle(payload, error));
     size_t size_bytes = mr_payload_bytes(payload);
     MR_TRY(take_room(self, size_bytes, error));
-    self->kept[number] = share(payload);
+    self->kept[number] = ref_payload(payload);
     assert(self->capacity <= SIZE_MAX / sizeof *self->kept);
     if (self->kept[number] == nullptr) {
         mr_stage_release(&self->stage, size_bytes);
@@ -143,7 +143,7 @@ static mr_status memory_next(cache_stage *self, mr_item *item, mr_error *error)
     uint64_t number = self->stage.position;
     if (number >= self->total) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     if (number < self->capacity && self->kept[number] != nullptr) {
-        item->payload = share(self->kept[number]);
+        item->payload = ref_payload(self->kept[number]);
         return item->payload == nullptr ? mr_fail_memory(error, sizeof *item->payload) : MR_OK;
     }
     MR_TRY(go_to(self, number, error));

@@ -15,18 +15,18 @@ typedef struct window_settings {
     mr_window_options options;
 } window_settings;
 
-typedef struct held_item {
+typedef struct buffered_item {
     mr_item item;
     uint64_t origin;
-} held_item;
+} buffered_item;
 
 typedef struct window_stage {
     mr_stage stage;
     mr_run run;
     mr_inner inner;
-    uint64_t window;  /* number of the current window, or the next */
-    uint64_t first;   /* number of the queue's first element, not counting failed ones */
-    held_item *queue; /* owned; at most span entries */
+    uint64_t window;      /* number of the current window, or the next */
+    uint64_t first;       /* number of the queue's first element, not counting failed ones */
+    buffered_item *queue; /* owned; at most span entries */
     uint64_t count;
     mr_item *picked; /* owned array of one window's items, which are borrowed */
     bool input_ended;
@@ -53,24 +53,24 @@ static uint64_t span_of(const mr_window_options *o)
 }
 
 /* Memory for each element besides its tensors: its entry in the queue, and in the dataset of a window. */
-constexpr size_t HELD_BYTES = sizeof(held_item) + sizeof(mr_item) + sizeof(mr_tensor);
+constexpr size_t ENTRY_BYTES = sizeof(buffered_item) + sizeof(mr_item) + sizeof(mr_tensor);
 
 static void let_go(window_stage *self, mr_item *item)
 {
-    mr_stage_release(&self->stage, HELD_BYTES);
+    mr_stage_release(&self->stage, ENTRY_BYTES);
     mr_item_release(&self->stage, item);
     mr_item_deinit(item);
 }
 
 static mr_status keep(window_stage *self, mr_item *item, mr_error *error)
 {
-    mr_status status = mr_stage_keep(&self->stage, HELD_BYTES, error);
+    mr_status status = mr_stage_keep(&self->stage, ENTRY_BYTES, error);
     if (status != MR_OK) {
         mr_item_deinit(item);
         return status;
     }
     status = mr_item_keep(&self->stage, item, error);
-    if (status != MR_OK) mr_stage_release(&self->stage, HELD_BYTES);
+    if (status != MR_OK) mr_stage_release(&self->stage, ENTRY_BYTES);
     return status;
 }
 
@@ -131,7 +131,7 @@ static mr_status fill(window_stage *self, mr_error *error)
         }
         assert(self->first == start && self->count < span);
         MR_TRY(keep(self, &item, error));
-        self->queue[self->count++] = (held_item){item, origin};
+        self->queue[self->count++] = (buffered_item){item, origin};
         mr_replay_log_retain(&self->replay, origin);
     }
     assert(self->count == 0 || self->first == start);
@@ -222,7 +222,7 @@ static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_e
     for (uint64_t i = 0; i < count && status == MR_OK; i++) {
         uint64_t origin = 0;
         status = mr_state_get_below(reader, end - base, &origin, error);
-        self->queue[i] = (held_item){.origin = base + origin};
+        self->queue[i] = (buffered_item){.origin = base + origin};
         wanted[i] = (mr_replay_item){base + origin, &self->queue[i].item};
     }
     if (status == MR_OK) status = mr_replay_log_refill(&self->replay, input, end, wanted, count, error);
