@@ -51,7 +51,7 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, m
     if (kind != MR_READER_FIXED_LENGTH && has_lengths)
         return mr_fail(
             error, MR_INVALID_ARGUMENT,
-            "reader: header_bytes, record_bytes, footer_bytes and hop_bytes have no effect: they apply only to"
+            "reader: header_bytes, record_bytes, footer_bytes and hop_bytes have no effect: they apply only to "
             "records of fixed length");
     mr_reader *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a reader");

@@ -121,7 +121,7 @@ mr_status mr_element_check(const mr_element_spec *spec, const mr_element *elemen
                            mr_shape_text(spec->shapes[i], promised, sizeof promised));
         if (!has_elements(tensor))
             return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "the function returned component %d of shape %s without as many"
+                           "the function returned component %d of shape %s without all its "
                            "elements in host memory",
                            i, mr_shape_text(tensor->shape, made, sizeof made));
     }

@@ -56,7 +56,7 @@ static mr_status allocate(const mr_run *run, size_t size_bytes, mr_buffer **buff
     MR_TRY(run->allocate(run->allocate_context, size_bytes, buffer, error));
     if (*buffer != nullptr && mr_buffer_size(*buffer) >= size_bytes) return MR_OK;
     return mr_fail(error, MR_INVALID_ARGUMENT,
-                   "the iterator's function allocate returned a buffer of %zu bytes,"
+                   "the iterator's function allocate returned a buffer of %zu bytes, "
                    "expected %zu",
                    *buffer == nullptr ? 0 : mr_buffer_size(*buffer), size_bytes);
 }

@@ -116,7 +116,7 @@ static mr_status check_places(const mr_tensor *indices, const mr_tensor *shape, 
                                (long long)at[d], (long long)d, (long long)sizes[d]);
         if (i > 0 && at[0] < at[-rank])
             return mr_fail(error, MR_UNIMPLEMENTED,
-                           "the values must be ordered by row: value %lld is in row %lld, the previous one"
+                           "the values must be ordered by row: value %lld is in row %lld, the previous one "
                            "in row %lld",
                            (long long)i, (long long)at[0], (long long)at[-rank]);
     }

@@ -52,7 +52,7 @@ static mr_status distribute_prepare(mr_stage *stage, mr_error *error)
     return stage->is_seekable
                ? MR_OK
                : mr_fail(error, MR_INVALID_ARGUMENT,
-                         "distribute: the input must have an index (records, slices, range; optionally with shuffle,"
+                         "distribute: the input must have an index (records, slices, range; optionally with shuffle, "
                          "repeat, take and skip)");
 }
 
@@ -114,7 +114,7 @@ mr_dataset *mr_dataset_distribute(mr_dataset *input, int64_t global_batch, int64
     if (mr_dataset_failed(dataset)) return dataset;
     if (!is_possible)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
-                               "distribute: worker %lld of %lld with global_batch %lld: it must be a multiple of"
+                               "distribute: worker %lld of %lld with global_batch %lld: it must be a multiple of "
                                "workers",
                                (long long)worker, (long long)workers, (long long)global_batch);
     if (policy < MR_DISTRIBUTE_PAD || policy > MR_DISTRIBUTE_MASK)

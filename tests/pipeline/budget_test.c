@@ -82,7 +82,7 @@ static mr_dataset *shuffled(const char *path, int64_t epochs)
 
 static constexpr size_t MIB = (size_t)1 << 20;
 /* What one element needs beyond the budget, the record and the pixels of an image of 50 megapixels; what the caller has
- * of the element before; and what malloc does not give back at once. */
+ * of the element before; and what malloc does not return at once. */
 static constexpr size_t RECORD_BYTES = 20 * MIB, PIXELS_BYTES = 50 * MIB, SLACK_BYTES = 96 * MIB;
 /* Of stacks and of what malloc sets aside for threads, which they do not fill. */
 static constexpr size_t STACKS_BYTES = 24 * 8 * MIB;

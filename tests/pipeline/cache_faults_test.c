@@ -53,7 +53,7 @@ TEST(cache_file_survives_any_allocation_failing)
     int failures = 0;
     for (int n = 1; was_reached && n < 3000; n++) {
         mr_error error = {0};
-        /* Every other time there is a file to read. */
+        /* Every other time a file exists. */
         if (n % 2 == 0) (void)unlink(path);
         long long number = test_allocations() + n;
         test_fail_allocation(number);

@@ -65,7 +65,7 @@ static const char *warning_of(mr_iterator *iterator)
     return "";
 }
 
-/* A pass over the cache: all elements, so many of which are computed. */
+/* A pass over the cache: all elements, `computed` of which are computed. */
 static void check_pass(const char *path, int computed, const char *warning)
 {
     calls = 0;
@@ -222,7 +222,7 @@ TEST(cache_file_has_one_writer)
     free((void *)partial);
 }
 
-/* What a process that died left behind is in nobody's way. */
+/* The files of a process that was killed do not disturb others. */
 TEST(cache_file_of_a_killed_writer_is_replaced)
 {
     const char *path = strdup(test_path("killed.cache")), *partial = strdup(test_path("killed.cache.partial"));

@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* A map that is stuck at some elements until it is let go. */
+/* A map that is stuck at some elements until it is released. */
 typedef struct hurdle {
     atomic_bool is_open, is_reached;
     atomic_int calls;
@@ -142,7 +142,7 @@ TEST(cancel_at_a_random_moment)
 TEST(cancel_does_not_wait_for_a_stuck_element)
 {
     for (int shape = 0; shape < SHAPES; shape++) {
-        /* Four datasets are open in shape 0, and the first of each comes before the caller waits inside. */
+        /* Four datasets are open in shape 0, and the first element of each is delivered before the caller waits. */
         int before = shape == 0 ? 4 : 0;
         hurdle h = {.stuck_at = 20};
         atomic_store(&delivered, 0);
@@ -213,7 +213,7 @@ static mr_status count_decoded(void *context, const mr_element *input, mr_random
     return MR_OK;
 }
 
-/* An image is not decoded to its end: what comes behind the decoder is not done any more. */
+/* An image is not decoded to its end: the work after the decoder is not done. */
 TEST(cancel_stops_a_image_at_its_next_row)
 {
     static unsigned char pixels[64 * 48];
@@ -293,7 +293,7 @@ static mr_dataset *counted(hurdle *h)
 
 constexpr int LOOPS = 13;
 
-/* After at most one element there is work without end, and nothing more comes. */
+/* After at most one element the work is endless, and nothing more is delivered. */
 static mr_dataset *loop(int which, hurdle *h)
 {
     static const double target[] = {0, 1}, initial[] = {0.5, 0.5}, weights[] = {1, 1e-300};
@@ -317,7 +317,7 @@ static mr_dataset *loop(int which, hurdle *h)
         mr_dataset_free(d);
         d = mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_INFINITE), constant, h, &one_int64);
         return mr_dataset_skip(mr_dataset_unique(d), 1);
-    case 8: /* far more than come while it is cancelled */
+    case 8: /* far more than are delivered before it is cancelled */
         return mr_dataset_skip(mr_dataset_filter(d, keeps_odd, nullptr), (int64_t)1 << 50);
     case 9:
         return mr_dataset_shuffle(mr_dataset_filter(d, keeps_odd, nullptr), .buffer_size = 50000000, .seed = 1);
@@ -331,7 +331,7 @@ static mr_dataset *loop(int which, hurdle *h)
     }
 }
 
-/* Cancelled from outside while it goes round, by which all its threads end; or this never does. */
+/* Cancelled from outside while it loops: all its threads end, or this test never does. */
 TEST(cancel_ends_loops_that_deliver_nothing)
 {
     for (int which = 0; which < LOOPS; which++)

@@ -63,7 +63,7 @@ static void write_npy(const char *path, const int64_t *values, int count)
 }
 
 /* A data set of every kind in a directory of its own. change 0 is the original; every other one differs from it in one
- * thing that keeps as many sizes and counts as it can. */
+ * thing, and keeps sizes and counts where possible. */
 enum { CHANGES = 4 };
 static void write_all(const char *directory, int change)
 {

@@ -50,7 +50,7 @@ TEST(pipeline_errors_keep_their_position)
     mr_iterator_free(iterator);
     mr_dataset_free(d);
 
-    /* The end of the data is not the function's to say. */
+    /* A function cannot end the data. */
     failure = MR_OUT_OF_RANGE;
     d = mr_dataset_map(mr_dataset_range(7, 9, 1), fail_on_seven, &failure, &one_int64);
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
@@ -207,11 +207,11 @@ TEST(pipeline_stays_within_its_budget)
     mr_iterator_options options = {.threads = 2, .budget_bytes = 300000, .allocate = allocate};
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     for (int i = 0; i < 50; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
-    /* Four batches of 64 KiB fit; the consumer holds one more, and gives it back late. */
+    /* Four batches of 64 KiB fit; the consumer holds one more, and returns it late. */
     CHECK(atomic_load(&allocated_bytes) <= 6 * 65536);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
-    /* Less than a batch: the next one is made all the same. */
+    /* Less than a batch: the next one is still produced. */
     options.budget_bytes = 65535;
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     for (int i = 0; i < 50; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));

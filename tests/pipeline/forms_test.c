@@ -262,7 +262,7 @@ TEST(forms_batches_refuse_what_does_not_fit)
 
 /* ---- Threads and states ---- */
 
-/* As many numbers as the number says, modulo 5, drawn at random. */
+/* number modulo 5 values, drawn at random. */
 static mr_status spread(void *context, const mr_element *input, mr_random *random, mr_element *output, mr_error *error)
 {
     (void)context;

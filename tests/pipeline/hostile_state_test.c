@@ -199,7 +199,7 @@ static void put_checksum(unsigned char *bytes, size_t size_bytes)
     for (int i = 0; i < 4; i++) bytes[size_bytes - 4 + (size_t)i] = (unsigned char)(crc >> (8 * i));
 }
 
-/* Changes what is between the head and the checksum; returns the new size. */
+/* Changes the bytes between the header and the checksum; returns the new size. */
 static size_t mutate(unsigned char *bytes, size_t size_bytes)
 {
     static const unsigned char huge[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
@@ -349,7 +349,7 @@ TEST(hostile_positions_can_be_cancelled)
     alarm(0);
 }
 
-/* Positions behind the end of what is there. */
+/* Positions past the end of the data. */
 TEST(hostile_positions_behind_the_end_are_refused)
 {
     for (int which = 0; which < 2; which++) {

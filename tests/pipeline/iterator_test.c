@@ -347,7 +347,7 @@ TEST(iterator_handles_that_are_stale_or_damaged_are_rejected)
 typedef struct crowd {
     mr_tensor handle;
     _Atomic int64_t sum, count;
-    _Atomic bool is_freed; /* somebody was told so */
+    _Atomic bool is_freed; /* a caller has received this error */
 } crowd;
 
 static void *take_some(void *context)

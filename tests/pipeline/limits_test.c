@@ -22,7 +22,7 @@ TEST(limits_of_take_skip_and_shard)
     CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 2, 1), INT64_MAX), nullptr, &(int64_t){0}, 1), 0);
     CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 2, 1), INT64_MIN), nullptr, &(int64_t){0}, 1), 0);
     mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_INFINITE);
-    /* Past all positions is the end; sums of skips must not come around to the beginning. */
+    /* Past all positions is the end; sums of skips must not wrap around to the beginning. */
     for (int i = 0; i < 8; i++) d = mr_dataset_skip(d, INT64_MAX);
     CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
     CHECK_NUMBERS(mr_dataset_shard(mr_dataset_range(0, 3, 1), INT64_MAX, 2), 2);
@@ -87,7 +87,7 @@ static void sample(double first, double second, const int64_t sizes[2], int64_t 
     free(found);
 }
 
-/* What is left when the others have ended comes at once, however small its weight is. */
+/* The input that is left when the others have ended is used at once, however small its weight is. */
 TEST(limits_of_weights_that_are_nearly_zero)
 {
     static const double small[] = {1e-12, 1e-100, 1e-300, 5e-324};
@@ -122,7 +122,7 @@ static mr_status class_of(void *, const mr_element *input, int64_t *class, mr_er
     return MR_OK;
 }
 
-/* A class that is said to come hardly ever is all that stays. */
+/* The class with the smallest initial probability is the only one left. */
 TEST(limits_of_resampling)
 {
     static const double half[] = {0.5, 0.5}, rare[] = {1 - 5e-324, 5e-324};
@@ -185,7 +185,7 @@ TEST(limits_of_what_never_stays_can_be_cancelled)
         }
 }
 
-/* ---- A budget that holds nothing ---- */
+/* ---- A budget without room for an element ---- */
 
 static mr_status widen(void *context, const mr_element *input, mr_random *, mr_element *output, mr_error *error)
 {
@@ -197,8 +197,8 @@ static mr_status widen(void *context, const mr_element *input, mr_random *, mr_e
     return MR_OK;
 }
 
-/* Elements of 32 KiB, whose shape the spec knows or does not, single, batched and padded: all come at a budget of 1
- * byte. */
+/* Elements of 32 KiB, whose shape the spec knows or does not, single, batched and padded: all are delivered with a
+ * budget of 1 byte. */
 TEST(limits_of_the_budget_let_the_next_element_pass)
 {
     static const mr_element_spec known = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{1, {4096}}}};

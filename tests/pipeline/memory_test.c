@@ -130,7 +130,8 @@ TEST(stages_report_the_memory_they_hold)
     }
 }
 
-/* Those that cannot do with less say what they want, and who has the rest: for good, until they begin again. */
+/* Stages that need more than is left report how much, and the largest holders; they stay failed until they begin
+ * again. */
 TEST(stages_that_do_not_fit_name_the_holders_of_the_budget)
 {
     static const char *const names[] = {"cache", "shuffle", "window", "group_by_window", "unique"};
@@ -186,8 +187,8 @@ TEST(stages_share_one_budget)
     mr_dataset_free(d);
 }
 
-/* What is given back is there for others: by a cache that begins again elsewhere, a shuffle that runs empty, a window
- * that is over. */
+/* Memory that is released is available to others: by a cache that begins again elsewhere, a shuffle that runs empty, a
+ * window that has ended. */
 TEST(stages_release_the_memory_they_reserved)
 {
     for (int which = 1; which < 4; which++) {

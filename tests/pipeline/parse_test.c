@@ -77,7 +77,7 @@ TEST(pipeline_parse_sequence_example_refuses_what_cannot_be)
     mr_dataset_free(d);
 }
 
-/* Features whose keys and partitions are gone once the dataset is made. */
+/* Features whose keys and partitions are freed once the dataset has been created. */
 static mr_dataset *parse_parted(mr_dataset *input)
 {
     char key[] = "lengths", index[] = "place";

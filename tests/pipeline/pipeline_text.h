@@ -70,7 +70,7 @@ static mr_status text_each(void *context, const mr_element *input, mr_random *ra
     for (int32_t c = 0; c < input->count; c++) {
         const mr_tensor *from = &input->tensors[c];
         mr_tensor *to = &output->tensors[c];
-        /* Where the sizes are known there is room already. */
+        /* If the sizes are known, the row is already allocated. */
         if (to->data == nullptr || !mr_shape_equal(to->shape, from->shape)) {
             MR_TRY(mr_tensor_init(to, MR_INT64, from->shape, error));
         }
@@ -110,7 +110,7 @@ static mr_status text_sum(void *context, const mr_element *input, mr_random *ran
     return mr_tensor_init_int64(&output->tensors[0], key_of(input), error);
 }
 
-/* key, key + 1, … as many as the key says, modulo 4. */
+/* key, key + 1, …: key modulo 4 elements. */
 static mr_status text_spread(void *context, const mr_element *input, mr_random *random, mr_element *output,
                              mr_error *error)
 {
@@ -479,7 +479,7 @@ static inline void text_apply(text_stack *stack, const text_line *l)
     }
 }
 
-/* The dataset that a whole text describes. Without memory null, or a dataset that failed. */
+/* The dataset that a complete text describes. Without memory null, or a dataset that failed. */
 static inline mr_dataset *text_build(const char *text)
 {
     text_stack stack = {0};

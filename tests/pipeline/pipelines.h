@@ -46,7 +46,7 @@ static inline uint64_t mix(uint64_t digest, const void *bytes, size_t size_bytes
     return digest;
 }
 
-/* Shapes and bytes of an element, wherever it lies. */
+/* Shapes and bytes of an element, in host or device memory. */
 static inline uint64_t element_digest(uint64_t digest, const mr_element *element)
 {
     for (int32_t c = 0; c < element->count; c++) {
@@ -72,7 +72,7 @@ static inline uint64_t element_digest(uint64_t digest, const mr_element *element
     return digest;
 }
 
-/* Digests of the next elements of an iterator, one each; fewer when the end comes. */
+/* Digests of the next elements of an iterator, one each; fewer at the end. */
 static inline int digests_of(mr_iterator *iterator, uint64_t *digests, int capacity)
 {
     mr_error error = {0};

@@ -8,7 +8,7 @@
 
 #include <stdarg.h>
 
-/* What is known of a dataset on the stack beside its spec. */
+/* What is known of a dataset on the stack, apart from its spec. */
 typedef struct random_facts {
     int64_t most; /* elements at most, when it ends */
     bool endless;
@@ -190,7 +190,7 @@ static inline void random_order_stage(random_pipeline *p, const mr_element_spec 
     switch (random_below(p, 12)) {
     case 11: {
         int64_t count = mr_dataset_cardinality(p->stack.datasets[p->stack.count - 1]);
-        /* Where it fails is known only when nothing more stands behind it. */
+        /* The position of its failure is known only if nothing follows it. */
         facts->closed |= count == MR_CARDINALITY_UNKNOWN;
         if (facts->closed && (facts->endless || strstr(p->text, "ignore_errors") != nullptr)) return;
         return random_line(p, "assert %lld",

@@ -81,7 +81,7 @@ TEST(random_pipelines_with_elements_that_fail_keep_order_and_position)
     for (int which = 0; which < pipelines(60); which++) check_a_state(failing_pipeline, which);
 }
 
-/* An element that fails is told once and gone by: what ends without failures ends with them. */
+/* An element that fails is reported once and skipped: what ends without failures ends with them. */
 TEST(random_pipelines_with_elements_that_fail_end)
 {
     for (int which = 0; which < pipelines(60); which++) {
@@ -105,7 +105,7 @@ TEST(random_pipelines_with_elements_that_fail_end)
     }
 }
 
-/* Where failures meet stages that read again, go by elements, or hold some back. */
+/* Failures below stages that read again, skip elements, or hold some back. */
 static const struct {
     const char *text;
     int elements, failures;
@@ -116,7 +116,7 @@ static const struct {
     /* The ones that are gone by may fail. */
     {"range 0 12 1\nmap fail\nprefetch 1\nwindow flat 1 1 1 0\nrepeat 1\nskip 5\n", 6, 1},
     {"range 0 30 1\nmap fail\nprefetch 1\nwindow flat 1 1 1 0\nrepeat 2\nshard 3 1\nbatch 4 0\n", 1, 4},
-    /* Shuffled whole, and with a buffer: over data with an index, and without one. */
+    /* Shuffled globally, and with a buffer: over data with an index, and without one. */
     {"range 0 30 1\nmap fail\nprefetch 1\nenumerate 0\nshuffle 100 0\nrepeat 2\n", 48, 12},
     {"range 0 30 1\nmap fail\nprefetch 1\nenumerate 0\nshuffle 7 0\nrepeat 2\n", 48, 12},
     {"range 0 30 1\nmap fail\nprefetch 1\nscan\nshuffle 7 0\nrepeat 2\n", 48, 12},
@@ -143,7 +143,7 @@ TEST(elements_that_fail_are_reported_once_and_keep_their_position)
     }
 }
 
-/* Each pass shuffles anew, so that other batches fall: passes are of unequal length, also for who goes by elements. */
+/* Each pass is shuffled again, so that other batches are dropped: passes have unequal lengths, also for a seek. */
 TEST(passes_of_unequal_length_are_not_counted_as_equal)
 {
     static const char passes[] = "range 0 24 1\nshuffle 100 0\nbatch 3 0\nfilter 2 0\nrepeat 6\n";
@@ -196,7 +196,7 @@ static void step_over(faulty_run *run, uint64_t digest, const char *message)
                   run->which, message);
 }
 
-/* Goes to the end, or to where the iterator says that it stays without memory. */
+/* Runs to the end, or until the iterator reports that it stays without memory. */
 static void run_on(faulty_run *run, mr_iterator *iterator, mr_element *element)
 {
     constexpr int LACKS_MAX = 200;
@@ -233,7 +233,7 @@ static void check_rest(faulty_run *run, mr_iterator *iterator, const mr_tensor *
     run_on(run, iterator, element);
 }
 
-/* One iterator: it is made, gives elements, saves and restores while memory is short. */
+/* One iterator: it is created, delivers elements, saves and restores while memory is short. */
 static void check_lack(chain_function chain, int which, int threads, random_pipeline *draw, const uint64_t *whole,
                        int count, long long allocations)
 {
@@ -297,8 +297,8 @@ static void check_lack(chain_function chain, int which, int threads, random_pipe
     mr_dataset_free(d);
 }
 
-/* Elements that come are the right ones in their order; where memory was short it says so, and goes on behind that
- * element or stays where it is. Restored, it is as before. */
+/* Elements that are delivered are the right ones, in order. Where memory was short, the iterator reports it, and
+ * continues after that element or keeps its position. Restored, it is as before. */
 TEST(random_pipelines_without_memory_report_it_and_lose_nothing_else)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
@@ -363,7 +363,7 @@ TEST(random_pipelines_are_cancelled_at_any_moment)
     for (int which = 0; which < pipelines(60); which++) {
         random_pipeline draw = {.state = (uint64_t)which};
         mr_error error = {0};
-        /* Endless, so that the end does not come before. */
+        /* Endless, so that the end is not reached before. */
         mr_dataset *d = mr_dataset_repeat(which % 2 == 0 ? pipeline(which) : failing_pipeline(which), MR_INFINITE);
         consumer c = {0};
         pthread_t thread;
@@ -379,7 +379,7 @@ TEST(random_pipelines_are_cancelled_at_any_moment)
     }
 }
 
-/* Predicates after batch let whole batches fall. */
+/* Predicates after batch drop complete batches. */
 TEST(filter_after_batch_drops_batches)
 {
     mr_dataset *d = text_build("range 15 20 1\nbatch 1 0\nfilter 5 2\nrepeat 2\n");

@@ -6,7 +6,7 @@
 
 enum { ELEMENTS = 4000, BATCH = 8 };
 
-/* A source whose elements have to be waited for unless they were asked for. */
+/* A source whose elements have to be waited for unless they were read ahead. */
 static struct {
     uint64_t cold_from; /* elements before it are in memory */
     _Atomic bool requested[ELEMENTS];

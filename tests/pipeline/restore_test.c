@@ -90,7 +90,7 @@ TEST(pipeline_state_is_valid_in_another_process)
     mr_tensor state = {0};
     int to_child[2], to_parent[2];
     CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
-    /* Forked before any thread is there. */
+    /* Forked before any thread has been started. */
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {

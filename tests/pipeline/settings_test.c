@@ -10,7 +10,7 @@ static int pipelines(void)
     return count == nullptr ? 80 : (int)strtol(count, nullptr, 10);
 }
 
-/* A pipeline, with stages behind it that random_pipelines.h does not draw. */
+/* A pipeline, followed by stages that random_pipelines.h does not draw. */
 static random_pipeline made;
 
 static mr_dataset *extreme(int which)
@@ -32,7 +32,7 @@ typedef struct state {
 
 enum { PLACES = 3 };
 
-/* What is next must be next; false when the budget did not hold what a stage keeps. */
+/* Checks the next element; false if the memory that a stage keeps exceeded the budget. */
 static bool step(mr_iterator *iterator, int which, const uint64_t *whole, int count, int *at, size_t budget_bytes)
 {
     mr_error error = {0};
@@ -145,7 +145,7 @@ TEST(settings_of_the_shuffle_buffer)
                 if (buffer < 1) continue;
                 CHECK_EQ(numbers_of(buffered(count, buffer, is_stream, 0), nullptr, found, 40), count);
                 for (int64_t i = 0; i < count; i++) {
-                    /* An element comes once, and at the earliest when the buffer reaches it. */
+                    /* An element is delivered once, and not before the buffer reaches it. */
                     CHECK(found[i] >= 0 && found[i] < count && !seen[found[i]]);
                     if (buffer < count) CHECK(found[i] < i + buffer);
                     seen[found[i]] = true;

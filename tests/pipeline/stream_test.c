@@ -38,7 +38,7 @@ static void free_number(void *context)
     free(context);
 }
 
-/* 10 i, 10 i + 1, … as many as lengths say. */
+/* 10 i, 10 i + 1, …: lengths[i] elements. */
 static mr_status tens(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
 {
     static const int64_t lengths[] = {3, 1, 4, 2, 5, 0, 2};

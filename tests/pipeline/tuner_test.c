@@ -10,7 +10,7 @@ typedef struct modelled_engine {
     double work;      /* seconds an element */
     double hand_over; /* what taking an element from its threads costs the caller */
     int32_t depth;    /* below it a fifth of the rate is lost */
-    int32_t reads;    /* elements to be asked for ahead; below it some are waited for, */
+    int32_t reads;    /* elements that must be read ahead; below it some are waited for, */
     double latency;   /* seconds each */
     int32_t threads_max;
     bool stays_threaded;
@@ -109,7 +109,7 @@ static void gauge(const model *m, const state *s, const simulation *sim, mr_engi
                                       .starved_ns = (uint64_t)(sim->starved[i] * 1e9)};
 }
 
-/* Until it settles, or so many seconds. Every setting is checked against what is allowed. */
+/* Until it settles, or the time limit. Every setting is checked against its limits. */
 static void simulate(const model *m, state *s, simulation *sim, double seconds)
 {
     double end = sim->now + seconds;
@@ -269,7 +269,7 @@ TEST(tuner_reads_more_elements_ahead)
     begin(&m, &sim);
     simulate(&m, &s, &sim, 60);
     CHECK(s.reads[0] >= 200);
-    /* Where nothing is waited for there is nothing to ask for. */
+    /* If no element is waited for, none needs to be read ahead. */
     m.engines[0].reads = 0;
     s = (state){.threads = {8}, .depth = {2}, .reads = {32}};
     begin(&m, &sim);

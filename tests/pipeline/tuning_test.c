@@ -14,7 +14,7 @@ static mr_dataset *some_chain(int which)
 {
     mr_dataset *d = mr_dataset_range(0, 400, 1);
     switch (which) {
-    case 0: /* no threads asked for */
+    case 0: /* threads are not set */
         return mr_dataset_batch(mr_dataset_shuffle(d, .seed = 1), 3);
     case 1:
         d = mr_dataset_map(mr_dataset_shuffle(d, .seed = 1), jitter, nullptr, &one_int64);
@@ -162,7 +162,7 @@ static void tell(void *context, const char *line)
     snprintf(context, 320, "%s", line);
 }
 
-/* The whole of it, with the clock there is: it takes many elements until anything is decided. */
+/* The complete tuner, with the real clock: many elements are needed before a decision. */
 TEST(tuning_reports_its_decisions)
 {
     mr_error error = {0};

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A source of 100 elements that counts what it is wrongly asked for. */
+/* A source of 100 elements that counts invalid requests. */
 constexpr int64_t ELEMENTS = 100;
 static atomic_int described, outside;
 
@@ -98,7 +98,7 @@ TEST(watch_reads_number_and_kind_of_one_element)
 
 /* ---- The list of notes ---- */
 
-/* Adds and removes in random order, some threads more than are told of, while the watchdog reads the list. */
+/* Adds and removes in random order, more threads than a report lists, while the watchdog reads the list. */
 static void *come_and_go(void *argument)
 {
     constexpr int NOTES = 300, STEPS = 3000;
