@@ -9,6 +9,7 @@ const system_libraries = @import("context.zig").system_libraries;
 const tool_libraries = @import("context.zig").tool_libraries;
 const c_flags = @import("context.zig").c_flags;
 const recipes = @import("tests.zig").recipes;
+const recipe_guides = @import("tests.zig").recipe_guides;
 const testSources = @import("tests.zig").testSources;
 const addSanitizerOptions = @import("tests.zig").addSanitizerOptions;
 const wanted = @import("tests.zig").wanted;
@@ -67,7 +68,7 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     var objects: std.ArrayList(LazyPath) = .empty;
     objects.appendSlice(b.allocator, library.items) catch @panic("OOM");
     for (testSources(b)) |file| objects.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
-    objects.append(b.allocator, clangObjectOf(c, recipes(b), "recipes", &clang_flags)) catch @panic("OOM");
+    for (recipe_guides) |name| objects.append(b.allocator, clangObjectOf(c, recipes(b, name), name, &clang_flags)) catch @panic("OOM");
     const tests = clangProgram(c, "millrace-tests-asan", objects.items, &.{"-fsanitize=address,undefined"});
     const run_tests = Build.Step.Run.create(b, "run tests under AddressSanitizer");
     run_tests.addFileArg(tests);

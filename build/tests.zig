@@ -73,17 +73,19 @@ fn addTests(c: Context, library: *Build.Step.Compile, check: *Build.Step) *Build
         const source = awk.captureStdOut(.{ .basename = b.fmt("{s}_example.c", .{name}) });
         tests.root_module.addCSourceFile(.{ .file = source, .flags = &(c_flags ++ [_][]const u8{"-Wno-unused"}) });
     };
-    tests.root_module.addCSourceFile(.{ .file = recipes(b), .flags = &c_flags });
+    for (recipe_guides) |name| tests.root_module.addCSourceFile(.{ .file = recipes(b, name), .flags = &c_flags });
     check.dependOn(&tests.step);
     return tests;
 }
 
-/// The C examples of docs/datasets-cookbook.md, which tests/docs/recipes_test.c runs.
-pub fn recipes(b: *Build) LazyPath {
+/// The guides in docs/ whose C examples are complete functions, which tests/docs runs.
+pub const recipe_guides = [_][]const u8{ "datasets-cookbook", "tensorflow-graphs" };
+
+pub fn recipes(b: *Build, guide: []const u8) LazyPath {
     const awk = b.addSystemCommand(&.{ "awk", "-f" });
     awk.addFileArg(b.path("tests/docs/recipes.awk"));
-    awk.addFileArg(b.path("docs/datasets-cookbook.md"));
-    return awk.captureStdOut(.{ .basename = "recipes.c" });
+    awk.addFileArg(b.path(b.fmt("docs/{s}.md", .{guide})));
+    return awk.captureStdOut(.{ .basename = b.fmt("{s}.c", .{guide}) });
 }
 
 /// tests/preload/*.c: a shared library that makes system calls of the installed programs fail.

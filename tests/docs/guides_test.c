@@ -1,10 +1,5 @@
-/* Runs the shell examples of the guides in docs/.
- *
- *   ```sh      All of a guide's run in order, each by a shell of its own (sh -eu), in one directory that is empty at
- *              first, with the built programs on the PATH.
- *   ```text    Must appear in what the commands before it printed, regardless of the amount of white space. "…" stands
- *              for any text.
- *   ```c FILE  Must appear in this file of the repository. */
+/* Runs the shell examples of the guides in docs/. */
+#include "tests/docs/guide.h"
 #include "tests/tools/program.h"
 
 #include <ctype.h>
@@ -95,7 +90,7 @@ static bool file_contains(const char *name, const char *part)
     return strstr(text, part) != nullptr;
 }
 
-static void run_guide(const char *name)
+void guide_run(const char *name)
 {
     static guide_block block;
     static char script[block_size_max], output[sizeof((program_result){}).output];
@@ -127,10 +122,10 @@ static void run_guide(const char *name)
 
 TEST(guide_records_cookbook)
 {
-    run_guide("docs/records-cookbook.md");
+    guide_run("docs/records-cookbook.md");
 }
 
 TEST(guide_images_to_network)
 {
-    run_guide("docs/images-to-network.md");
+    guide_run("docs/images-to-network.md");
 }

@@ -1,0 +1,37 @@
+"""docs/tensorflow-graphs.md: its Python code in real TensorFlow, and its commands on the resulting files."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+# Appended to the guide's program: the checkpoint that graph-run reads is the one that TensorFlow trained.
+TRAIN = """
+with tf.Session() as session:
+    session.run(init)
+    for _ in range(200):
+        session.run(train, {x: [-1, 0, 1], y: [-5, -2, 1]})
+    saver.save(session, "trained/line", global_step=200)
+"""
+
+
+def main():
+    with open(os.path.join(ROOT, "docs", "tensorflow-graphs.md"), encoding="utf-8") as file:
+        blocks = re.findall(r"^```(python|sh)\n(.*?)^```$", file.read(), re.MULTILINE | re.DOTALL)
+    environment = dict(os.environ, PATH=os.environ["MILLRACE_BIN"] + ":" + os.environ["PATH"])
+    with tempfile.TemporaryDirectory() as directory:
+        for kind, text in blocks:
+            command = [sys.executable, "-c", text + TRAIN] if kind == "python" else ["sh", "-euc", text]
+            subprocess.run(command, cwd=directory, env=environment, check=True)
+        output = subprocess.run(
+            ["graph-run", "run/line-0.meta", "--restore", "trained", "--feed", "x=[2]", "--fetch", "line"],
+            cwd=directory, env=environment, check=True, capture_output=True, text=True).stdout
+    value = float(output.split()[-1].strip("[]"))
+    assert abs(value - 4) < 1e-4, output
+    print(f"{len(blocks)} passed, 0 failed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
