@@ -3,6 +3,7 @@
 #include "tests/tools/program.h"
 
 #include <ctype.h>
+#include <glob.h>
 
 constexpr size_t block_size_max = 1 << 14;
 
@@ -69,12 +70,15 @@ static bool output_matches(char *expected, char *output, const char **missing)
     return true;
 }
 
+/* In static storage of which 4 are valid at a time. */
 static const char *repository_path(const char *name)
 {
-    static char path[1024];
+    static char paths[4][1024];
+    static unsigned next;
+    char *path = paths[next++ % 4];
     const char *root = getenv("MILLRACE_ROOT");
     if (!root) test_skip("MILLRACE_ROOT is not set");
-    snprintf(path, sizeof path, "%s/%s", root, name);
+    snprintf(path, sizeof paths[0], "%s/%s", root, name);
     return path;
 }
 
@@ -128,4 +132,68 @@ TEST(guide_records_cookbook)
 TEST(guide_images_to_network)
 {
     guide_run("docs/images-to-network.md");
+}
+
+TEST(guide_performance)
+{
+    guide_run("docs/performance.md");
+}
+
+/* Appends a file to text, of which *size bytes are used. */
+static void append_file(const char *path, char *text, size_t capacity, size_t *size)
+{
+    FILE *file = fopen(path, "r");
+    CHECK(file != nullptr);
+    *size += fread(text + *size, 1, capacity - 1 - *size, file);
+    CHECK(*size < capacity - 1);
+    text[*size] = '\0';
+    fclose(file);
+}
+
+static bool is_name(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Whether the name, which is not terminated, occurs in text as a word. */
+static bool has_word(const char *text, const char *name, size_t length)
+{
+    char word[128];
+    CHECK(length < sizeof word);
+    snprintf(word, sizeof word, "%.*s", (int)length, name);
+    for (const char *at = text; (at = strstr(at, word)) != nullptr; at++)
+        if (!is_name(at[length]) && (at == text || !is_name(at[-1]))) return true;
+    return false;
+}
+
+/* Checks every name of text that starts with mr_. */
+static void check_names(const char *guide, const char *text, const char *headers)
+{
+    for (const char *at = text; (at = strstr(at, "mr_")) != nullptr;) {
+        size_t length = strlen("mr_");
+        while (is_name(at[length])) length++;
+        bool is_start = at == text || !is_name(at[-1]);
+        if (is_start && !has_word(headers, at, length))
+            test_fail(__FILE__, __LINE__, "%s: no header declares %.*s", guide, (int)length, at);
+        at += length;
+    }
+}
+
+TEST(guides_name_what_the_headers_declare)
+{
+    static const char *const guides[] = {"docs/pipeline.md",          "docs/datasets-cookbook.md",
+                                         "docs/coming-from.md",       "docs/tensorflow-graphs.md",
+                                         "docs/images-to-network.md", "docs/performance.md"};
+    static char headers[1 << 20], text[1 << 18];
+    size_t size = 0;
+    glob_t found = {0};
+    CHECK_EQ(glob(repository_path("include/millrace/*.h"), 0, nullptr, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) append_file(found.gl_pathv[i], headers, sizeof headers, &size);
+    globfree(&found);
+    append_file(repository_path("generated/millrace/ops.h"), headers, sizeof headers, &size);
+    for (size_t i = 0; i < sizeof guides / sizeof *guides; i++) {
+        size = 0;
+        append_file(repository_path(guides[i]), text, sizeof text, &size);
+        check_names(guides[i], text, headers);
+    }
 }
