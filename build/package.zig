@@ -5,6 +5,7 @@ const Build = std.Build;
 const LazyPath = Build.LazyPath;
 const context = @import("context.zig");
 const library_steps = @import("library.zig");
+const shared_library = @import("shared.zig");
 const Context = context.Context;
 
 /// The programs for users; the others are for the developers of millrace and are not packaged.
@@ -101,7 +102,7 @@ fn between(b: *Build, path: []const u8, before: []const u8, after: []const u8) [
 }
 
 fn version(b: *Build) []const u8 {
-    return between(b, "include/millrace/millrace.h", "#define MR_VERSION \"", "\"");
+    return b.fmt("{f}", .{shared_library.version(b)});
 }
 
 /// The date of the newest entry of the packages' changelog: "22 Nov 2026".
@@ -135,8 +136,8 @@ fn addDeb(c: Context, texts: LazyPath) void {
     _ = tree.addCopyDirectory(b.path("include"), "include", .{});
     if (c.ops_header) |header| _ = tree.addCopyFile(header, "include/millrace/ops.h");
     _ = tree.addCopyDirectory(texts, "texts", .{});
-    const shared = library_steps.addSharedLibrary(p);
-    if (shared.version != null) _ = tree.addCopyFile(shared.getEmittedBin(), b.fmt("shared/{s}", .{shared.out_filename}));
+    const shared = shared_library.addSharedLibrary(p, library);
+    _ = tree.addCopyFile(shared.getEmittedBin(), b.fmt("shared/{s}", .{shared.out_filename}));
 
     const run = b.addSystemCommand(&.{"packaging/deb"});
     run.setCwd(b.path(""));
