@@ -120,7 +120,8 @@ pub const Context = struct {
     }
 
     pub fn addProtoSources(c: Context, m: *Build.Module) void {
-        for (c.proto_sources) |file| m.addCSourceFile(.{ .file = file, .flags = &.{ "-std=c23", "-w" } });
+        const flags = [_][]const u8{ "-std=c23", "-w", "-fvisibility=hidden" };
+        for (c.proto_sources) |file| m.addCSourceFile(.{ .file = file, .flags = &flags });
     }
 
     pub fn linkSystem(c: Context, m: *Build.Module) void {

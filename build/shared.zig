@@ -5,8 +5,8 @@ const Context = @import("context.zig").Context;
 const glob = @import("context.zig").glob;
 const system_libraries = @import("context.zig").system_libraries;
 
-/// libmillrace.so exports the functions that the public headers declare as MR_API. The linker takes these, and what they
-/// use, from the static library.
+/// libmillrace.so exports the functions that the public headers declare as MR_API. The linker takes these, and what
+/// they use, from the static library.
 pub fn addSharedLibrary(c: Context, library: *Build.Step.Compile) *Build.Step.Compile {
     const b = c.b;
     const m = c.module();
