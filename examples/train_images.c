@@ -78,7 +78,7 @@ static void images(mr_graph *g, const arguments *a, bool training, mr_output bat
 /* Convolution, batch normalization, relu, pooling. */
 static mr_output block(mr_graph *g, mr_output h, int filters, bool training)
 {
-    h = mr_layer_conv2d(g, h, .filters = filters, .kernel_size = 3, .same = true, .no_bias = true,
+    h = mr_layer_conv2d(g, h, .filters = filters, .kernel_size = 3, .same = true, .use_bias = false,
                         .weight_decay = 1e-4f, .kernel_initializer = {.kind = MR_INIT_HE_NORMAL});
     h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = training, .momentum = 0.9f));
     return mr_layer_max_pool(g, h, .pool_size = 2);

@@ -59,7 +59,7 @@ mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initia
     if (graph->status != MR_OK) return variable;
     mr_error error = {0};
     const char *collection = options->local ? MR_LOCAL_VARIABLES : MR_GLOBAL_VARIABLES;
-    bool trainable = !options->not_trainable && !options->local;
+    bool trainable = options->trainable && !options->local;
     mr_status status = mr_graph_add_variable(graph, collection, variable, trainable, (mr_string){0}, &error);
     if (status == MR_OK && trainable)
         status = mr_graph_add_variable(graph, MR_TRAINABLE_VARIABLES, variable, trainable, (mr_string){0}, &error);

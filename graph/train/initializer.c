@@ -131,7 +131,7 @@ static mr_output initial_value(mr_graph *graph, mr_shape shape, const mr_initial
 }
 
 mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer,
-                              bool not_trainable)
+                              bool trainable)
 {
     const char *scope = mr_graph_scope(graph);
     if (mr_shape_count(shape) < 0) {
@@ -146,10 +146,10 @@ mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape,
     mr_output initial = initial_value(graph, shape, &initializer);
     mr_graph_pop_scope(graph);
     mr_graph_pop_control_dependencies(graph);
-    return mr_variable_new(graph, name, initial, .not_trainable = not_trainable);
+    return mr_variable_new(graph, name, initial, .trainable = trainable);
 }
 
 mr_variable mr_get_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer)
 {
-    return mr_train_variable(graph, name, shape, initializer, false);
+    return mr_train_variable(graph, name, shape, initializer, true);
 }

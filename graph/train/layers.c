@@ -33,9 +33,9 @@ static void decay(mr_graph *graph, mr_variable kernel, float weight_decay)
     mr_graph_add_to_collection(graph, MR_REGULARIZATION_LOSSES, loss);
 }
 
-static mr_output finish(mr_graph *graph, mr_output output, mr_shape bias_shape, bool no_bias, mr_activation activation)
+static mr_output finish(mr_graph *graph, mr_output output, mr_shape bias_shape, bool use_bias, mr_activation activation)
 {
-    if (!no_bias) {
+    if (use_bias) {
         mr_variable bias = mr_get_variable(graph, "bias", bias_shape, (mr_initializer){.kind = MR_INIT_ZEROS});
         output = mr_bias_add(graph, output, bias.value);
     }
@@ -68,7 +68,7 @@ static mr_output build_conv2d(mr_graph *graph, mr_output input, const mr_conv2d_
     decay(graph, kernel, layer->weight_decay);
     mr_output output = mr_conv2d(graph, input, kernel.value, .strides = MR_INTS(1, stride, stride, 1),
                                  .padding = layer->same ? MR_SAME : MR_VALID);
-    return finish(graph, output, MR_SHAPE(layer->filters), layer->no_bias, layer->activation);
+    return finish(graph, output, MR_SHAPE(layer->filters), layer->use_bias, layer->activation);
 }
 
 mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer)
@@ -88,7 +88,7 @@ static mr_output build_dense(mr_graph *graph, mr_output input, const mr_dense_la
     mr_variable kernel = mr_get_variable(graph, "kernel", MR_SHAPE(inputs, layer->units), layer->kernel_initializer);
     decay(graph, kernel, layer->weight_decay);
     mr_output output = mr_mat_mul(graph, input, kernel.value);
-    return finish(graph, output, MR_SHAPE(layer->units), layer->no_bias, layer->activation);
+    return finish(graph, output, MR_SHAPE(layer->units), layer->use_bias, layer->activation);
 }
 
 mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer)
@@ -134,8 +134,8 @@ static mr_output build_batch_normalization(mr_graph *graph, mr_output input, con
     mr_initializer zeros = {.kind = MR_INIT_ZEROS}, ones = {.kind = MR_INIT_ONES};
     mr_variable gamma = mr_get_variable(graph, "gamma", shape, ones);
     mr_variable beta = mr_get_variable(graph, "beta", shape, zeros);
-    mr_variable mean = mr_train_variable(graph, "moving_mean", shape, zeros, true);
-    mr_variable variance = mr_train_variable(graph, "moving_variance", shape, ones, true);
+    mr_variable mean = mr_train_variable(graph, "moving_mean", shape, zeros, false);
+    mr_variable variance = mr_train_variable(graph, "moving_variance", shape, ones, false);
     mr_fused_batch_norm_v3_outputs normalized =
         mr_fused_batch_norm_v3(graph, input, gamma.value, beta.value, mean.value, variance.value,
                                .epsilon = layer->epsilon, .is_training = layer->training == 1);

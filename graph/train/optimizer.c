@@ -78,7 +78,7 @@ static mr_variable slot_new(parts *p, mr_variable variable, const char *suffix)
     const char *name = mr_arena_printf(&graph->arena, "%s/%s%s", owner, p->name, suffix);
     mr_graph_push_device(graph, mr_node_device(variable.ref.node));
     mr_variable slot = mr_train_variable(graph, name != nullptr ? name : "slot", mr_output_shape(variable.ref),
-                                         (mr_initializer){.kind = MR_INIT_ZEROS}, true);
+                                         (mr_initializer){.kind = MR_INIT_ZEROS}, false);
     mr_graph_pop_device(graph);
     return slot;
 }
@@ -87,7 +87,7 @@ static mr_variable power_new(parts *p, const char *name, float beta)
 {
     mr_graph *graph = p->graph;
     const char *inner = mr_arena_printf(&graph->arena, "%s/initial_value", name);
-    return mr_variable_new(graph, name, mr_train_float(graph, inner, beta), .not_trainable = true);
+    return mr_variable_new(graph, name, mr_train_float(graph, inner, beta), .trainable = false);
 }
 
 /* Creates slots and powers, outside of all scopes. */

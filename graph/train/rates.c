@@ -22,7 +22,7 @@ mr_variable mr_global_step(mr_graph *graph)
     mr_graph_push_scope(graph, "global_step/Initializer/");
     mr_output initial = mr_constant(graph, &value, "zeros");
     mr_graph_pop_scope(graph);
-    mr_variable variable = mr_variable_new(graph, "global_step", initial, .not_trainable = true);
+    mr_variable variable = mr_variable_new(graph, "global_step", initial, .trainable = false);
     mr_graph_pop_control_dependencies(graph);
     mr_graph_pop_scope(graph);
     mr_tensor_deinit(&value);

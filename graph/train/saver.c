@@ -148,7 +148,7 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
     s->count = all ? mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES) : options->variable_count;
     s->max_to_keep = options->max_to_keep;
     s->saves_state = all;
-    s->saves_meta_graph = !options->no_meta_graph;
+    s->saves_meta_graph = options->write_meta_graph;
     s->variables = MR_ARENA_NEW(&s->arena, mr_output, (size_t)s->count + 1);
     s->is_trainable = MR_ARENA_NEW(&s->arena, bool, (size_t)s->count + 1);
     if (s->variables == nullptr || s->is_trainable == nullptr)

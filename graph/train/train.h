@@ -7,7 +7,7 @@
 
 /* mr_get_variable, also for variables that optimizers do not update. */
 mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer,
-                              bool not_trainable);
+                              bool trainable);
 /* Removes what a killed process left of checkpoints named path-STEP: partial files, and data and graphs without an
  * index. Saving also does so, once for each directory; a resumed run with nothing left to save calls it directly. */
 mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error);

@@ -209,13 +209,15 @@ typedef struct mr_variable {
     mr_output initial_value; /* the initial value */
 } mr_variable;
 typedef struct mr_variable_options {
-    bool not_trainable;
-    bool local; /* add to "local_variables" instead of "variables": not saved */
+    bool trainable; /* add to "trainable_variables"; default true; no effect on a local variable */
+    bool local;     /* add to "local_variables" instead of "variables": not saved */
 } mr_variable_options;
+#define MR_VARIABLE_DEFAULTS .trainable = true
 MR_API mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial,
                                     const mr_variable_options *options);
 #define mr_variable_new(graph, name, initial, ...)                                                                     \
-    MR_WITH_OPTIONS_(mr_variable_new_((graph), (name), (initial), &options_), mr_variable_options, __VA_ARGS__)
+    MR_WITH_OPTIONS_(mr_variable_new_((graph), (name), (initial), &options_), mr_variable_options,                     \
+                     MR_VARIABLE_DEFAULTS, __VA_ARGS__)
 /* The variables of a collection, in the order they were added. */
 #define MR_GLOBAL_VARIABLES "variables"
 #define MR_TRAINABLE_VARIABLES "trainable_variables"

@@ -32,12 +32,12 @@ typedef struct mr_saver mr_saver;
 typedef struct mr_saver_options {
     const mr_output *variables; /* references; null: the collection "variables" and saveable iterators */
     int32_t variable_count;
-    int32_t max_to_keep; /* default 5; 0: all, as in TensorFlow */
-    bool no_meta_graph;  /* do not write path-STEP.meta */
+    int32_t max_to_keep;   /* default 5; 0: all, as in TensorFlow */
+    bool write_meta_graph; /* write path-STEP.meta; default true */
 } mr_saver_options;
 /* Adds save/… nodes to the graph, with the names of TensorFlow's Saver. An error is recorded in the graph. */
 MR_API mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);
-#define MR_SAVER_DEFAULTS .max_to_keep = 5
+#define MR_SAVER_DEFAULTS .max_to_keep = 5, .write_meta_graph = true
 #define mr_saver_new(graph, ...)                                                                                       \
     MR_WITH_OPTIONS_(mr_saver_new_((graph), &options_), mr_saver_options, MR_SAVER_DEFAULTS, __VA_ARGS__)
 MR_API void mr_saver_free(mr_saver *saver);

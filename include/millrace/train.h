@@ -79,17 +79,17 @@ MR_API mr_output mr_activation_tanh(mr_graph *graph, mr_output input);
 
 /* input  [batch, height, width, channels], channels known */
 typedef struct mr_conv2d_layer {
-    int32_t filters;     /* required, at least 1 */
-    int32_t kernel_size; /* required, at least 1: size of the kernel, kernel x kernel */
-    int32_t strides;     /* default 1, at least 1 */
-    bool same;           /* padding SAME; default: VALID */
-    bool no_bias;
+    int32_t filters;                   /* required, at least 1 */
+    int32_t kernel_size;               /* required, at least 1: size of the kernel, kernel x kernel */
+    int32_t strides;                   /* default 1, at least 1 */
+    bool same;                         /* padding SAME; default: VALID */
+    bool use_bias;                     /* default true */
     mr_initializer kernel_initializer; /* of the kernel; the bias is initialized with zeros */
     float weight_decay; /* adds weight_decay * sum(kernel^2) / 2 to the regularization losses; default 0, at least 0 */
     mr_activation activation; /* default: none */
     const char *name;         /* default "conv2d" */
 } mr_conv2d_layer;
-#define MR_CONV2D_LAYER_DEFAULTS .strides = 1
+#define MR_CONV2D_LAYER_DEFAULTS .strides = 1, .use_bias = true
 MR_API mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer);
 #define mr_layer_conv2d(graph, input, ...)                                                                             \
     MR_WITH_OPTIONS_(mr_layer_conv2d_((graph), (input), &options_), mr_conv2d_layer, MR_CONV2D_LAYER_DEFAULTS,         \
@@ -97,14 +97,14 @@ MR_API mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_con
 
 /* input  [batch, features], features known */
 typedef struct mr_dense_layer {
-    int32_t units; /* required, at least 1 */
-    bool no_bias;
+    int32_t units;                     /* required, at least 1 */
+    bool use_bias;                     /* default true */
     mr_initializer kernel_initializer; /* of the kernel; the bias is initialized with zeros */
     float weight_decay;                /* as in mr_conv2d_layer */
     mr_activation activation;          /* default: none */
     const char *name;                  /* default "dense" */
 } mr_dense_layer;
-#define MR_DENSE_LAYER_DEFAULTS .units = 0
+#define MR_DENSE_LAYER_DEFAULTS .use_bias = true
 MR_API mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer);
 #define mr_layer_dense(graph, input, ...)                                                                              \
     MR_WITH_OPTIONS_(mr_layer_dense_((graph), (input), &options_), mr_dense_layer, MR_DENSE_LAYER_DEFAULTS, __VA_ARGS__)

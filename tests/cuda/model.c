@@ -13,7 +13,7 @@ typedef struct model {
 
 static mr_output block(mr_graph *g, mr_output h, int32_t filters, int32_t stride)
 {
-    h = mr_layer_conv2d(g, h, .filters = filters, .kernel_size = 3, .same = true, .strides = stride, .no_bias = true,
+    h = mr_layer_conv2d(g, h, .filters = filters, .kernel_size = 3, .same = true, .strides = stride, .use_bias = false,
                         .weight_decay = 1e-4f);
     h = mr_layer_batch_normalization(g, h, .training = true);
     return mr_activation_relu(g, h);

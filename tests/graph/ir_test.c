@@ -235,7 +235,7 @@ TEST(variables_are_named_and_collected_as_in_tensorflow)
     mr_graph *g = mr_graph_new();
     mr_graph_push_scope(g, "q");
     mr_variable a = mr_variable_new(g, "w", zero(g));
-    mr_variable b = mr_variable_new(g, "w", zero(g), .not_trainable = true);
+    mr_variable b = mr_variable_new(g, "w", zero(g), .trainable = false);
     mr_variable c = mr_variable_new(g, "count", zero(g), .local = true);
     mr_graph_pop_scope(g);
     CHECK_STR(mr_node_name(a.ref.node), "q/w");

@@ -93,6 +93,18 @@ static void touch(const char *path)
     fclose(file);
 }
 
+TEST(saver_without_meta_graph_writes_the_values_alone)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(2), 5);
+    mr_saver *saver = mr_saver_new(s.graph, .write_meta_graph = false);
+    initialize(&s);
+    CHECK_OK(mr_saver_save(saver, s.session, test_path("m.ckpt"), 3, &error));
+    CHECK(exists(test_path("m.ckpt-3.index")) && !exists(test_path("m.ckpt-3.meta")));
+    mr_saver_free(saver);
+    end(&s);
+}
+
 TEST(saver_clears_what_a_killed_process_left)
 {
     mr_error error = {0};

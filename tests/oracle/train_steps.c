@@ -24,7 +24,7 @@ static model build(mr_graph *g, const char *kind)
                                   .activation = mr_activation_relu, .weight_decay = 1e-2f);
     h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true)); /* without relu its beta would not matter */
     h = mr_layer_max_pool(g, h, .pool_size = 2);
-    h = mr_layer_conv2d(g, h, .filters = 6, .kernel_size = 3, .strides = 2, .no_bias = true);
+    h = mr_layer_conv2d(g, h, .filters = 6, .kernel_size = 3, .strides = 2, .use_bias = false);
     h = mr_layer_batch_normalization(g, h, .training = true, .momentum = 0.9f);
     h = mr_layer_average_pool(g, h, .pool_size = 2);
     h = mr_layer_dropout(g, mr_layer_flatten(g, h), .training = false, .rate = 0.5f);

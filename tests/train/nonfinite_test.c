@@ -160,7 +160,7 @@ TEST(nonfinite_untrained_variables_may_hold_infinities)
 {
     mr_error error = {0};
     model m = build(NONE, 0, 0.01f);
-    mr_variable best = mr_variable_new(m.graph, "best", mr_constant_float(m.graph, INFINITY), .not_trainable = true);
+    mr_variable best = mr_variable_new(m.graph, "best", mr_constant_float(m.graph, INFINITY), .trainable = false);
     CHECK(best.ref.node != nullptr);
     CHECK_OK(run(&m, test_path("run"), 4, false, &error));
     CHECK_EQ(latest_step(test_path("run")), 4);

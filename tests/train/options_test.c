@@ -25,7 +25,7 @@ static mr_output weights(mr_graph *g)
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 2))                                                 \
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .strides = 2))                                   \
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .same = true))                                   \
-    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .no_bias = true))                                \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .use_bias = false))                              \
     X(conv, "",                                                                                                        \
       mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .kernel_initializer = {.kind = MR_INIT_HE_NORMAL}))        \
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .weight_decay = 0.1f))                           \
@@ -34,7 +34,7 @@ static mr_output weights(mr_graph *g)
     X(dense, "", mr_layer_dense(g, features(g), .units = 2))                                                           \
     X(dense, "=", mr_layer_dense(g, features(g), .units = 2, .kernel_initializer = {.kind = MR_INIT_DEFAULT}))         \
     X(dense, "", mr_layer_dense(g, features(g), .units = 3))                                                           \
-    X(dense, "", mr_layer_dense(g, features(g), .units = 2, .no_bias = true))                                          \
+    X(dense, "", mr_layer_dense(g, features(g), .units = 2, .use_bias = false))                                        \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2, .kernel_initializer = {.kind = MR_INIT_ONES}))             \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2, .weight_decay = 0.1f))                                     \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2, .activation = mr_activation_tanh))                         \
@@ -244,8 +244,8 @@ TEST(train_options_have_the_same_defaults_behind_the_macros)
     mr_dropout_layer dropout = {MR_DROPOUT_LAYER_DEFAULTS};
     mr_training_options training = {MR_TRAINING_OPTIONS_DEFAULTS};
     mr_optimizer adam = {MR_OPTIMIZER_DEFAULTS};
-    CHECK_EQ(dense.units, 0);
-    CHECK_EQ(conv.strides, 1);
+    CHECK(dense.units == 0 && dense.use_bias);
+    CHECK(conv.strides == 1 && conv.use_bias);
     CHECK(isnan(norm.momentum) && norm.training == MR_TRAINING_UNSET);
     CHECK_EQ(pool.pool_size, 0);
     CHECK(isnan(dropout.rate) && dropout.training == MR_TRAINING_UNSET);

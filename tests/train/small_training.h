@@ -37,7 +37,7 @@ static inline void small_records_write(const char *path)
 
 static inline mr_output small_network(mr_graph *g, mr_output images)
 {
-    mr_output h = mr_layer_conv2d(g, images, .filters = 4, .kernel_size = 3, .same = true, .no_bias = true);
+    mr_output h = mr_layer_conv2d(g, images, .filters = 4, .kernel_size = 3, .same = true, .use_bias = false);
     h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true));
     h = mr_layer_dropout(g, mr_layer_flatten(g, mr_layer_max_pool(g, h, .pool_size = 2)), .rate = 0.4f,
                          .training = true);

@@ -98,7 +98,7 @@ static mr_output numbers(work *w, mr_shape shape, bool normal)
         mr_output sizes = mr_constant_ints(g, (mr_ints){shape.dims, shape.rank});
         initial = mr_random_standard_normal(g, sizes, MR_FLOAT, .seed = 1, .seed2 = 2);
     }
-    return mr_variable_new(g, "numbers", initial, .not_trainable = true).value;
+    return mr_variable_new(g, "numbers", initial, .trainable = false).value;
 }
 
 /* Labels from 0 to 5. */
@@ -126,7 +126,7 @@ static void add_network(work *w, mr_output images)
     mr_graph *g = w->graph;
     mr_output h = images;
     for (int i = 0; i < LAYERS; i++) {
-        h = mr_layer_conv2d(g, h, .filters = filter_counts[i], .kernel_size = 3, .same = true, .no_bias = true,
+        h = mr_layer_conv2d(g, h, .filters = filter_counts[i], .kernel_size = 3, .same = true, .use_bias = false,
                             .weight_decay = 1e-4f, .kernel_initializer = {.kind = MR_INIT_HE_NORMAL});
         h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true));
         h = mr_layer_max_pool(g, h, .pool_size = 2);
