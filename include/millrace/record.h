@@ -40,7 +40,7 @@ MR_API uint32_t mr_crc32c_unmask(uint32_t masked);
 
 typedef struct mr_record_writer_options {
     mr_compression compression;
-    int32_t level; /* of compression, 1 to 9; 0: 6 */
+    int32_t level; /* of compression, 1 to 9; 0: 6. An error without compression */
     bool index;    /* write path + ".index" on close */
     bool atomic; /* write to path + ".partial" and rename on close, so that the final name never refers to an incomplete
                       file. Meanwhile any other atomic writer of the path, in any process, fails with MR_ABORTED */
@@ -122,10 +122,11 @@ typedef struct mr_record_reader_options {
     mr_damage_policy damage;
     uint64_t damage_max; /* MR_DAMAGE_SKIP: maximum number of skipped ranges; more are an error. 0: no limit */
     uint64_t first,
-        count;           /* read only the records first to first + count - 1; count 0: to the end. Uses the file's index
+        count; /* read only the records first to first + count - 1; count 0: to the end. Uses the file's index
                               if it is valid, otherwise scans the headers */
-    size_t buffer_bytes; /* size of one read; 0: 1 MiB. A longer record temporarily gets its own memory */
-    int32_t buffer_count;             /* buffers read ahead when the file is not in the page cache; 0: 4 */
+    size_t
+        buffer_bytes; /* size of one read, at most 1 GiB; 0: 1 MiB. A longer record temporarily gets its own memory */
+    int32_t buffer_count;             /* buffers read ahead when the file is not in the page cache, at most 64; 0: 4 */
     mr_record_quarantine *quarantine; /* MR_DAMAGE_SKIP: receives the damaged bytes; borrowed, may be null */
     /* MR_DAMAGE_SKIP: called for each range that is skipped; may be null. error holds the message. */
     void (*damaged)(void *context, const mr_record_damage *damage, const mr_error *error);
@@ -133,7 +134,8 @@ typedef struct mr_record_reader_options {
 } mr_record_reader_options;
 
 typedef struct mr_record_reader mr_record_reader;
-/* path  "-": standard input ("./-" is a file of that name) */
+/* path    "-": standard input ("./-" is a file of that name)
+ * errors  MR_INVALID_ARGUMENT: options out of range or without effect; MR_NOT_FOUND and the other errors of opening */
 MR_API mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *options,
                                        mr_record_reader **reader, mr_error *error);
 /* The next record: a view into the read buffer, valid until the next call.
@@ -206,8 +208,8 @@ typedef struct mr_record_scan_options {
  * totals  of all files; may be null
  * memory  for each thread, two blocks and twice the longest record
  * errors  the first in the order of files and records: of a file (MR_ABORTED if it has been truncated since it was
- *         opened), of the damage policy, or of a callback; MR_INVALID_ARGUMENT for a
- *         negative count */
+ *         opened), of the damage policy, or of a callback; MR_INVALID_ARGUMENT for a negative count and for
+ *         options out of range or without effect */
 MR_API mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_record_scan_options *options,
                                 mr_record_totals *totals, mr_error *error);
 

@@ -24,12 +24,10 @@
 #include <unistd.h>
 
 static constexpr size_t BLOCK_BYTES = (size_t)1 << 20;
-static constexpr size_t BLOCK_MAX_BYTES = (size_t)1 << 30;
 static constexpr size_t HEADROOM_MAX_BYTES = (size_t)64 << 10;
 /* The alignment that O_DIRECT requires of offsets, addresses and sizes on all common devices. */
 static constexpr size_t ALIGNMENT = 4096;
 static constexpr int32_t COUNT = 4;
-static constexpr int32_t COUNT_MAX = 64;
 static constexpr int PIPE_BYTES = 1 << 20;
 
 typedef struct block {
@@ -57,12 +55,12 @@ struct mr_read_ring {
     bool has_uring, is_registered;
     bool is_broken; /* the kernel may still write to memory */
     uint64_t head, tail;
-    block blocks[COUNT_MAX];
+    block blocks[MR_READ_COUNT_MAX];
 };
 
 static size_t round_up(size_t size)
 {
-    assert(size > 0 && size <= BLOCK_MAX_BYTES);
+    assert(size > 0 && size <= MR_READ_BLOCK_BYTES_MAX);
     return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
@@ -89,12 +87,13 @@ mr_status mr_read_ring_open(int descriptor, const char *name, const mr_read_opti
     mr_read_ring *opened = calloc(1, sizeof(*opened));
     if (opened == nullptr) return mr_fail_memory(error, sizeof(*opened));
     size_t block_bytes = options->block_bytes ? options->block_bytes : BLOCK_BYTES;
-    int32_t count = options->count > 0 ? options->count : COUNT;
+    int32_t count = options->count ? options->count : COUNT;
+    assert(block_bytes <= MR_READ_BLOCK_BYTES_MAX && count >= 1 && count <= MR_READ_COUNT_MAX);
     opened->descriptor = descriptor;
     opened->name = name;
-    opened->block_bytes = round_up(block_bytes < BLOCK_MAX_BYTES ? block_bytes : BLOCK_MAX_BYTES);
+    opened->block_bytes = round_up(block_bytes);
     opened->headroom = opened->block_bytes < HEADROOM_MAX_BYTES ? opened->block_bytes : HEADROOM_MAX_BYTES;
-    opened->count = count < COUNT_MAX ? count : COUNT_MAX;
+    opened->count = count;
     off_t position = lseek(descriptor, 0, SEEK_CUR);
     opened->is_seekable = position >= 0;
     opened->offset = position >= 0 ? (uint64_t)position : 0;
@@ -212,7 +211,7 @@ static bool start_uring(mr_read_ring *ring)
         return false;
     }
     ring->has_uring = true;
-    struct iovec buffers[COUNT_MAX];
+    struct iovec buffers[MR_READ_COUNT_MAX];
     for (int32_t i = 0; i < ring->count; i++)
         buffers[i] = (struct iovec){.iov_base = data_of(ring, i), .iov_len = ring->block_bytes};
     /* Registered memory is locked, and the process's limit may be low; without registration the kernel maps the buffer

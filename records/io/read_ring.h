@@ -15,9 +15,12 @@
 #include <millrace/status.h>
 #include <stdint.h>
 
+static constexpr size_t MR_READ_BLOCK_BYTES_MAX = (size_t)1 << 30;
+static constexpr int32_t MR_READ_COUNT_MAX = 64;
+
 typedef struct mr_read_options {
-    size_t block_bytes; /* size of one read; 0: 1 MiB; rounded up to a multiple of 4 KiB */
-    int32_t count;      /* buffers; 0: 4; read-ahead uses at least 2 */
+    size_t block_bytes; /* size of one read, at most the maximum; 0: 1 MiB; rounded up to a multiple of 4 KiB */
+    int32_t count;      /* buffers, at most the maximum; 0: 4; read-ahead uses at least 2 */
     bool direct;        /* O_DIRECT if the file system supports it; never for pipes */
 } mr_read_options;
 

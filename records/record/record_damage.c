@@ -10,6 +10,18 @@
  * for each 16 bytes. */
 static constexpr uint64_t HEADERS_MAX = 1 << 20;
 
+mr_status mr_damage_check_options(const char *path, mr_damage_policy damage, uint64_t damage_max,
+                                  const mr_record_quarantine *quarantine, mr_error *error)
+{
+    if (damage != MR_DAMAGE_STOP && damage != MR_DAMAGE_SKIP)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: unknown damage policy %d", path, (int)damage);
+    if (damage != MR_DAMAGE_SKIP && damage_max > 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: damage_max has no effect without MR_DAMAGE_SKIP", path);
+    if (damage != MR_DAMAGE_SKIP && quarantine != nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: quarantine has no effect without MR_DAMAGE_SKIP", path);
+    return MR_OK;
+}
+
 const char *mr_damage_kind_name(mr_damage_kind kind)
 {
     switch (kind) {

@@ -16,6 +16,11 @@ mr_status mr_damage_report_header(const char *path, uint64_t record, uint64_t of
 mr_status mr_damage_report_truncated(const char *path, uint64_t record, uint64_t offset, uint64_t length, uint64_t left,
                                      mr_error *error);
 
+/* Checks the options of a reader or a scan that concern damage.
+ * errors  MR_INVALID_ARGUMENT: an invalid policy, or an option that only MR_DAMAGE_SKIP uses */
+mr_status mr_damage_check_options(const char *path, mr_damage_policy damage, uint64_t damage_max,
+                                  const mr_record_quarantine *quarantine, mr_error *error);
+
 /* Finds valid records inside a record whose data is damaged but which is followed by a valid header. If bytes were lost
  * whose number equals the total size of records that follow, those records are inside the range that the damaged record
  * claims, and the last of them ends where it ends.

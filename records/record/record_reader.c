@@ -53,6 +53,17 @@ struct mr_record_reader {
 
 /* ---- Open ---- */
 
+static mr_status check_options(const char *path, const mr_record_reader_options *o, mr_error *error)
+{
+    if (o->buffer_bytes > MR_READ_BLOCK_BYTES_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: buffer_bytes is %zu, but must be at most %zu", path,
+                       o->buffer_bytes, MR_READ_BLOCK_BYTES_MAX);
+    if (o->buffer_count < 0 || o->buffer_count > MR_READ_COUNT_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: buffer_count is %" PRId32 ", but must be in [0, %" PRId32 "]",
+                       path, o->buffer_count, MR_READ_COUNT_MAX);
+    return mr_damage_check_options(path, o->damage, o->damage_max, o->quarantine, error);
+}
+
 static mr_status new_reader(const mr_record_reader_options *options, mr_record_reader **reader, mr_error *error)
 {
     mr_record_reader *created = calloc(1, sizeof(*created));
@@ -142,6 +153,7 @@ static mr_status open_reader(const char *path, const mr_record_reader_options *o
 mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *options, mr_record_reader **reader,
                                 mr_error *error)
 {
+    if (options != nullptr) MR_TRY(check_options(path, options, error));
     return open_reader(path, options, true, reader, error);
 }
 

@@ -601,6 +601,14 @@ static mr_status run_threads(scan *scan, mr_error *error)
     return MR_OK;
 }
 
+static mr_status check_options(const mr_record_scan_options *o, mr_error *error)
+{
+    if (o->threads < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: threads is %" PRId32 ", but must be at least 0",
+                       o->threads);
+    return mr_damage_check_options("mr_record_scan", o->damage, o->damage_max, o->quarantine, error);
+}
+
 mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_record_scan_options *options,
                          mr_record_totals *totals, mr_error *error)
 {
@@ -609,9 +617,10 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
     if (count < 0 || (count > 0 && paths == nullptr))
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: count is %" PRId32 "%s", count,
                        paths != nullptr ? "" : ", but paths is null");
+    if (options == nullptr) options = &defaults;
+    MR_TRY(check_options(options, error));
     scan *scan = calloc(1, sizeof(*scan));
     if (scan == nullptr) return mr_fail_memory(error, sizeof(*scan));
-    if (options == nullptr) options = &defaults;
     size_t block_bytes = options->block_bytes ? options->block_bytes : BLOCK_BYTES;
     if (block_bytes < BLOCK_MIN_BYTES) block_bytes = BLOCK_MIN_BYTES;
     if (block_bytes > BLOCK_MAX_BYTES) block_bytes = BLOCK_MAX_BYTES;

@@ -97,6 +97,9 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
     else if (opened->options.seek_bytes > 0)
         status =
             mr_fail(error, MR_INVALID_ARGUMENT, "%s: seek_bytes requires GZIP: plain files are always seekable", path);
+    else if (opened->options.level != 0)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: level %d has no effect without compression", path,
+                         opened->options.level);
     if (status == MR_OK) status = mr_file_output_open(&opened->output, path, opened->options.atomic, error);
     if (status == MR_OK && opened->options.index) status = check_indexable(opened, error);
     if (status != MR_OK) {

@@ -15,6 +15,7 @@ TEST(record_writer_refuses_options_out_of_range)
         {.compression = MR_COMPRESSION_GZIP, .level = -1},
         {.compression = MR_COMPRESSION_GZIP, .level = 10},
         {.compression = MR_COMPRESSION_ZLIB, .seek_bytes = 1000},
+        {.level = 6},
         {.seek_bytes = 1},
         {.compression = MR_COMPRESSION_GZIP, .seek_bytes = SIZE_MAX},
     };
@@ -26,6 +27,43 @@ TEST(record_writer_refuses_options_out_of_range)
     CHECK_STATUS(mr_record_writer_append(writer, "", MR_RECORD_SIZE_MAX + 1, &error), MR_INVALID_ARGUMENT);
     CHECK_OK(mr_record_writer_append(writer, "", 0, &error));
     CHECK_OK(mr_record_writer_close(writer, &error));
+}
+
+TEST(record_reader_refuses_options_out_of_range)
+{
+    mr_error error = {0};
+    mr_record_reader *reader = nullptr;
+    mr_record_quarantine *quarantine = nullptr;
+    const char *path = test_path("r");
+    record_write(path, 3, 100, (mr_record_writer_options){0});
+    CHECK_OK(mr_record_quarantine_open(test_path("quarantine"), &quarantine, &error));
+    const struct {
+        mr_record_reader_options options;
+        const char *message;
+    } wrong[] = {
+        {{.damage = (mr_damage_policy)2}, "unknown damage policy 2"},
+        {{.damage = (mr_damage_policy)-1}, "unknown damage policy -1"},
+        {{.damage_max = 1}, "damage_max has no effect without MR_DAMAGE_SKIP"},
+        {{.quarantine = quarantine}, "quarantine has no effect without MR_DAMAGE_SKIP"},
+        {{.buffer_bytes = ((size_t)1 << 30) + 1}, "buffer_bytes is 1073741825, but must be at most 1073741824"},
+        {{.buffer_count = -1}, "buffer_count is -1, but must be in [0, 64]"},
+        {{.buffer_count = 65}, "buffer_count is 65, but must be in [0, 64]"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const mr_record_reader_options *o = &wrong[i].options;
+        CHECK_STATUS(mr_record_reader_open(path, o, &reader, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, wrong[i].message);
+        if (o->buffer_bytes > 0 || o->buffer_count != 0) continue;
+        const mr_record_scan_options scan = {
+            .damage = o->damage, .damage_max = o->damage_max, .quarantine = o->quarantine};
+        CHECK_STATUS(mr_record_scan(&path, 1, &scan, nullptr, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, wrong[i].message);
+    }
+    CHECK_STATUS(mr_record_scan(&path, 1, &(mr_record_scan_options){.threads = -1}, nullptr, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_OK(mr_record_reader_open(path, &(mr_record_reader_options){.buffer_count = 64}, &reader, &error));
+    mr_record_reader_close(reader);
+    CHECK_OK(mr_record_quarantine_close(quarantine, &error));
 }
 
 TEST(example_parse_refuses_counts_out_of_range)
