@@ -116,10 +116,13 @@ static mr_status train(mr_graph *g, const arguments *a, mr_error *error)
     mr_summary_scalar(g, "learning_rate", rate);
     mr_summary_image(g, "images", batch[0], 4);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
-    return mr_training_run(g, update, error, .checkpoint_dir = a->run, .last_step = a->steps,
-                           .save_checkpoint_steps = 100, .save_summaries_steps = 20, .loss = loss,
-                           .restart_data = a->restart_data, .progress = show, .progress_context = stderr,
-                           .is_terminal = isatty(2), .unit = "images", .units_per_step = BATCH);
+    return mr_training_run(g, update,
+                           MR_TRAINING_OPTIONS(.checkpoint_dir = a->run, .last_step = a->steps,
+                                               .save_checkpoint_steps = 100, .save_summaries_steps = 20, .loss = loss,
+                                               .restart_data = a->restart_data, .progress = show,
+                                               .progress_context = stderr, .is_terminal = isatty(2), .unit = "images",
+                                               .units_per_step = BATCH),
+                           error);
 }
 
 static mr_status evaluate(mr_graph *g, const arguments *a, mr_error *error)

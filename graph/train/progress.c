@@ -83,7 +83,7 @@ static void put_rate(text *t, const mr_progress *p, bool whole_run)
     double seconds = now() - p->start;
     double rate = whole_run && seconds > 0 ? (double)(p->step - p->first_step) / seconds : mr_progress_rate(p);
     if (rate <= 0) return;
-    int64_t size = p->options->units_per_step > 0 ? p->options->units_per_step : 1;
+    int64_t size = p->options->units_per_step;
     put(t, "  %.*f %s/s", rate * (double)size < 10 ? 1 : 0, rate * (double)size,
         p->options->unit != nullptr ? p->options->unit : "steps");
     if (whole_run || p->options->last_step <= p->step) return;

@@ -161,6 +161,36 @@ static mr_status check_option(const char *option, int64_t value, int64_t min, mr
                    value, min);
 }
 
+static mr_status check_effect(const char *option, bool is_set, const char *needed, bool has_needed, mr_error *error)
+{
+    if (!is_set || has_needed) return MR_OK;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "training: %s has no effect without %s", option, needed);
+}
+
+static mr_status check_effects(const mr_training_options *o, mr_error *error)
+{
+    bool saves = o->checkpoint_dir != nullptr, shows = o->progress != nullptr;
+    MR_TRY(check_effect("save_checkpoint_steps", o->save_checkpoint_steps != MR_COUNT_UNSET, "checkpoint_dir", saves,
+                        error));
+    MR_TRY(check_effect("save_summaries_steps", o->save_summaries_steps != MR_COUNT_UNSET, "checkpoint_dir", saves,
+                        error));
+    MR_TRY(check_effect("max_to_keep", o->max_to_keep != MR_COUNT_UNSET, "checkpoint_dir", saves, error));
+    MR_TRY(check_effect("restart_data", o->restart_data, "checkpoint_dir", saves, error));
+    MR_TRY(check_effect("is_terminal", o->is_terminal, "progress", shows, error));
+    MR_TRY(check_effect("unit", o->unit != nullptr, "progress", shows, error));
+    MR_TRY(check_effect("units_per_step", o->units_per_step != MR_COUNT_UNSET, "progress", shows, error));
+    return check_effect("continue_on_nan_loss", o->continue_on_nan_loss, "loss", o->loss.node != nullptr, error);
+}
+
+/* Replaces counts that were omitted by their default values. */
+static void set_default_counts(mr_training_options *o)
+{
+    if (o->save_checkpoint_steps == MR_COUNT_UNSET) o->save_checkpoint_steps = 1000;
+    if (o->save_summaries_steps == MR_COUNT_UNSET) o->save_summaries_steps = 100;
+    if (o->max_to_keep == MR_COUNT_UNSET) o->max_to_keep = 5;
+    if (o->units_per_step == MR_COUNT_UNSET) o->units_per_step = 1;
+}
+
 static mr_status check_options(const mr_graph *graph, const mr_training_options *o, mr_error *error)
 {
     MR_TRY(check_option("last_step", o->last_step, MR_INFINITE, error));
@@ -173,28 +203,27 @@ static mr_status check_options(const mr_graph *graph, const mr_training_options 
         return mr_fail(error, MR_INVALID_ARGUMENT, "training: checkpoint_dir is empty");
     if (o->loss.node != nullptr && mr_node_graph(o->loss.node) != graph)
         return mr_fail(error, MR_INVALID_ARGUMENT, "training: the loss belongs to another graph");
-    if (o->loss.node == nullptr && o->continue_on_nan_loss)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "training: continue_on_nan_loss has no effect without loss");
-    if (o->checkpoint_dir == nullptr && o->restart_data)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "training: restart_data has no effect without checkpoint_dir");
     return MR_OK;
 }
 
-mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training, mr_error *error)
+mr_status mr_training_new(mr_graph *graph, const mr_training_options *options, mr_training **training, mr_error *error)
 {
     *training = nullptr;
+    mr_training_options own = options != nullptr ? *options : (mr_training_options){MR_TRAINING_OPTIONS_DEFAULTS};
     MR_TRY(mr_graph_status(graph, error));
-    MR_TRY(check_options(graph, options, error));
+    MR_TRY(check_effects(&own, error));
+    set_default_counts(&own);
+    MR_TRY(check_options(graph, &own, error));
     mr_training *t = calloc(1, sizeof *t);
     if (t == nullptr) return mr_fail_memory(error, sizeof *t);
     t->graph = graph;
-    t->options = *options;
+    t->options = own;
     t->saved_step = t->summarised_step = -1;
     t->lock = -1;
     mr_status status = MR_OK;
-    if (options->checkpoint_dir != nullptr) {
-        size_t size = strlen(options->checkpoint_dir) + sizeof "/model.ckpt";
-        t->directory = strdup(options->checkpoint_dir);
+    if (own.checkpoint_dir != nullptr) {
+        size_t size = strlen(own.checkpoint_dir) + sizeof "/model.ckpt";
+        t->directory = strdup(own.checkpoint_dir);
         t->prefix = malloc(size);
         if (t->directory == nullptr || t->prefix == nullptr)
             status = mr_fail_memory(error, size);
@@ -326,14 +355,15 @@ void mr_training_free(mr_training *training)
     free(training);
 }
 
-mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error)
+mr_status mr_training_run(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error)
 {
     mr_error end = {0}; /* the end of the run is not an error for the caller */
     mr_training *training = nullptr;
-    mr_status status = mr_training_new_(graph, options, &training, &end);
+    mr_status status = mr_training_new(graph, options, &training, &end);
     while (status == MR_OK) status = mr_training_step(training, train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &end);
     bool done = status == MR_OUT_OF_RANGE && training != nullptr && training->done;
-    if (done && training->step == 0 && options->last_step > 0 && training->global_step.node != nullptr) {
+    if (done && training->step == 0 && (options == nullptr || options->last_step > 0) &&
+        training->global_step.node != nullptr) {
         done = false;
         status = mr_fail(&end, MR_INVALID_ARGUMENT, "no data to train on: the data end before the first step");
     }

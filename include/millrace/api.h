@@ -45,7 +45,9 @@
  *
  * MR_WITH_OPTIONS_(call, type, options…) is the value of call, in which options_ is a variable of this type. Of options
  * that occur twice the last one counts: the defaults come first, then the caller's. This is intended, so the compiler's
- * warning about it is disabled. */
+ * warning about it is disabled.
+ *
+ * MR_OPTIONS_(type, options…) points to a struct of options, which exists as long as the array of a list. */
 #ifndef __cplusplus
 
 #define MR_VALUE_(type, ...) ((type){__VA_ARGS__})
@@ -69,6 +71,7 @@
         MR_ALLOW_OVERRIDES_ type options_ = {__VA_ARGS__};                                                             \
         MR_END_OVERRIDES_ call;                                                                                        \
     })
+#define MR_OPTIONS_(type, ...) ((const type[]){MR_WITH_OPTIONS_(options_, type, __VA_ARGS__)})
 
 #else
 
@@ -76,6 +79,10 @@ template <class... Items> char (&mr_count_(const Items &...items))[sizeof...(Ite
 template <class List, class Item, size_t count> List mr_list_(const Item (&items)[count])
 {
     return List{items, static_cast<int32_t>(count)};
+}
+template <class Options> const Options *mr_options_(const Options &options)
+{
+    return &options;
 }
 #define MR_VALUE_(type, ...) (type{__VA_ARGS__})
 #define MR_COUNT_(type, ...) sizeof(mr_count_(__VA_ARGS__))
@@ -87,6 +94,7 @@ template <class List, class Item, size_t count> List mr_list_(const Item (&items
         type options_ = {};                                                                                            \
         return MR_SET_(__VA_ARGS__), call;                                                                             \
     }())
+#define MR_OPTIONS_(type, ...) mr_options_(MR_WITH_OPTIONS_(options_, type, __VA_ARGS__))
 /* MR_SET_(.a = 1, .b = 2) is (void)(options_.a = 1), (void)(options_.b = 2). */
 #define MR_SET_(...)                                                                                                   \
     MR_SET_PICK_(__VA_ARGS__, MR_SET_32_, MR_SET_31_, MR_SET_30_, MR_SET_29_, MR_SET_28_, MR_SET_27_, MR_SET_26_,      \

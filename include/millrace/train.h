@@ -42,6 +42,8 @@ extern "C" {
 
 /* Value of a float option that was omitted. */
 #define MR_UNSET (__builtin_nanf(""))
+/* Value of a count or a number of steps that was omitted. */
+#define MR_COUNT_UNSET INT32_MIN
 /* Value of a layer's option `training` that was omitted. An explicit false differs: it allows the options that only
  * training uses, so that one function can build both the training and the evaluation graph. */
 #define MR_TRAINING_UNSET (-1)
@@ -247,14 +249,15 @@ MR_API mr_status mr_event_writer_close(mr_event_writer *writer, mr_error *error)
 
 /* ---- The loop: a session that restores, saves, writes summaries and stops (tf.train.MonitoredTrainingSession) ----
  *
- * if (mr_training_run(g, train, &error, .checkpoint_dir = "run", .last_step = 1000, .loss = loss) != MR_OK) … */
+ * const mr_training_options *options = MR_TRAINING_OPTIONS(.checkpoint_dir = "run", .last_step = 1000, .loss = loss);
+ * if (mr_training_run(g, train, options, &error) != MR_OK) … */
 typedef struct mr_training_options {
     const char *checkpoint_dir; /* of checkpoints (model.ckpt-STEP) and event files; default: none are written */
     int64_t last_step; /* stop when global_step reaches this value; default MR_INFINITE: at the end of the data */
-    int64_t
-        save_checkpoint_steps; /* steps between checkpoints; default 1000; 0: save only at the start and at the end */
-    int64_t save_summaries_steps; /* steps between summaries; default 100; 0: none */
-    int32_t max_to_keep;          /* number of checkpoints; default 5; 0: all */
+    /* With checkpoint_dir: steps between checkpoints; default 1000; 0: save only at the start and at the end. */
+    int64_t save_checkpoint_steps;
+    int64_t save_summaries_steps; /* with checkpoint_dir: steps between summaries; default 100; 0: none */
+    int32_t max_to_keep;          /* with checkpoint_dir: number of checkpoints; default 5; 0: all */
     mr_output loss;               /* a scalar, reported with the progress and checked in every step */
     /* A loss that is not finite does not end the training: the next step follows. Checkpoints whose variables are not
      * finite are still not written. */
@@ -267,24 +270,24 @@ typedef struct mr_training_options {
      * Otherwise it is a new line every few seconds. Default: none. */
     void (*progress)(void *context, const char *text);
     void *progress_context;
+    /* With progress: */
     bool is_terminal;
     const char *unit;       /* name of what units_per_step counts: "images"; default "steps" */
     int64_t units_per_step; /* units per step, to report units per second; default 1, at least 1 */
 } mr_training_options;
 #define MR_TRAINING_OPTIONS_DEFAULTS                                                                                   \
-    .last_step = MR_INFINITE, .save_checkpoint_steps = 1000, .save_summaries_steps = 100, .max_to_keep = 5,            \
-    .units_per_step = 1
+    .last_step = MR_INFINITE, .save_checkpoint_steps = MR_COUNT_UNSET, .save_summaries_steps = MR_COUNT_UNSET,         \
+    .max_to_keep = MR_COUNT_UNSET, .units_per_step = MR_COUNT_UNSET
+#define MR_TRAINING_OPTIONS(...) MR_OPTIONS_(mr_training_options, MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__)
 typedef struct mr_training mr_training;
 /* Adds the required nodes to the graph (initializers, merged summaries, a Saver). The graph must be complete. Then
  * initializes the variables, or restores the directory's latest checkpoint if there is one.
  * The directory is locked until free.
- * errors  MR_FAILED_PRECONDITION: the data have changed since the checkpoint was saved (see restart_data); MR_ABORTED:
+ * options  null: the defaults
+ * errors   MR_FAILED_PRECONDITION: the data have changed since the checkpoint was saved (see restart_data); MR_ABORTED:
  *         another run is using the directory */
-MR_API mr_status mr_training_new_(mr_graph *graph, const mr_training_options *options, mr_training **training,
-                                  mr_error *error);
-#define mr_training_new(graph, training, error, ...)                                                                   \
-    MR_WITH_OPTIONS_(mr_training_new_((graph), &options_, (training), (error)), mr_training_options,                   \
-                     MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__)
+MR_API mr_status mr_training_new(mr_graph *graph, const mr_training_options *options, mr_training **training,
+                                 mr_error *error);
 /* Runs train once, and saves and writes summaries when due. fetches and results as in mr_session_run; may be empty.
  *
  * A loss that is not finite ends the step before any variable is updated, if the plan can order the updates after the
@@ -296,10 +299,7 @@ MR_API mr_status mr_training_new_(mr_graph *graph, const mr_training_options *op
 MR_API mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds, mr_outputs fetches,
                                   mr_tensor *results, mr_error *error);
 /* A complete run without feeds: new, steps until the end, free. */
-MR_API mr_status mr_training_run_(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error);
-#define mr_training_run(graph, train, error, ...)                                                                      \
-    MR_WITH_OPTIONS_(mr_training_run_((graph), (train), &options_, (error)), mr_training_options,                      \
-                     MR_TRAINING_OPTIONS_DEFAULTS, __VA_ARGS__)
+MR_API mr_status mr_training_run(mr_graph *graph, mr_node *train, const mr_training_options *options, mr_error *error);
 /* Saves now, unless this step has been saved. */
 MR_API mr_status mr_training_save(mr_training *training, mr_error *error);
 MR_API int64_t mr_training_global_step(const mr_training *training);

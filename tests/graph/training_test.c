@@ -104,9 +104,12 @@ static mr_status train(const char *directory, int64_t stop, int64_t save_checkpo
     mr_output loss = mr_loss_sparse_softmax_cross_entropy(g, batch[1], mr_layer_dense(g, h, .units = 3));
     mr_summary_scalar(g, "loss", loss);
     mr_node *update = mr_minimize(g, mr_adam(.learning_rate = 0.01f), loss, mr_global_step(g).ref);
-    mr_status status = mr_training_run(g, update, error, .checkpoint_dir = directory, .last_step = stop,
-                                       .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 5,
-                                       .loss = loss, .session = {.threads = 2});
+    mr_status status =
+        mr_training_run(g, update,
+                        MR_TRAINING_OPTIONS(.checkpoint_dir = directory, .last_step = stop,
+                                            .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 5,
+                                            .loss = loss, .session = {.threads = 2}),
+                        error);
     mr_dataset_free(d);
     mr_tensor_deinit(&components[0]);
     mr_tensor_deinit(&components[1]);
@@ -181,8 +184,10 @@ TEST(training_tells_of_its_progress)
     mr_output loss = mr_square(g, w.value);
     mr_node *update = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.25f), loss, mr_global_step(g).ref);
     char text[4096] = "";
-    CHECK_OK(mr_training_run(g, update, &error, .last_step = 3, .loss = loss, .progress = collect,
-                             .progress_context = text, .unit = "widgets", .units_per_step = 10));
+    CHECK_OK(mr_training_run(g, update,
+                             MR_TRAINING_OPTIONS(.last_step = 3, .loss = loss, .progress = collect,
+                                                 .progress_context = text, .unit = "widgets", .units_per_step = 10),
+                             &error));
     CHECK_CONTAINS(text, "step 3/3  loss 0.0625");
     CHECK_CONTAINS(text, "widgets/s\n");
     mr_graph_free(g);
@@ -198,7 +203,7 @@ TEST(training_ends_with_the_data)
     mr_variable sum = mr_get_variable(g, "sum", MR_SCALAR, (mr_initializer){.kind = MR_INIT_ZEROS});
     mr_node *add = mr_assign_add(g, sum.ref, mr_cast(g, element, MR_FLOAT)).node;
     mr_training *training = nullptr;
-    CHECK_OK(mr_training_new(g, &training, &error, .checkpoint_dir = test_path("run")));
+    CHECK_OK(mr_training_new(g, MR_TRAINING_OPTIONS(.checkpoint_dir = test_path("run")), &training, &error));
     mr_status status = MR_OK;
     while (status == MR_OK) status = mr_training_step(training, add, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &error);
     CHECK_STATUS(status, MR_OUT_OF_RANGE);

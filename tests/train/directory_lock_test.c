@@ -22,7 +22,8 @@ static model build(void)
 
 static mr_status begin(model *m, mr_training **training, mr_error *error)
 {
-    return mr_training_new(m->graph, training, error, .checkpoint_dir = test_path("run"), .last_step = 3);
+    return mr_training_new(m->graph, MR_TRAINING_OPTIONS(.checkpoint_dir = test_path("run"), .last_step = 3), training,
+                           error);
 }
 
 TEST(training_directory_belongs_to_one_run)

@@ -43,9 +43,12 @@ static model build(fault kind, int bad_row, float learning_rate)
 static mr_status run(const model *m, const char *directory, int64_t stop, bool go_on, mr_error *error)
 {
     *error = (mr_error){0};
-    return mr_training_run(m->graph, m->train, error, .checkpoint_dir = directory, .last_step = stop,
-                           .save_checkpoint_steps = 2, .save_summaries_steps = 0, .max_to_keep = 3, .loss = m->loss,
-                           .continue_on_nan_loss = go_on, .session = {.threads = 2});
+    return mr_training_run(m->graph, m->train,
+                           MR_TRAINING_OPTIONS(.checkpoint_dir = directory, .last_step = stop,
+                                               .save_checkpoint_steps = 2, .save_summaries_steps = 0, .max_to_keep = 3,
+                                               .loss = m->loss, .continue_on_nan_loss = go_on,
+                                               .session = {.threads = 2}),
+                           error);
 }
 
 static int64_t latest_step(const char *directory)
@@ -89,7 +92,7 @@ TEST(nonfinite_operators_are_named)
 {
     mr_error error = {0};
     model m = build(LOG_OF_ZERO, 0, 0.01f);
-    CHECK_STATUS(run(&m, nullptr, 100, false, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(run(&m, test_path("run"), 100, false, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message,
                    "step 1: loss:0 is not finite; the first tensor that is not finite is log:0: -inf at element");
     CHECK_CONTAINS(error.message, "and the first with a NaN is zeroed:0: NaN at element");
@@ -113,7 +116,7 @@ TEST(nonfinite_step_leaves_the_variables_as_they_were)
     mr_error error = {0};
     model m = build(BAD_DATA, 9, 0.01f); /* in the third batch */
     mr_training *training = nullptr;
-    CHECK_OK(mr_training_new(m.graph, &training, &error, .loss = m.loss));
+    CHECK_OK(mr_training_new(m.graph, MR_TRAINING_OPTIONS(.loss = m.loss), &training, &error));
     mr_tensor before = {0}, after = {0};
     for (int i = 0; i < 2; i++)
         CHECK_OK(mr_training_step(training, m.train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &error));
@@ -147,8 +150,10 @@ TEST(nonfinite_variables_are_not_saved)
 {
     mr_error error = {0};
     model m = build(BAD_DATA, 26, 0.01f);
-    CHECK_STATUS(mr_training_run(m.graph, m.train, &error, .checkpoint_dir = test_path("run"), .last_step = 100,
-                                 .save_checkpoint_steps = 2, .max_to_keep = 2),
+    CHECK_STATUS(mr_training_run(m.graph, m.train,
+                                 MR_TRAINING_OPTIONS(.checkpoint_dir = test_path("run"), .last_step = 100,
+                                                     .save_checkpoint_steps = 2, .max_to_keep = 2),
+                                 &error),
                  MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "saving step 8: the variable w is not finite");
     CHECK_EQ(latest_step(test_path("run")), 6);
@@ -176,7 +181,7 @@ TEST(nonfinite_feeds_are_named)
     mr_output loss = mr_loss_mean_squared_error(g, x, w.value);
     mr_node *train = mr_minimize(g, mr_adam(), loss, mr_global_step(g).ref);
     mr_training *training = nullptr;
-    CHECK_OK(mr_training_new(g, &training, &error, .loss = loss));
+    CHECK_OK(mr_training_new(g, MR_TRAINING_OPTIONS(.loss = loss), &training, &error));
     mr_tensor value = {0};
     CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(2), (float[]){1, INFINITY}, &error));
     CHECK_STATUS(mr_training_step(training, train, MR_FEEDS({x, value}), (mr_outputs){0}, nullptr, &error),

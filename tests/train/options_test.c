@@ -250,7 +250,7 @@ TEST(train_options_have_the_same_defaults_behind_the_macros)
     CHECK_EQ(pool.pool_size, 0);
     CHECK(isnan(dropout.rate) && dropout.training == MR_TRAINING_UNSET);
     CHECK_EQ(training.last_step, MR_INFINITE);
-    CHECK_EQ(training.max_to_keep, 5);
+    CHECK_EQ(training.max_to_keep, MR_COUNT_UNSET);
     CHECK(isnan(adam.learning_rate) && isnan(adam.momentum) && isnan(adam.beta1) && isnan(adam.beta2) &&
           isnan(adam.epsilon));
 }

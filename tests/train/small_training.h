@@ -64,9 +64,12 @@ static inline mr_status small_training(const char *records, const char *director
     mr_summary_scalar(g, "loss", loss);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
     mr_node *update = mr_minimize(g, mr_adam(.learning_rate_output = rate), loss, step.ref);
-    mr_status status = mr_training_run(g, update, error, .checkpoint_dir = directory, .last_step = last_step,
-                                       .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 2,
-                                       .max_to_keep = 3, .loss = loss, .session = {.threads = 2});
+    mr_status status =
+        mr_training_run(g, update,
+                        MR_TRAINING_OPTIONS(.checkpoint_dir = directory, .last_step = last_step,
+                                            .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 2,
+                                            .max_to_keep = 3, .loss = loss, .session = {.threads = 2}),
+                        error);
     mr_graph_free(g);
     return status;
 }

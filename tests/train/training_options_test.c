@@ -48,8 +48,10 @@ static int files(const char *directory, const char *part)
         mr_error error = {0};                                                                                          \
         model m = build();                                                                                             \
         *(text) = '\0';                                                                                                \
-        CHECK_OK(mr_training_run(m.graph, m.train, &error, .checkpoint_dir = (directory), .last_step = 6,              \
-                                 .loss = m.loss, .progress = collect, .progress_context = (text), __VA_ARGS__));       \
+        CHECK_OK(mr_training_run(m.graph, m.train,                                                                     \
+                                 MR_TRAINING_OPTIONS(.checkpoint_dir = (directory), .last_step = 6, .loss = m.loss,    \
+                                                     .progress = collect, .progress_context = (text), __VA_ARGS__),    \
+                                 &error));                                                                             \
         mr_graph_free(m.graph);                                                                                        \
     } while (0)
 
@@ -58,7 +60,8 @@ static int files(const char *directory, const char *part)
         mr_error error = {0};                                                                                          \
         model m = build();                                                                                             \
         mr_training *training = nullptr;                                                                               \
-        CHECK_STATUS(mr_training_new(m.graph, &training, &error, __VA_ARGS__), MR_INVALID_ARGUMENT);                   \
+        CHECK_STATUS(mr_training_new(m.graph, MR_TRAINING_OPTIONS(__VA_ARGS__), &training, &error),                    \
+                     MR_INVALID_ARGUMENT);                                                                             \
         CHECK_CONTAINS(error.message, part);                                                                           \
         CHECK(training == nullptr);                                                                                    \
         mr_graph_free(m.graph);                                                                                        \
@@ -131,14 +134,20 @@ TEST(training_summaries_are_as_often_as_told)
 TEST(training_options_that_are_wrong_are_named)
 {
     REFUSE("training: last_step is -2", .last_step = -2);
-    REFUSE("training: save_checkpoint_steps is -1", .save_checkpoint_steps = -1);
-    REFUSE("training: save_summaries_steps is -1", .save_summaries_steps = -1);
-    REFUSE("training: max_to_keep is -1", .max_to_keep = -1);
-    REFUSE("training: units_per_step is 0", .units_per_step = 0);
+    REFUSE("training: save_checkpoint_steps is -1", .checkpoint_dir = "run", .save_checkpoint_steps = -1);
+    REFUSE("training: save_summaries_steps is -1", .checkpoint_dir = "run", .save_summaries_steps = -1);
+    REFUSE("training: max_to_keep is -1", .checkpoint_dir = "run", .max_to_keep = -1);
+    REFUSE("training: units_per_step is 0", .progress = collect, .units_per_step = 0);
     REFUSE("training: session.threads is -1", .session = {.threads = -1});
     REFUSE("training: checkpoint_dir is empty", .checkpoint_dir = "");
     REFUSE("continue_on_nan_loss has no effect without loss", .continue_on_nan_loss = true);
     REFUSE("restart_data has no effect without checkpoint_dir", .restart_data = true);
+    REFUSE("save_checkpoint_steps has no effect without checkpoint_dir", .save_checkpoint_steps = 1000);
+    REFUSE("save_summaries_steps has no effect without checkpoint_dir", .save_summaries_steps = 0);
+    REFUSE("max_to_keep has no effect without checkpoint_dir", .max_to_keep = 5);
+    REFUSE("is_terminal has no effect without progress", .is_terminal = true);
+    REFUSE("unit has no effect without progress", .unit = "images");
+    REFUSE("units_per_step has no effect without progress", .units_per_step = 1);
     mr_graph *other = mr_graph_new();
     REFUSE("the loss belongs to another graph", .loss = mr_constant_float(other, 1));
     mr_graph_free(other);
@@ -160,8 +169,8 @@ TEST(training_restarts_the_data_when_told)
         mr_output loss = mr_square(g, mr_sub(g, w.value, mr_cast(g, number, MR_FLOAT)), .name = "loss");
         mr_node *train = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.01f), loss, mr_global_step(g).ref);
         mr_training *training = nullptr;
-        mr_status status =
-            mr_training_new(g, &training, &error, .checkpoint_dir = test_path("run"), .restart_data = restart);
+        mr_status status = mr_training_new(
+            g, MR_TRAINING_OPTIONS(.checkpoint_dir = test_path("run"), .restart_data = restart), &training, &error);
         CHECK_STATUS(status, restart ? MR_OK : MR_FAILED_PRECONDITION);
         mr_tensor first = {0};
         if (restart) {
