@@ -104,6 +104,7 @@ static void print_choices(void)
         printf(",\n");
     }
     printf("} mr_choice;\n\n"
+           "/* Returns the attribute's text; null for MR_CHOICE_DEFAULT. Static. */\n"
            "static inline const char *mr_choice_text(mr_choice choice)\n{\n"
            "    static const char *const texts[] = {\n        0,\n");
     for (int i = 0; i < choice_count; i++) printf("        \"%s\",\n", choices[i]);

@@ -250,6 +250,7 @@ MR_API mr_status mr_example_parse(const mr_example_parser *parser, const mr_stri
  * value before its name, and, after the list of a step, another packed chunk or other fields. A batch of no records is
  * valid for any features. */
 
+/* As mr_feature_tensor_count and mr_feature_tensor_spec, for a feature list. */
 MR_API int32_t mr_sequence_tensor_count(const mr_feature *list);
 MR_API void mr_sequence_tensor_spec(const mr_feature *list, int64_t batch, int32_t index, mr_dtype *dtype,
                                     mr_shape *shape);

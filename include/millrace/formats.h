@@ -53,6 +53,7 @@ MR_API void mr_input_file_close(mr_input_file *file); /* null is allowed */
  * skipped unless keeps_blank is set. A UTF-8 byte order mark at the start is skipped. UTF-16 and NUL bytes are errors.
  * Bytes above 127 are passed through unchanged. */
 
+/* Limits of a row, in bytes and in cells. A larger row is an error. */
 #define MR_CSV_ROW_SIZE_MAX ((size_t)16 << 20)
 #define MR_CSV_CELLS_MAX ((int32_t)1 << 20)
 

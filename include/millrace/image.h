@@ -81,6 +81,7 @@ typedef enum mr_image_pad {
                              padding is at most the image's side - 1 */
 } mr_image_pad;
 
+/* TensorFlow's methods of the same names. */
 typedef enum mr_resize_method {
     MR_RESIZE_BILINEAR = 0,
     MR_RESIZE_NEAREST,
@@ -88,8 +89,10 @@ typedef enum mr_resize_method {
     MR_RESIZE_BICUBIC,
 } mr_resize_method;
 
+/* Order of the dimensions: height, width, channels, or channels first. */
 typedef enum mr_image_layout { MR_LAYOUT_NHWC = 0, MR_LAYOUT_NCHW } mr_image_layout;
 
+/* The steps of mr_color_options.order. */
 typedef enum mr_color_step {
     MR_COLOR_DEFAULT = 0,
     MR_COLOR_BRIGHTNESS,

@@ -36,6 +36,7 @@ typedef enum mr_queue_kind {
     MR_QUEUE_PRIORITY,       /* component 0 is a priority (int64 scalar): smallest first, equal ones in FIFO order */
 } mr_queue_kind;
 
+/* A capacity without a limit. */
 #define MR_QUEUE_UNBOUNDED (-1)
 
 typedef struct mr_queue_options {
@@ -132,7 +133,7 @@ typedef struct mr_producer {
 } mr_producer;
 
 typedef struct mr_queue_runner_options {
-    bool enqueue_many;
+    bool enqueue_many; /* producers return rows of dimension 0 */
 } mr_queue_runner_options;
 /* Starts a thread for each producer, which enqueues its elements until the end, a stop or an error. The queue is closed
  * when the last thread has ended; on an error or a stop it is closed with cancel_pending. */

@@ -23,6 +23,7 @@
 extern "C" {
 #endif
 
+/* Compression of a complete record file. */
 typedef enum mr_compression { MR_COMPRESSION_NONE = 0, MR_COMPRESSION_GZIP, MR_COMPRESSION_ZLIB } mr_compression;
 
 /* Maximum size of a record. A reader treats a larger length as damage; a writer fails with MR_INVALID_ARGUMENT. */

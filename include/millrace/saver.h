@@ -64,6 +64,7 @@ MR_API bool mr_checkpoint_has(const mr_checkpoint_reader *reader, const char *ke
 MR_API mr_status mr_checkpoint_read(mr_checkpoint_reader *reader, const char *key, mr_tensor *value, mr_error *error);
 
 typedef struct mr_checkpoint_writer mr_checkpoint_writer;
+/* path  without a suffix; the files are path.index and path.data-00000-of-00001 */
 MR_API mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **writer, mr_error *error);
 /* Writes the value's bytes. Keys may be written in any order, each of them once. */
 MR_API mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, const mr_tensor *value,
