@@ -59,6 +59,7 @@ pub fn build(b: *Build) void {
     clang_steps.addClangSteps(c, fuzz_seconds);
     addRunSteps(c, programs);
     addGpuKit(c);
+    addReference(c);
 }
 
 // ---- The kit for machines with a GPU ----
@@ -83,6 +84,22 @@ fn addGpuKit(c: Context) void {
     step.dependOn(&b.addInstallArtifact(program, .{ .dest_dir = .{ .override = directory } }).step);
     for ([_][]const u8{ "run.sh", "torch_prefetch.py" }) |name|
         step.dependOn(&b.addInstallFileWithDir(b.path(b.fmt("tests/cuda/kit/{s}", .{name})), directory, name).step);
+}
+
+// ---- The API reference ----
+
+/// zig-out/docs: HTML pages written by docs/reference.py from the public headers.
+fn addReference(c: Context) void {
+    const b = c.b;
+    const step = b.step("docs", "Write the API reference to zig-out/docs");
+    const run = b.addSystemCommand(&.{ "python3", "docs/reference.py" });
+    run.setCwd(b.path(""));
+    if (c.headers) |headers| run.step.dependOn(headers);
+    run.addArg(b.getInstallPath(.{ .custom = "docs" }, ""));
+    run.addArgs(context.glob(b, "include/millrace", ".h"));
+    run.addArg("generated/millrace/ops.h");
+    run.has_side_effects = true;
+    step.dependOn(&run.step);
 }
 
 // ---- Steps that run a program: demo, bench ----

@@ -197,3 +197,13 @@ TEST(guides_name_what_the_headers_declare)
         check_names(guides[i], text, headers);
     }
 }
+
+TEST(reference_describes_every_declaration)
+{
+    const program_result *result =
+        program_run("python3 '%s' '%s' '%s'/*.h '%s'", repository_path("docs/reference.py"), test_path("reference"),
+                    repository_path("include/millrace"), repository_path("generated/millrace/ops.h"));
+    if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s", result->output);
+    result = program_run("grep -q 'href=\"tensor.html#mr_tensor\"' '%s'", test_path("reference/dataset.html"));
+    CHECK_EQ(result->exit_code, 0);
+}
