@@ -26,7 +26,12 @@ pub fn add(c: Context, programs: []const *Build.Step.Compile) void {
         .install_dir = .prefix,
         .install_subdir = directory[1],
     }).step);
-    for (configFiles(b, .{ .prefix = "${pcfiledir}/../..", .libdir = "${prefix}/lib", .prefix_from_cmake = "../../.." })) |file|
+    const layout: Layout = .{
+        .prefix = "${pcfiledir}/../..",
+        .libdir = "${prefix}/lib",
+        .prefix_from_cmake = "../../..",
+    };
+    for (configFiles(b, layout)) |file|
         install.dependOn(&b.addInstallFileWithDir(file.contents, .lib, file.path).step);
     addDeb(c, texts);
 }
@@ -77,7 +82,9 @@ fn configFiles(b: *Build, layout: Layout) [3]ConfigFile {
     for (paths, &list) |path, *file| {
         const template = b.fmt("packaging/{s}.in", .{std.fs.path.basename(path)});
         var text = readFile(b, template);
-        inline for (@typeInfo(Layout).@"struct".fields) |field| text = replace(b, text, "@" ++ field.name ++ "@", @field(layout, field.name));
+        text = replace(b, text, "@prefix@", layout.prefix);
+        text = replace(b, text, "@libdir@", layout.libdir);
+        text = replace(b, text, "@prefix_from_cmake@", layout.prefix_from_cmake);
         text = replace(b, text, "@version@", version(b));
         file.* = .{ .path = path, .contents = files.add(path, text) };
     }
@@ -146,7 +153,11 @@ fn addDeb(c: Context, texts: LazyPath) void {
     run.addDirectoryArg(tree.getDirectory());
     const packages = run.addOutputDirectoryArg("deb");
     run.addArgs(&.{ version(b), debianArchitecture(p.target.result.cpu.arch), triple });
-    step.dependOn(&b.addInstallDirectory(.{ .source_dir = packages, .install_dir = .prefix, .install_subdir = "deb" }).step);
+    step.dependOn(&b.addInstallDirectory(.{
+        .source_dir = packages,
+        .install_dir = .prefix,
+        .install_subdir = "deb",
+    }).step);
 }
 
 fn debianArchitecture(arch: std.Target.Cpu.Arch) []const u8 {

@@ -257,12 +257,11 @@ def man_page(page, others):
 
 def bash_completion(page):
     function = "_" + page.name.replace("-", "_")
-    cases = "".join(
-        f"    {'|'.join(names_of(o))}) mapfile -t COMPREPLY < <(compgen -W '{' '.join(choices)}' -- \"$current\"); return ;;\n"
-        for o in page.options
-        for choices in [value_choices(page, o)]
-        if choices
-    )
+    cases = ""
+    for o in page.options:
+        words = " ".join(value_choices(page, o))
+        command = f"mapfile -t COMPREPLY < <(compgen -W '{words}' -- \"$current\"); return"
+        cases += f"    {'|'.join(names_of(o))}) {command} ;;\n" if words else ""
     names = " ".join("--" + o.name for o in page.options)
     return f"""# bash completion of {page.name}. A value without choices, and an operand, is completed as a file name.
 {function}()
@@ -282,12 +281,13 @@ complete -o bashdefault -o default -F {function} {page.name}
 def zsh_completion(page):
     rows = []
     for o in page.options:
-        names = [f"-{o.letter}"] * bool(o.letter) + [f"--{o.name}"]
+        names = names_of(o)
         value, is_optional = value_name(o)
         summary = re.sub(r"([][\\])", r"\\\1", o.summary).replace("'", "'\\''")
         excluded = "*" if o.is_repeatable else f"({' '.join(names)})" if len(names) > 1 else ""
         choices = value_choices(page, o)
-        action = f"({' '.join(choices)})" if choices else "_files -/" if value == "DIR" else "_files" if value == "FILE" else " "
+        files = {"DIR": "_files -/", "FILE": "_files"}.get(value, " ")
+        action = f"({' '.join(choices)})" if choices else files
         argument = f":{':' * is_optional}{value}:{action}".replace("'", "") if value else ""
         for name in names:
             suffix = "" if not value else "=-" if is_optional and name[1] == "-" else "=" if name[1] == "-" else "+"
