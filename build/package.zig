@@ -100,23 +100,16 @@ fn readFile(b: *Build, path: []const u8) []const u8 {
         std.debug.panic("{s}: {t}", .{ path, reason });
 }
 
-/// The text between two others in a file.
-fn between(b: *Build, path: []const u8, before: []const u8, after: []const u8) []const u8 {
-    const text = readFile(b, path);
-    const begin = std.mem.indexOf(u8, text, before) orelse std.debug.panic("{s}: no \"{s}\"", .{ path, before });
-    const rest = text[begin + before.len ..];
-    return rest[0 .. std.mem.indexOf(u8, rest, after) orelse rest.len];
-}
-
 fn version(b: *Build) []const u8 {
     return b.fmt("{f}", .{shared_library.version(b)});
 }
 
 /// The date of the newest entry of the packages' changelog: "22 Nov 2026".
 fn changelogDate(b: *Build) []const u8 {
-    const line = between(b, "packaging/debian/changelog", "\n -- ", "\n");
-    const comma = std.mem.indexOf(u8, line, ", ").? + 2;
-    return line[comma .. comma + "22 Nov 2026".len];
+    const text = readFile(b, "packaging/debian/changelog");
+    const author = std.mem.indexOf(u8, text, "\n -- ") orelse @panic("packaging/debian/changelog has no author");
+    const begin = std.mem.indexOfScalarPos(u8, text, author, '>').? + ">  Sun, ".len;
+    return text[begin..][0.."22 Nov 2026".len];
 }
 
 // ---- Debian packages ----
