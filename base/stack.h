@@ -9,7 +9,7 @@
 mr_shape mr_stack_shape(const mr_tensor *rows, int64_t count, mr_shape shape);
 /* Creates a tensor of shape [count] + shape from the rows. Padding is the element at fill; null: 0 or "".
  * rows    of dtype; no row is larger than shape
- * errors  no memory; MR_INVALID_ARGUMENT if the result has too many dimensions */
+ * errors  out of memory; MR_INVALID_ARGUMENT if the result has too many dimensions */
 mr_status mr_stack(const mr_tensor *rows, int64_t count, mr_dtype dtype, mr_shape shape, const void *fill,
                    mr_tensor *result, mr_error *error);
 

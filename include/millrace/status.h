@@ -60,7 +60,7 @@ MR_API MR_PRINTF_(3, 4) mr_status mr_fail(mr_error *error, mr_status status, con
 MR_API MR_PRINTF_(3, 0) mr_status mr_fail_va(mr_error *error, mr_status status, const char *format, va_list args);
 
 /* Inserts the formatted text and ": " before the message in *error, and returns status: mr_fail_prefix(error, status,
- * "stage %s", name) turns "file x: cut short" into "stage map: file x: cut short". */
+ * "stage %s", name) turns "file x: truncated" into "stage map: file x: truncated". */
 MR_API MR_PRINTF_(3, 4) mr_status mr_fail_prefix(mr_error *error, mr_status status, const char *format, ...);
 
 /* Returns from the calling function with the status of call, unless it is MR_OK. */

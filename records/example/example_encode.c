@@ -49,7 +49,7 @@ unsigned char *mr_encoded_reserve(mr_encoded_bytes *target, size_t size)
 
 /* The state of an encoder that could not allocate its own, until finish has reported it. Never written. */
 static const struct mr_example_state no_memory = {
-    .fault = {.status = MR_RESOURCE_EXHAUSTED, .message = "no memory for the encoder"}};
+    .fault = {.status = MR_RESOURCE_EXHAUSTED, .message = "out of memory for the encoder"}};
 
 struct mr_example_state *mr_encoded_state(struct mr_example_state **state)
 {

@@ -87,7 +87,7 @@ mr_status mr_file_fail(mr_error *error, int number, const char *action, const ch
     return mr_fail(error, status_of(number), "cannot %s %s: %s", action, path, mr_file_reason(number));
 }
 
-/* The directory that contains path, owned; null if there is no memory. */
+/* The directory that contains path, owned; null if out of memory. */
 static char *directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');

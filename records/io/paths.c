@@ -80,11 +80,11 @@ static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, 
     if (result == GLOB_ABORTED) {
         globfree(&found);
         return mr_fail(error, MR_RESOURCE_EXHAUSTED,
-                       "%s: a directory cannot be read: no memory, or too many open files", pattern);
+                       "%s: a directory cannot be read: out of memory, or too many open files", pattern);
     }
     if (result == GLOB_NOSPACE || found.gl_pathc > INT32_MAX) {
         size_t size_bytes = found.gl_pathc * sizeof(char *);
-        /* If there is no memory, some C libraries have already freed the result and set a null pointer. */
+        /* If memory is exhausted, some C libraries have already freed the result and set a null pointer. */
         if (found.gl_pathv != nullptr) globfree(&found);
         return mr_fail_memory(error, size_bytes);
     }

@@ -74,7 +74,7 @@ void mr_record_index_deinit(mr_record_index *index)
     *index = (mr_record_index){0};
 }
 
-/* path + ".index", owned; null if there is no memory. */
+/* path + ".index", owned; null if out of memory. */
 static char *index_path(const char *path)
 {
     char *name = nullptr;

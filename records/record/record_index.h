@@ -26,7 +26,7 @@ mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacit
 /* Decodes the contents of an index file.
  * stamp     the current size and time of the record file
  * checksum  mr_index_sample of the current record file
- * errors    MR_DATA_LOSS: the index is invalid, and index->origin is the reason; MR_RESOURCE_EXHAUSTED: no memory.
+ * errors    MR_DATA_LOSS: the index is invalid, and index->origin is the reason; MR_RESOURCE_EXHAUSTED: out of memory.
  *           Nothing is owned in these cases */
 mr_status mr_record_index_decode(const void *bytes, size_t size_bytes, const mr_file_stamp *stamp, uint32_t checksum,
                                  mr_record_index *index);

@@ -90,7 +90,7 @@ static void release(scan *scan, scan_file *file)
     free(file);
 }
 
-/* Opens the next file of the list; false if there is no memory. */
+/* Opens the next file of the list; false if out of memory. */
 static bool open_next(scan *scan)
 {
     assert(scan->file == nullptr);

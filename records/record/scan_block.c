@@ -148,7 +148,7 @@ static mr_status reserve_bytes(scan_block *block, size_t size_bytes, mr_error *e
     return MR_OK;
 }
 
-/* Grows an array for one more element; false if there is no memory. */
+/* Grows an array for one more element; false if out of memory. */
 static bool has_room(void **array, size_t *capacity, size_t count, size_t element_bytes)
 {
     assert(count <= *capacity);

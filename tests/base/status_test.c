@@ -37,9 +37,9 @@ TEST(status_long_message_is_cut_at_a_character)
 TEST(status_fail_in_puts_the_place_before)
 {
     mr_error error = {0};
-    CHECK_STATUS(mr_fail(&error, MR_DATA_LOSS, "record 3: cut short"), MR_DATA_LOSS);
+    CHECK_STATUS(mr_fail(&error, MR_DATA_LOSS, "record 3: truncated"), MR_DATA_LOSS);
     CHECK_STATUS(mr_fail_prefix(&error, MR_DATA_LOSS, "stage %s", "map"), MR_DATA_LOSS);
-    CHECK_STR(error.message, "stage map: record 3: cut short");
+    CHECK_STR(error.message, "stage map: record 3: truncated");
     CHECK_STATUS(mr_fail(&error, MR_DATA_LOSS, "again %s", error.message), MR_DATA_LOSS);
-    CHECK_STR(error.message, "again stage map: record 3: cut short");
+    CHECK_STR(error.message, "again stage map: record 3: truncated");
 }
