@@ -19,11 +19,10 @@
 #define WALKING SHOWING " count schema stats extract html " REWRITING
 
 const setting settings[] = {
-    {"record", 'r', GROUP_SELECT, "N", SETTING_NUMBER, AT(record),
-     "only record N; numbers start at 0 and continue across files",
+    {"record", 'r', GROUP_SELECT, "N", SETTING_NUMBER, AT(record), "only record N, counted from 0 across all files",
      "A file with an index (see --index) is not scanned. A damaged region counts as one record.", .of = WALKING,
      .is_common = true},
-    {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1; numbered as for --record",
+    {"range", 0, GROUP_SELECT, "A:B", SETTING_TEXT, AT(range), "only records A to B - 1, counted like --record",
      "A and B are optional: \":100\" selects the first 100 records. In a file with an index, reading starts at A. A"
      " damaged region counts as one record. B may be beyond the last record, A may not; A:A selects nothing.",
      .of = WALKING, .is_common = true},
