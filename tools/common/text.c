@@ -175,6 +175,41 @@ int text_columns(mr_string bytes)
     return used;
 }
 
+/* Columns of a word of our own text, which is printed unchanged. */
+static int word_columns(mr_string word)
+{
+    int used = 0;
+    for (size_t i = 0, length; i < word.size_bytes; i += length) {
+        uint32_t code = '?';
+        length = character((mr_string){word.data + i, word.size_bytes - i}, &code);
+        if (length == 0) length = 1;
+        used += width_of(code);
+    }
+    return used;
+}
+
+void text_wrap(FILE *file, const char *text, size_t size_bytes, int at, int indent, int columns)
+{
+    bool is_first = true;
+    for (size_t i = 0; i < size_bytes;) {
+        size_t length = 0;
+        while (i + length < size_bytes && text[i + length] != ' ' && text[i + length] != '\n') length++;
+        int width = word_columns((mr_string){text + i, length});
+        if (!is_first && at + 1 + width > columns) {
+            fprintf(file, "\n%*s", indent, "");
+            at = indent;
+            is_first = true;
+        }
+        if (!is_first) at += fprintf(file, " ");
+        fwrite(text + i, 1, length, file);
+        at += width;
+        is_first = false;
+        i += length;
+        while (i < size_bytes && (text[i] == ' ' || text[i] == '\n')) i++;
+    }
+    fputc('\n', file);
+}
+
 const char *text_path(const char *path)
 {
     return strcmp(path, "-") == 0 ? "standard input" : path;

@@ -21,6 +21,10 @@ void text_print_sentence(FILE *file, const char *sentence);
 int text_columns(mr_string bytes);
 /* The number of bytes of an already safe text that fit into columns_max; *columns is the number of columns they use. */
 size_t text_fit(const char *text, int columns_max, int *columns);
+/* Prints the words of our own text, wrapped to `columns`.
+ * at      column of the first word
+ * indent  column of the first word of the other lines */
+void text_wrap(FILE *file, const char *text, size_t size_bytes, int at, int indent, int columns);
 /* "standard input" for "-". */
 const char *text_path(const char *path);
 

@@ -1,5 +1,6 @@
 /* --help: composed from the tables of commands and settings, in groups, wrapped to the width of the terminal. */
 #include "common/progress.h"
+#include "common/text.h"
 #include "tfrecord-cat/cat.h"
 
 #include <assert.h>
@@ -27,36 +28,6 @@ static const char files[] =
     " for NAME-00000-of-0000N …, or - for the standard input, which is also read if no FILE is"
     " given. Files may be plain, GZIP or ZLIB.";
 
-static int columns_of(const char *text, size_t size)
-{
-    int columns = 0;
-    for (size_t i = 0; i < size; i++) columns += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return columns;
-}
-
-/* Prints words from column `at` on; continuation lines begin at `indent`. */
-static void wrap(FILE *file, const char *text, size_t size, int at, int indent, int columns)
-{
-    bool is_first = true;
-    for (size_t i = 0; i < size;) {
-        size_t length = 0;
-        while (i + length < size && text[i + length] != ' ' && text[i + length] != '\n') length++;
-        int width = columns_of(text + i, length);
-        if (!is_first && at + 1 + width > columns) {
-            fprintf(file, "\n%*s", indent, "");
-            at = indent;
-            is_first = true;
-        }
-        if (!is_first) at += fprintf(file, " ");
-        fwrite(text + i, 1, length, file);
-        at += width;
-        is_first = false;
-        i += length;
-        while (i < size && (text[i] == ' ' || text[i] == '\n')) i++;
-    }
-    fputc('\n', file);
-}
-
 static void print_option(FILE *file, char letter, const char *name, const char *argument, const char *help, int columns)
 {
     char option[128];
@@ -65,11 +36,11 @@ static void print_option(FILE *file, char letter, const char *name, const char *
     else
         snprintf(option, sizeof(option), "  %c%c%c --%s%s%s", letter ? '-' : ' ', letter ? letter : ' ',
                  letter ? ',' : ' ', name, argument ? " " : "", argument ? argument : "");
-    int used = columns_of(option, strlen(option));
+    int used = text_columns(mr_string_from(option));
     fputs(option, file);
     if (used + 2 > SENTENCE_COLUMN) fputc('\n', file), used = 0;
     fprintf(file, "%*s", SENTENCE_COLUMN - used, "");
-    wrap(file, help, strlen(help), SENTENCE_COLUMN, SENTENCE_COLUMN, columns);
+    text_wrap(file, help, strlen(help), SENTENCE_COLUMN, SENTENCE_COLUMN, columns);
 }
 
 static void print_group(FILE *file, group group, int columns)
@@ -98,7 +69,7 @@ static void print_paragraphs(FILE *file, const char *text, int columns)
         if (*text == ' ')
             fprintf(file, "%.*s\n", (int)size, text);
         else
-            wrap(file, text, size, 0, 0, columns);
+            text_wrap(file, text, size, 0, 0, columns);
         text += size;
         if (*text == '\n') text++;
         for (; *text == '\n'; text++) fputc('\n', file);
@@ -126,7 +97,7 @@ static void print_common(FILE *file, const char *command, int columns)
         if (s->is_common && list_contains(s->of, command))
             used += (size_t)snprintf(text + used, sizeof text - used, " --%s", s->name);
     assert(used < sizeof text);
-    if (strchr(text, ' ')) fputc('\n', file), wrap(file, text, used, 0, 0, columns);
+    if (strchr(text, ' ')) fputc('\n', file), text_wrap(file, text, used, 0, 0, columns);
 }
 
 static int print_topic(FILE *file, const char *topic, int columns)
@@ -155,7 +126,7 @@ int help_print(FILE *file, const char *topic)
     if (topic) return print_topic(file, topic + strspn(topic, "-"), columns);
     fprintf(file, "tfrecord-cat shows the contents of TFRecord files.\n\n%s\n", examples);
     fputs("usage: tfrecord-cat [options] FILE…\n\n", file);
-    wrap(file, files, strlen(files), 0, 0, columns);
+    text_wrap(file, files, strlen(files), 0, 0, columns);
     for (group group = 0; group < GROUP_COUNT; group++) print_group(file, group, columns);
     fputs("\nOther:\n", file);
     print_option(file, 'h', "help", "[NAME]", "print this help, or details of one option", columns);
@@ -164,6 +135,6 @@ int help_print(FILE *file, const char *topic)
         "--help NAME, such as --help where or --help diff, prints details, including the memory limit of each"
         " command. Exit status: 0 success, 1 an error or an unreadable file, 2 invalid options.";
     fputc('\n', file);
-    wrap(file, end, strlen(end), 0, 0, columns);
+    text_wrap(file, end, strlen(end), 0, 0, columns);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* --help: a short text, and topics with their options from the table. Paragraphs are wrapped to the width of the
  * terminal; lines that start with a space are printed unchanged, except that what follows a tab is wrapped in a column. */
 #include "common/progress.h"
+#include "common/text.h"
 #include "tfrecord-make/make.h"
 #include "tfrecord-make/options_table.h"
 
@@ -119,36 +120,6 @@ static const struct {
                    " resume.\n"},
 };
 
-static int columns_of(const char *text, size_t size)
-{
-    int columns = 0;
-    for (size_t i = 0; i < size; i++) columns += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return columns;
-}
-
-/* Prints words starting at column `at`; continuation lines start at column `indent`. */
-static void wrap(FILE *file, const char *text, size_t size, int at, int indent, int columns)
-{
-    bool is_first = true;
-    for (size_t i = 0; i < size;) {
-        size_t length = strcspn(text + i, " \n");
-        if (length > size - i) length = size - i;
-        int width = columns_of(text + i, length);
-        if (!is_first && at + 1 + width > columns) {
-            fprintf(file, "\n%*s", indent, "");
-            at = indent;
-            is_first = true;
-        }
-        if (!is_first) at += fprintf(file, " ");
-        fwrite(text + i, 1, length, file);
-        at += width;
-        is_first = false;
-        i += length;
-        while (i < size && (text[i] == ' ' || text[i] == '\n')) i++;
-    }
-    fputc('\n', file);
-}
-
 static void print_text(FILE *file, const char *text, int columns)
 {
     for (size_t size; *text; text += size + (text[size] == '\n')) {
@@ -157,11 +128,11 @@ static void print_text(FILE *file, const char *text, int columns)
         if (tab) {
             int used = fprintf(file, "%.*s", (int)(tab - text), text);
             fprintf(file, "%*s", DESCRIPTION_COLUMN - used, "");
-            wrap(file, tab + 1, size - (size_t)(tab + 1 - text), DESCRIPTION_COLUMN, DESCRIPTION_COLUMN, columns);
+            text_wrap(file, tab + 1, size - (size_t)(tab + 1 - text), DESCRIPTION_COLUMN, DESCRIPTION_COLUMN, columns);
         } else if (size == 0 || *text == ' ')
             fprintf(file, "%.*s\n", (int)size, text);
         else
-            wrap(file, text, size, 0, 0, columns);
+            text_wrap(file, text, size, 0, 0, columns);
     }
 }
 
@@ -170,7 +141,7 @@ static void print_option(FILE *file, const option_row *row, const char *help, in
     char label[128];
     snprintf(label, sizeof(label), "  %c%c%c --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
              row->letter ? ',' : ' ', row->name, row->argument ? " " : "", row->argument ? row->argument : "");
-    int used = columns_of(label, strlen(label));
+    int used = text_columns(mr_string_from(label));
     int column = columns >= COLUMNS_BESIDE ? SENTENCE_COLUMN : SENTENCE_BELOW;
     fputs(label, file);
     if (used + 2 > column) {
@@ -178,7 +149,7 @@ static void print_option(FILE *file, const option_row *row, const char *help, in
         used = 0;
     }
     fprintf(file, "%*s", column - used, "");
-    wrap(file, help, strlen(help), column, column, columns);
+    text_wrap(file, help, strlen(help), column, column, columns);
 }
 
 static void print_topic(FILE *file, int topic, int columns)
