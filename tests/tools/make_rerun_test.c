@@ -205,7 +205,7 @@ TEST(make_rerun_does_not_replace_indexes_and_journals_of_others)
 
 /* ---- Boxes that are left out ---- */
 
-TEST(make_rerun_help_names_the_annotations_that_are_left_out_alone)
+TEST(make_rerun_help_names_the_annotations_that_are_left_out)
 {
     make_pngs("p", 2);
     save_text("c.json", "{\"images\": [{\"id\": 0, \"file_name\": \"0.png\", \"width\": 20, \"height\": 10}], "
@@ -222,7 +222,7 @@ TEST(make_rerun_help_names_the_annotations_that_are_left_out_alone)
     CHECK_EQ(count_noted(result->output, " box of an image that is not listed left out"), 1);
     CHECK_CONTAINS(records("image/object/area"), "[9]");
     result = program_run("tfrecord-make --help on-error | tr -s ' \\n' ' '");
-    CHECK_CONTAINS(result->output, "left out alone, under stop as under skip, and are counted: boxes without area or "
+    CHECK_CONTAINS(result->output, "always left out without their image, and are counted: boxes without area or "
                                    "completely outside their image, COCO annotations without a box, and those whose "
                                    "image_id is not in \"images\"");
 }
