@@ -84,9 +84,7 @@ mr_status mr_device_parse(const char *name, mr_device_kind *kind, int *index, mr
 /* The process-wide device of that kind, shared by all callers; release it with mr_device_close. */
 constexpr int MR_DEVICES_MAX = 8; /* per kind */
 mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, mr_error *error);
-
-/* Registers the devices and kernels of this build other than the CPU's; repeated calls have no effect. Defined by
- * cuda/. Call it together with mr_kernels_register, before the first mr_kernel_find. */
-void mr_devices_register(void);
+/* The same, for a device name. */
+mr_status mr_device_retain_named(const char *name, mr_device **device, mr_error *error);
 
 #endif

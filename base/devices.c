@@ -113,9 +113,6 @@ mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, m
     if (index < 0 || index >= MR_DEVICES_MAX)
         return mr_fail(error, MR_UNAVAILABLE, "device %d does not exist: device numbers are 0 to %d", index,
                        MR_DEVICES_MAX - 1);
-#ifndef MR_ROWS_ONLY /* the generator of ops.h has no kernels */
-    mr_devices_register();
-#endif
     pthread_mutex_lock(&table.mutex);
     typeof(table.opened[0][0]) *slot = &table.opened[kind][index];
     assert(slot->references >= 0 && (slot->device != nullptr) == (slot->references > 0));
@@ -130,7 +127,7 @@ mr_status mr_device_retain(mr_device_kind kind, int index, mr_device **device, m
     return status;
 }
 
-mr_status mr_device_open(const char *name, mr_device **device, mr_error *error)
+mr_status mr_device_retain_named(const char *name, mr_device **device, mr_error *error)
 {
     mr_device_kind kind = MR_DEVICE_CPU;
     int index = 0;

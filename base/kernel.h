@@ -1,6 +1,6 @@
 /* Kernels: the implementation of one operator on one kind of device.
  *
- * A family of kernels is one file with a table at its end; kernels/kernels.c lists the tables. A kernel reads its
+ * A family of kernels is one file with a table at its end; builtin/builtin.c lists the tables. A kernel reads its
  * attributes once, in prepare, into a small struct of its own. run is then called in every step, for each node from one
  * thread at a time, and uses call->device->pool for its loops. Kernels keep no state between steps; persistent state
  * belongs to graph/state/. */
@@ -48,7 +48,6 @@ typedef struct mr_kernel_call {
     void *state;              /* graph/state/ operators: the session's state of this node; null otherwise */
     uint64_t invocation;      /* number of earlier runs of this node in this session */
     mr_kernel_random *random; /* stateful operators: see mr_kernel_reserve; null otherwise */
-    void *session;            /* for graph/state/ only */
 } mr_kernel_call;
 
 typedef mr_status (*mr_kernel_run)(mr_kernel_call *call, mr_error *error);

@@ -5,6 +5,7 @@ const LazyPath = Build.LazyPath;
 
 pub const library_directories = [_][]const u8{
     "base",
+    "builtin",
     "records/io",
     "records/record",
     "records/example",

@@ -40,14 +40,14 @@ pub fn addOpsHeader(c: *Context) void {
     host.optimize = .Debug;
     host.sanitize = null;
     const m = host.module();
-    const rows_only = [_][]const u8{"-DMR_ROWS_ONLY"};
-    host.addSources(m, main, &rows_only);
-    host.addSources(m, glob(b, "graph/ir", ".c"), &rows_only);
-    host.addSources(m, glob(b, "base", ".c"), &rows_only);
-    host.addSources(m, glob(b, "proto", ".c"), &rows_only);
+    host.addSources(m, main, &.{});
+    host.addSources(m, &.{"builtin/operators.c"}, &.{});
+    host.addSources(m, glob(b, "graph/ir", ".c"), &.{});
+    host.addSources(m, glob(b, "base", ".c"), &.{});
+    host.addSources(m, glob(b, "proto", ".c"), &.{});
     host.addProtoSources(m);
     for (glob(b, "graph/ops", ".c")) |file| {
-        if (!std.mem.endsWith(u8, file, "_gradient.c")) host.addSources(m, &.{file}, &rows_only);
+        if (!std.mem.endsWith(u8, file, "_gradient.c")) host.addSources(m, &.{file}, &.{});
     }
     m.linkSystemLibrary("protobuf-c", .{ .preferred_link_mode = .static, .use_pkg_config = .no });
     m.linkSystemLibrary("m", .{});

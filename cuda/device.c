@@ -314,15 +314,4 @@ mr_status mr_cuda_device_open(int index, mr_device **device, mr_error *error)
     return mr_cuda_device_new(&system, index, device, error);
 }
 
-static void register_all(void)
-{
-    static const mr_device_entry entry = {.kind_name = "GPU", .kind = MR_DEVICE_GPU, .open = mr_cuda_device_open};
-    mr_cuda_kernels_register();
-    mr_device_register(&entry);
-}
-
-void mr_devices_register(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_all);
-}
+const mr_device_entry mr_cuda_device_entry = {.kind_name = "GPU", .kind = MR_DEVICE_GPU, .open = mr_cuda_device_open};

@@ -1,10 +1,8 @@
-/* The GPU's kernels: the tables of all families, registered as one. */
+/* What every family of GPU kernels includes. */
 #ifndef MR_CUDA_KERNELS_H
 #define MR_CUDA_KERNELS_H
 
 #include "base/kernel.h"
-
-void mr_cuda_kernels_register(void);
 
 /* At the end of a family's file, after `static const mr_kernel kernels[]`. */
 #define MR_CUDA_FAMILY(name)                                                                                           \

@@ -1,7 +1,7 @@
 /* The image operators of graphs: wrappers of the functions of <millrace/image.h>, with TensorFlow's leniency: data that
  * only causes warnings in libjpeg is decoded. */
+#include "base/kernel.h"
 #include "kernels/image/resize.h"
-#include "kernels/kernels.h"
 #include <math.h>
 #include <millrace/image.h>
 #include <string.h>

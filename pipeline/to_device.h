@@ -21,6 +21,8 @@ mr_status mr_to_device_next(mr_stage *stage, mr_tensor *tensors, uint32_t *crcs,
 mr_status mr_to_device_save(mr_stage *stage, mr_state *state, mr_error *error);
 mr_status mr_to_device_restore(mr_stage *stage, mr_state_reader *reader, mr_error *error);
 
+/* mr_dataset_prefetch_to_device (has_thread) and mr_dataset_copy_to_device, for devices that are registered already. */
+mr_dataset *mr_dataset_to_device(mr_dataset *input, const char *device, bool has_thread, int32_t depth);
 /* The device that receives the dataset's elements, if it is not the CPU; null: host memory. Borrowed from the
  * dataset. */
 mr_device *mr_dataset_device(const mr_dataset *dataset);

@@ -3,6 +3,7 @@
  *
  * A builder is an inline function that calls mr_node_begin … mr_node_finish, and a macro that takes options by name: see
  * MR_WITH_OPTIONS_ in <millrace/api.h>. Defaults that are not zero come before the caller's options. */
+#include "builtin/builtin.h"
 #include "graph/ir/signature.h"
 
 #include <assert.h>
@@ -11,16 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Names that C or the other headers already use. */
-static const struct {
-    const char *op;
-    const char *name;
-} exceptions[] = {
-    {"Shape", "mr_shape_of"},
-    {"Variable", "mr_variable_op"},
-    {"Iterator", "mr_iterator_op"},
-};
 
 /* ---- Lines: collected, then broken after a comma if they are too long ---- */
 
@@ -56,11 +47,11 @@ static void print_line(const char *begin, const char *end)
     *line = '\0';
 }
 
-/* "FusedBatchNormV3" to "mr_fused_batch_norm_v3", with TensorFlow's rule for its Python functions. */
-static const char *builder_name(const char *op, char *text, size_t size_bytes)
+/* The row's own name, or "FusedBatchNormV3" to "mr_fused_batch_norm_v3", with TensorFlow's rule for its Python functions. */
+static const char *builder_name(const mr_op *row, char *text, size_t size_bytes)
 {
-    for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; i++)
-        if (strcmp(exceptions[i].op, op) == 0) return exceptions[i].name;
+    if (row->builder != nullptr) return row->builder;
+    const char *op = row->name;
     size_t length = (size_t)snprintf(text, size_bytes, "mr_");
     for (const char *at = op; *at != '\0' && length + 3 < size_bytes; at++) {
         bool begins =
@@ -344,7 +335,7 @@ static void print_macro(const mr_op_def *def, const char *name)
 static void print_operator(const mr_op_def *def)
 {
     char text[128];
-    const char *name = builder_name(def->op->name, text, sizeof text);
+    const char *name = builder_name(def->op, text, sizeof text);
     print_comment(def);
     print_options(def, name);
     if (def->output_count > 1) {
@@ -383,6 +374,7 @@ static const char opening[] =
 
 int main(void)
 {
+    mr_builtin_register_operators();
     fputs(opening, stdout);
     collect_choices();
     print_choices();

@@ -1,6 +1,7 @@
 /* Attrs of nodes: sorted by name, with all their values in the graph's arena. */
 #include "graph/ir/graph.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 mr_status mr_node_put_attr(mr_node *node, mr_attr attr, mr_error *error)
@@ -56,4 +57,31 @@ mr_status mr_node_put_value(mr_node *node, const char *name, mr_attr_kind kind, 
     mr_attr attr = {.name = name, .kind = kind, .count = 1, .values = &value}, copy = {0};
     MR_TRY(mr_attr_copy(node->graph, &attr, &copy, error));
     return mr_node_put_attr(node, copy, error);
+}
+
+/* ---- Arguments, as the attrs determine them ---- */
+
+mr_status mr_argument_count(const mr_op_argument *argument, const mr_attrs *attrs, int32_t *count, mr_error *error)
+{
+    *count = 1;
+    if (argument->number_attr != nullptr) {
+        int64_t number = 0;
+        MR_TRY(mr_attr_get_int(attrs, argument->number_attr, &number, error));
+        if (number < 0 || number > 1 << 20)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is %" PRId64, argument->number_attr, number);
+        *count = (int32_t)number;
+    } else if (argument->types_attr != nullptr) {
+        const mr_attr *types = mr_attrs_find(attrs, argument->types_attr);
+        if (types == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is missing", argument->types_attr);
+        *count = types->count;
+    }
+    return MR_OK;
+}
+
+mr_dtype mr_argument_dtype(const mr_op_argument *argument, const mr_attrs *attrs, int32_t index)
+{
+    if (argument->type_attr != nullptr) return mr_attr_type_or(attrs, argument->type_attr, MR_DTYPE_INVALID);
+    if (argument->types_attr == nullptr) return argument->dtype;
+    const mr_attr *types = mr_attrs_find(attrs, argument->types_attr);
+    return types != nullptr && index < types->count ? (mr_dtype)types->values[index].type : MR_DTYPE_INVALID;
 }

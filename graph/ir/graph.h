@@ -186,8 +186,16 @@ mr_collection *mr_graph_make_collection(mr_graph *graph, const char *name, mr_co
 mr_status mr_graph_add_variable(mr_graph *graph, const char *collection, mr_variable variable, bool trainable,
                                 mr_string rest, mr_error *error);
 
+/* mr_graph_new, when the operators are registered already. */
+mr_graph *mr_graph_create(void);
+
 /* ---- Nodes ---- */
 
+/* True if the node's operator is known and its row has the flag. */
+static inline bool mr_node_has_flag(const mr_node *node, mr_op_flags flag)
+{
+    return node->def != nullptr && (node->def->op->flags & flag) != 0;
+}
 /* Grows an array in the graph's arena by doubling: room for count + 1 elements; the first count are kept. */
 [[nodiscard]] void *mr_graph_grow(mr_graph *graph, void *items, int32_t count, size_t element_size_bytes);
 mr_output mr_graph_failed_output(const mr_graph *graph);

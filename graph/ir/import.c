@@ -186,12 +186,12 @@ static mr_status join_inputs(importing *m, mr_error *error)
 
 static bool is_merge(const mr_node *node)
 {
-    return strcmp(node->op, "Merge") == 0 || strcmp(node->op, "RefMerge") == 0;
+    return mr_node_has_flag(node, MR_OP_MERGE);
 }
 
 static bool is_next_iteration(const mr_node *node)
 {
-    return strcmp(node->op, "NextIteration") == 0 || strcmp(node->op, "RefNextIteration") == 0;
+    return mr_node_has_flag(node, MR_OP_NEXT_ITERATION);
 }
 
 /* True for an edge that the order must respect. */

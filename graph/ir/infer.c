@@ -8,7 +8,7 @@
 static const mr_tensor *const_tensor(mr_output output)
 {
     const mr_tensor *value = nullptr;
-    if (output.node == nullptr || strcmp(output.node->op, "Const") != 0 || output.node->def == nullptr) return nullptr;
+    if (output.node == nullptr || !mr_node_has_flag(output.node, MR_OP_CONSTANT)) return nullptr;
     return mr_attr_get_tensor(&output.node->attrs, "value", &value, nullptr) == MR_OK ? value : nullptr;
 }
 

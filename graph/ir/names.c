@@ -135,11 +135,6 @@ mr_status mr_graph_mark_name(mr_graph *graph, const char *name, mr_error *error)
 
 /* ---- Scopes ---- */
 
-const char *mr_graph_scope(const mr_graph *graph)
-{
-    return graph->scopes.count == 0 ? "" : graph->scopes.items[graph->scopes.count - 1];
-}
-
 static void push_text(mr_graph *graph, mr_text_stack *stack, const char *text)
 {
     const char **items = mr_graph_grow(graph, stack->items, stack->count, sizeof *items);

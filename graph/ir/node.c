@@ -94,6 +94,15 @@ mr_status mr_node_append_control(mr_node *node, mr_node *before, mr_error *error
     return MR_OK;
 }
 
+void mr_node_add_control(mr_node *node, mr_node *before)
+{
+    if (node == nullptr || before == nullptr || node->id < 0 || before->id < 0) return;
+    mr_error error = {0};
+    mr_status status = mr_node_append_control(node, before, &error);
+    if (status != MR_OK) mr_graph_record(node->graph, status, &error);
+    node->graph->version++;
+}
+
 static mr_status check_input(const mr_node *node, mr_output input, mr_error *error)
 {
     if (input.node == nullptr) {

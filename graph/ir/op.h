@@ -1,9 +1,11 @@
 /* Operator rows: TensorFlow's registry as data.
  *
- * A family of operators is one file in graph/ops/ with one table at its end; graph/ops/ops.c lists the tables. A row
- * has the operator's signature and attrs as text, in the syntax of TensorFlow's REGISTER_OP, and two functions: shape
- * inference and the gradient. There is no switch over operators anywhere: the registry, import and export, the typed
- * builders of ops.h, the check against TensorFlow's own OpDef and the operator tests all read the rows.
+ * A family of operators is one file in graph/ops/ with one table at its end; builtin/operators.c lists the tables. A
+ * row has the operator's signature and attrs as text, in the syntax of TensorFlow's REGISTER_OP, its shape function, and
+ * what passes need to know of it. Nothing outside of the family's files compares names of operators: the registry,
+ * import and export, the typed builders of ops.h, planning, the check against TensorFlow's own OpDef and the operator
+ * tests all read the rows. Gradients are in tables of their own, in FAMILY_gradient.c, because they use the builders
+ * that are generated from the rows.
  *
  * Signature:  "input: T, filter: T -> output: T", "values: N * T, axis: Tidx -> output: T", "ref: Ref(T)",
  *             "components: Toutput_types" (a list(type) attr), "-> handle: resource".
@@ -80,13 +82,20 @@ typedef struct mr_gradient_call {
 } mr_gradient_call;
 typedef void (*mr_gradient_function)(mr_gradient_call *call);
 
-/* A row's gradient: MR_GRADIENT(conv2d_gradient). The generator of ops.h is compiled from the rows without gradients,
- * because gradients use the builders that it generates. */
-#ifdef MR_ROWS_ONLY
-#define MR_GRADIENT(function) nullptr
-#else
-#define MR_GRADIENT(function) (function)
-#endif
+typedef struct mr_gradient {
+    const char *op;
+    mr_gradient_function function;
+} mr_gradient;
+
+typedef struct mr_gradient_table {
+    const mr_gradient *gradients;
+    size_t count;
+} mr_gradient_table;
+
+/* Computes what is known of one output's value while the graph is built; false if nothing is known. See
+ * graph/ir/fold.h. */
+typedef struct mr_folding mr_folding;
+typedef bool (*mr_fold_function)(mr_folding *folding);
 
 typedef enum mr_op_flags {
     MR_OP_STATEFUL = 1 << 0, /* neither folded nor merged with equal nodes: random numbers, variables, files */
@@ -94,15 +103,31 @@ typedef enum mr_op_flags {
     MR_OP_AGGREGATE = 1 << 2,
     MR_OP_NOT_DIFFERENTIABLE = 1 << 3, /* gradients stop here without an error (Shape, ArgMax, …) */
     MR_OP_ALLOWS_UNINITIALIZED = 1 << 4,
+    MR_OP_CONSTANT = 1 << 5,       /* the output is the attr "value" */
+    MR_OP_PLACEHOLDER = 1 << 6,    /* if it is fed, control edges from it have no effect */
+    MR_OP_CONTROL_FLOW = 1 << 7,   /* a conditional or a loop of TensorFlow 1 */
+    MR_OP_MERGE = 1 << 8,          /* an edge from MR_OP_NEXT_ITERATION to it closes a loop */
+    MR_OP_NEXT_ITERATION = 1 << 9, /* see MR_OP_MERGE */
+    MR_OP_GET_NEXT = 1 << 10,      /* the outputs are an element of iterator input 0, on the device of its pipeline */
 } mr_op_flags;
+
+/* A kernel that computes two neighboring nodes. It is used if the value between them has no other reader. */
+typedef struct mr_fusion {
+    const char *kernel;     /* for this operator together with its neighbor */
+    const char *consumer;   /* the operator that reads output 0; or null */
+    const char *producer;   /* the operator that computes input 0; or null */
+    const char *activation; /* the kernel's attr activation_mode */
+} mr_fusion;
 
 struct mr_op {
     const char *name;
     const char *signature;
     const char *attrs;
     mr_shape_function shape;
-    mr_gradient_function gradient; /* null: none, see MR_OP_NOT_DIFFERENTIABLE */
+    mr_fold_function fold; /* null: nothing is known of the outputs' values while the graph is built */
+    mr_fusion fusion;
     unsigned flags;
+    const char *builder; /* the builder's name in ops.h; null: TensorFlow's name in snake case */
     const char *doc;
 };
 
@@ -138,6 +163,7 @@ typedef struct mr_op_attr {
 
 typedef struct mr_op_def {
     const mr_op *op;
+    mr_gradient_function gradient; /* null: none, see MR_OP_NOT_DIFFERENTIABLE */
     int32_t input_count;
     const mr_op_argument *inputs;
     int32_t output_count;
@@ -145,6 +171,10 @@ typedef struct mr_op_def {
     int32_t attr_count;
     const mr_op_attr *attrs;
 } mr_op_def;
+
+/* Register all tables; the lists are borrowed permanently. Call each once, before the first lookup. */
+void mr_op_tables_register(const mr_op_table *const *tables, size_t count);
+void mr_gradient_tables_register(const mr_gradient_table *const *tables, size_t count);
 
 /* Null if there is no such operator. Thread-safe. */
 const mr_op_def *mr_op_find(const char *name);

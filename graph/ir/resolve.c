@@ -97,31 +97,6 @@ static mr_status check_attrs(mr_node *node, mr_error *error)
 
 /* ---- Arguments ---- */
 
-mr_status mr_argument_count(const mr_op_argument *argument, const mr_attrs *attrs, int32_t *count, mr_error *error)
-{
-    *count = 1;
-    if (argument->number_attr != nullptr) {
-        int64_t number = 0;
-        MR_TRY(mr_attr_get_int(attrs, argument->number_attr, &number, error));
-        if (number < 0 || number > 1 << 20)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is %" PRId64, argument->number_attr, number);
-        *count = (int32_t)number;
-    } else if (argument->types_attr != nullptr) {
-        const mr_attr *types = mr_attrs_find(attrs, argument->types_attr);
-        if (types == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "attr %s is missing", argument->types_attr);
-        *count = types->count;
-    }
-    return MR_OK;
-}
-
-mr_dtype mr_argument_dtype(const mr_op_argument *argument, const mr_attrs *attrs, int32_t index)
-{
-    if (argument->type_attr != nullptr) return mr_attr_type_or(attrs, argument->type_attr, MR_DTYPE_INVALID);
-    if (argument->types_attr == nullptr) return argument->dtype;
-    const mr_attr *types = mr_attrs_find(attrs, argument->types_attr);
-    return types != nullptr && index < types->count ? (mr_dtype)types->values[index].type : MR_DTYPE_INVALID;
-}
-
 static mr_status check_input(const mr_node *node, const mr_op_argument *argument, int32_t index, mr_dtype expected,
                              mr_error *error)
 {

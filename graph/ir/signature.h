@@ -1,12 +1,8 @@
-/* The parser that turns rows into operator definitions, and the list of tables. Internal to graph/ir and graph/ops. */
+/* The parser that turns rows into operator definitions. Internal to graph/ir. */
 #ifndef MR_GRAPH_IR_SIGNATURE_H
 #define MR_GRAPH_IR_SIGNATURE_H
 
 #include "graph/ir/op.h"
-
-/* All families (graph/ops/ops.c). */
-extern const mr_op_table *const mr_op_tables[];
-extern const size_t mr_op_table_count;
 
 /* Parses a row into *def, whose parts are allocated from the arena. A row that cannot be parsed is a programming error:
  * the message quotes the position, and the registry asserts that it does not happen. */

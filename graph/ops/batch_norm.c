@@ -1,6 +1,5 @@
 /* Batch normalization and its statistics. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 
 /* NHWC and NDHWC have the channels last, NCHW and NCDHW as dimension 1; the length of the format determines the
  * rank. */
@@ -49,7 +48,6 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
-     .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV2",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
@@ -57,7 +55,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
-     .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
+     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = "Relu", .activation = "Relu"},
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV3",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
@@ -66,7 +64,7 @@ static const mr_op batch_norm_ops[] = {
               "exponential_avg_factor: float = 1.0; data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; "
               "is_training: bool = true",
      .shape = batch_norm_shape,
-     .gradient = MR_GRADIENT(mr_fused_batch_norm_gradient),
+     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = "Relu", .activation = "Relu"},
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormGrad",
      .signature = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T -> x_backprop: T, "
@@ -80,6 +78,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_grad_shape,
+     .fusion = {.kernel = "_FusedBatchNormGradEx", .producer = "ReluGrad", .activation = "Relu"},
      .doc = "Computes the gradients of FusedBatchNormV2."},
     {.name = "FusedBatchNormGradV3",
      .signature = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, "
@@ -88,7 +87,8 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; "
               "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_grad_shape,
+     .fusion = {.kernel = "_FusedBatchNormGradEx", .producer = "ReluGrad", .activation = "Relu"},
      .doc = "Computes the gradients of FusedBatchNormV3."},
 };
 
-const mr_op_table mr_op_table_batch_norm = {batch_norm_ops, sizeof batch_norm_ops / sizeof batch_norm_ops[0]};
+const mr_op_table mr_ops_batch_norm = {batch_norm_ops, sizeof batch_norm_ops / sizeof batch_norm_ops[0]};

@@ -2,11 +2,10 @@
  * forward operator; otherwise the statistics are inputs, which are constant for it. */
 #include "graph/ir/graph.h"
 #include "graph/ops/gradients.h"
-#include <millrace/ops.h>
 
 #include <string.h>
 
-void mr_fused_batch_norm_gradient(mr_gradient_call *call)
+static void fused_batch_norm_gradient(mr_gradient_call *call)
 {
     const char *op = mr_node_op(call->node);
     bool v3 = strcmp(op, "FusedBatchNormV3") == 0, v2 = strcmp(op, "FusedBatchNormV2") == 0;
@@ -23,3 +22,11 @@ void mr_fused_batch_norm_gradient(mr_gradient_call *call)
     mr_output grads = mr_gradient_node(call, backward, (mr_outputs){inputs, v3 ? 6 : 5});
     for (int32_t i = 0; i < 3; i++) call->grad_inputs[i] = (mr_output){grads.node, i};
 }
+
+static const mr_gradient gradients[] = {
+    {"FusedBatchNorm", fused_batch_norm_gradient},
+    {"FusedBatchNormV2", fused_batch_norm_gradient},
+    {"FusedBatchNormV3", fused_batch_norm_gradient},
+};
+
+const mr_gradient_table mr_gradients_batch_norm = {gradients, sizeof gradients / sizeof gradients[0]};

@@ -1,6 +1,5 @@
 /* Addition of a bias vector to the channels. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 
 #include <string.h>
 
@@ -39,14 +38,12 @@ static const mr_op bias_ops[] = {
      .signature = "value: T, bias: T -> output: T",
      .attrs = "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'",
      .shape = bias_add_shape,
-     .gradient = MR_GRADIENT(mr_bias_add_gradient),
      .doc = "Adds the vector bias to the channels of value."},
     {.name = "BiasAddGrad",
      .signature = "out_backprop: T -> output: T",
      .attrs = "T: numbertype; data_format: {'NHWC', 'NCHW'} = 'NHWC'",
      .shape = bias_add_grad_shape,
-     .gradient = MR_GRADIENT(mr_bias_add_grad_gradient),
      .doc = "Computes the gradient of BiasAdd: the sum of out_backprop over all dimensions except the channels."},
 };
 
-const mr_op_table mr_op_table_bias = {bias_ops, sizeof bias_ops / sizeof bias_ops[0]};
+const mr_op_table mr_ops_bias = {bias_ops, sizeof bias_ops / sizeof bias_ops[0]};

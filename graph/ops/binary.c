@@ -1,6 +1,5 @@
 /* Element-wise operators of two tensors, with broadcasting. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
 
 static mr_status add_n_shape(mr_shape_call *call, mr_error *error)
 {
@@ -29,19 +28,128 @@ static mr_status equality_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Values known while the graph is built ---- */
+
+typedef bool (*fold_element)(int64_t a, int64_t b, int64_t *result);
+
+static bool add(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static bool subtract(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_sub_overflow(a, b, result);
+}
+
+static bool multiply(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+static bool divide(int64_t a, int64_t b, int64_t *result)
+{
+    if (b == 0 || (a == INT64_MIN && b == -1)) return false;
+    *result = a / b;
+    return true;
+}
+
+static bool divide_down(int64_t a, int64_t b, int64_t *result)
+{
+    if (!divide(a, b, result)) return false;
+    if (a % b != 0 && (a < 0) != (b < 0)) --*result;
+    return true;
+}
+
+static bool remainder_down(int64_t a, int64_t b, int64_t *result)
+{
+    if (b == 0) return false;
+    int64_t rest = b == -1 ? 0 : a % b; /* INT64_MIN % -1 traps */
+    *result = rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    return true;
+}
+
+static bool larger(int64_t a, int64_t b, int64_t *result)
+{
+    *result = a > b ? a : b;
+    return true;
+}
+
+static bool smaller(int64_t a, int64_t b, int64_t *result)
+{
+    *result = a < b ? a : b;
+    return true;
+}
+
+static bool fold_binary(mr_folding *f, fold_element function)
+{
+    const mr_partial *a = mr_fold_input(f, 0), *b = mr_fold_input(f, 1);
+    if (a == nullptr || b == nullptr) return false;
+    if (a->count != b->count && a->count != 1 && b->count != 1) return false;
+    int32_t count = a->count == 1 ? b->count : a->count;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t at_a = a->count == 1 ? 0 : i, at_b = b->count == 1 ? 0 : i;
+        int64_t value = 0;
+        bool known =
+            mr_fold_knows(a, at_a) && mr_fold_knows(b, at_b) && function(a->values[at_a], b->values[at_b], &value);
+        if (!mr_fold_push(f, known && mr_fold_fits(f, value), value)) return false;
+    }
+    return true;
+}
+
+static bool fold_add(mr_folding *f)
+{
+    return fold_binary(f, add);
+}
+
+static bool fold_sub(mr_folding *f)
+{
+    return fold_binary(f, subtract);
+}
+
+static bool fold_mul(mr_folding *f)
+{
+    return fold_binary(f, multiply);
+}
+
+static bool fold_div(mr_folding *f)
+{
+    return fold_binary(f, divide);
+}
+
+static bool fold_floor_div(mr_folding *f)
+{
+    return fold_binary(f, divide_down);
+}
+
+static bool fold_floor_mod(mr_folding *f)
+{
+    return fold_binary(f, remainder_down);
+}
+
+static bool fold_maximum(mr_folding *f)
+{
+    return fold_binary(f, larger);
+}
+
+static bool fold_minimum(mr_folding *f)
+{
+    return fold_binary(f, smaller);
+}
+
 static const mr_op binary_ops[] = {
     {.name = "Add",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128, string}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_add_gradient),
+     .fold = fold_add,
      .doc = "Returns x + y element-wise."},
     {.name = "AddV2",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, int64, "
               "complex64, complex128}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_add_gradient),
+     .fold = fold_add,
      .flags = MR_OP_COMMUTATIVE | MR_OP_AGGREGATE,
      .doc = "Returns x + y element-wise."},
     {.name = "Sub",
@@ -49,14 +157,14 @@ static const mr_op binary_ops[] = {
      .attrs = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, complex64, complex128, "
               "uint32, uint64}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_sub_gradient),
+     .fold = fold_sub,
      .doc = "Returns x - y element-wise."},
     {.name = "Mul",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
               "complex64, complex128}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_mul_gradient),
+     .fold = fold_mul,
      .flags = MR_OP_COMMUTATIVE,
      .doc = "Returns x * y element-wise."},
     {.name = "Div",
@@ -64,33 +172,32 @@ static const mr_op binary_ops[] = {
      .attrs = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
               "complex64, complex128}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_div_gradient),
+     .fold = fold_div,
      .doc = "Returns x / y element-wise, rounded towards zero for integers."},
     {.name = "RealDiv",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
               "complex64, complex128}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_div_gradient),
      .doc = "Returns x / y element-wise."},
     {.name = "DivNoNan",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: {half, float, bfloat16, double, complex64, complex128}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_div_no_nan_gradient),
      .doc = "Returns x / y element-wise, and 0 where y is 0."},
     {.name = "FloorDiv",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
               "complex64, complex128}",
      .shape = mr_shape_binary,
+     .fold = fold_floor_div,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns x / y element-wise, rounded down."},
     {.name = "FloorMod",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_floor_mod_gradient),
+     .fold = fold_floor_mod,
      .doc = "Returns the remainder of floor division element-wise; it has the sign of y."},
     {.name = "Mod",
      .signature = "x: T, y: T -> z: T",
@@ -102,26 +209,24 @@ static const mr_op binary_ops[] = {
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_squared_difference_gradient),
      .flags = MR_OP_COMMUTATIVE,
      .doc = "Returns (x - y)^2 element-wise."},
     {.name = "Pow",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_pow_gradient),
      .doc = "Computes x to the power of y element-wise."},
     {.name = "Maximum",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_maximum_gradient),
+     .fold = fold_maximum,
      .doc = "Returns the maximum of x and y element-wise."},
     {.name = "Minimum",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: realnumbertype",
      .shape = mr_shape_binary,
-     .gradient = MR_GRADIENT(mr_minimum_gradient),
+     .fold = fold_minimum,
      .doc = "Returns the minimum of x and y element-wise."},
     {.name = "AddN",
      .signature = "inputs: N * T -> sum: T",
@@ -129,7 +234,6 @@ static const mr_op binary_ops[] = {
               "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
               "qint16, quint16, uint16, complex128, half, uint32, uint64, variant}",
      .shape = add_n_shape,
-     .gradient = MR_GRADIENT(mr_add_n_gradient),
      .flags = MR_OP_COMMUTATIVE | MR_OP_AGGREGATE,
      .doc = "Returns the element-wise sum of inputs, which must have the same shape."},
     {.name = "Equal",
@@ -180,4 +284,4 @@ static const mr_op binary_ops[] = {
      .doc = "Returns x OR y element-wise."},
 };
 
-const mr_op_table mr_op_table_binary = {binary_ops, sizeof binary_ops / sizeof binary_ops[0]};
+const mr_op_table mr_ops_binary = {binary_ops, sizeof binary_ops / sizeof binary_ops[0]};

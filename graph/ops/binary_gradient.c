@@ -22,44 +22,44 @@ static void set(mr_gradient_call *call, mr_output grad_x, mr_output grad_y)
     call->grad_inputs[1] = mr_gradient_unbroadcast(call, grad_y, y, x);
 }
 
-void mr_add_gradient(mr_gradient_call *call)
+static void add_gradient(mr_gradient_call *call)
 {
     set(call, call->grad_outputs[0], call->grad_outputs[0]);
 }
 
-void mr_sub_gradient(mr_gradient_call *call)
+static void sub_gradient(mr_gradient_call *call)
 {
     set(call, call->grad_outputs[0], mr_neg(call->graph, call->grad_outputs[0]));
 }
 
-void mr_mul_gradient(mr_gradient_call *call)
+static void mul_gradient(mr_gradient_call *call)
 {
     operands o = operands_of(call);
     set(call, mr_mul(o.graph, o.g, o.y), mr_mul(o.graph, o.x, o.g));
 }
 
-void mr_div_gradient(mr_gradient_call *call)
+static void div_gradient(mr_gradient_call *call)
 {
     operands o = operands_of(call);
     mr_output slope = mr_real_div(o.graph, mr_real_div(o.graph, mr_neg(o.graph, o.x), o.y), o.y);
     set(call, mr_real_div(o.graph, o.g, o.y), mr_mul(o.graph, o.g, slope));
 }
 
-void mr_div_no_nan_gradient(mr_gradient_call *call)
+static void div_no_nan_gradient(mr_gradient_call *call)
 {
     operands o = operands_of(call);
     mr_output slope = mr_div_no_nan(o.graph, mr_div_no_nan(o.graph, mr_neg(o.graph, o.x), o.y), o.y);
     set(call, mr_div_no_nan(o.graph, o.g, o.y), mr_mul(o.graph, o.g, slope));
 }
 
-void mr_floor_mod_gradient(mr_gradient_call *call)
+static void floor_mod_gradient(mr_gradient_call *call)
 {
     operands o = operands_of(call);
     mr_output quotient = mr_floor_div(o.graph, o.x, o.y);
     set(call, o.g, mr_mul(o.graph, o.g, mr_neg(o.graph, quotient)));
 }
 
-void mr_squared_difference_gradient(mr_gradient_call *call)
+static void squared_difference_gradient(mr_gradient_call *call)
 {
     operands o = operands_of(call);
     mr_output twice = mr_mul(o.graph, mr_gradient_scalar(call, o.g, 2), o.g);
@@ -68,7 +68,7 @@ void mr_squared_difference_gradient(mr_gradient_call *call)
 }
 
 /* Where x is not positive, the logarithm of 1 is computed instead and the result is 0. */
-void mr_pow_gradient(mr_gradient_call *call)
+static void pow_gradient(mr_gradient_call *call)
 {
     operands o = operands_of(call);
     mr_output one = mr_gradient_scalar(call, o.x, 1);
@@ -87,48 +87,36 @@ static void choose(mr_gradient_call *call, mr_output takes_x)
     set(call, mr_select(graph, takes_x, g, zeros), mr_select(graph, takes_x, zeros, g));
 }
 
-void mr_maximum_gradient(mr_gradient_call *call)
+static void maximum_gradient(mr_gradient_call *call)
 {
     choose(call, mr_greater_equal(call->graph, gradient_input(call, 0), gradient_input(call, 1)));
 }
 
-void mr_minimum_gradient(mr_gradient_call *call)
+static void minimum_gradient(mr_gradient_call *call)
 {
     choose(call, mr_less_equal(call->graph, gradient_input(call, 0), gradient_input(call, 1)));
 }
 
-void mr_add_n_gradient(mr_gradient_call *call)
+static void add_n_gradient(mr_gradient_call *call)
 {
     int32_t count = mr_node_input_count(call->node);
     for (int32_t i = 0; i < count; i++) call->grad_inputs[i] = call->grad_outputs[0];
 }
 
-void mr_select_gradient(mr_gradient_call *call)
-{
-    mr_graph *graph = call->graph;
-    mr_output condition = gradient_input(call, 0), g = call->grad_outputs[0], zeros = mr_zeros_like(graph, g);
-    call->grad_inputs[1] = mr_select(graph, condition, g, zeros);
-    call->grad_inputs[2] = mr_select(graph, condition, zeros, g);
-}
+static const mr_gradient gradients[] = {
+    {"Add", add_gradient},
+    {"AddV2", add_gradient},
+    {"Sub", sub_gradient},
+    {"Mul", mul_gradient},
+    {"Div", div_gradient},
+    {"RealDiv", div_gradient},
+    {"DivNoNan", div_no_nan_gradient},
+    {"FloorMod", floor_mod_gradient},
+    {"SquaredDifference", squared_difference_gradient},
+    {"Pow", pow_gradient},
+    {"Maximum", maximum_gradient},
+    {"Minimum", minimum_gradient},
+    {"AddN", add_n_gradient},
+};
 
-void mr_select_v2_gradient(mr_gradient_call *call)
-{
-    mr_graph *graph = call->graph;
-    mr_output condition = gradient_input(call, 0), z = gradient_output(call, 0), g = call->grad_outputs[0];
-    mr_output zero = mr_gradient_scalar(call, g, 0);
-    mr_output grad_t = mr_select_v2(graph, condition, g, zero), grad_e = mr_select_v2(graph, condition, zero, g);
-    call->grad_inputs[1] = mr_gradient_unbroadcast(call, grad_t, gradient_input(call, 1), z);
-    call->grad_inputs[2] = mr_gradient_unbroadcast(call, grad_e, gradient_input(call, 2), z);
-}
-
-void mr_clip_by_value_gradient(mr_gradient_call *call)
-{
-    mr_graph *graph = call->graph;
-    mr_output t = gradient_input(call, 0), low = gradient_input(call, 1), high = gradient_input(call, 2);
-    mr_output g = call->grad_outputs[0], zeros = mr_zeros_like(graph, g);
-    mr_output below = mr_less(graph, t, low), above = mr_greater(graph, t, high);
-    mr_output outside = mr_logical_or(graph, below, above);
-    call->grad_inputs[0] = mr_select(graph, outside, zeros, g);
-    call->grad_inputs[1] = mr_gradient_unbroadcast(call, mr_select(graph, below, g, zeros), low, t);
-    call->grad_inputs[2] = mr_gradient_unbroadcast(call, mr_select(graph, above, g, zeros), high, t);
-}
+const mr_gradient_table mr_gradients_binary = {gradients, sizeof gradients / sizeof gradients[0]};

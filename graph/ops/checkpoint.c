@@ -33,4 +33,4 @@ static const mr_op checkpoint_ops[] = {
      .doc = "Returns the file name of one shard: basename-00001-of-00004."},
 };
 
-const mr_op_table mr_op_table_checkpoint = {checkpoint_ops, sizeof checkpoint_ops / sizeof checkpoint_ops[0]};
+const mr_op_table mr_ops_checkpoint = {checkpoint_ops, sizeof checkpoint_ops / sizeof checkpoint_ops[0]};

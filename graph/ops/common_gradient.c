@@ -12,6 +12,11 @@ mr_output mr_gradient_or_zeros(mr_gradient_call *call, int32_t index)
     return mr_zeros_like(call->graph, gradient_output(call, index));
 }
 
+void mr_gradient_forward(mr_gradient_call *call)
+{
+    call->grad_inputs[0] = call->grad_outputs[0];
+}
+
 mr_output mr_gradient_scalar(mr_gradient_call *call, mr_output like, double value)
 {
     mr_dtype dtype = mr_output_dtype(like);
@@ -58,6 +63,12 @@ mr_output mr_gradient_shape(mr_gradient_call *call, mr_output value)
     int32_t sizes[MR_RANK_MAX];
     if (known_sizes(shape, sizes)) return mr_gradient_ints(call, sizes, shape.rank);
     return mr_shape_of(call->graph, value);
+}
+
+mr_output mr_gradient_shape_like(mr_gradient_call *call, mr_output value, mr_output like)
+{
+    if (mr_output_dtype(like) == MR_INT32) return mr_gradient_shape(call, value);
+    return mr_shape_of(call->graph, value, .out_type = mr_output_dtype(like));
 }
 
 /* The dimensions of the result along which target was repeated; -1 if they are not known while the graph is built. The

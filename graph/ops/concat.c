@@ -1,6 +1,6 @@
 /* Concatenating, splitting, stacking and unstacking tensors. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
+#include "graph/ir/graph.h"
 
 /* The sizes of the parts along the axis are added; all other sizes must be equal. */
 static mr_status join(const mr_shape *parts, int32_t count, bool knows_axis, int64_t given, mr_shape *result,
@@ -159,18 +159,53 @@ static mr_status split_v_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Values known while the graph is built ---- */
+
+static bool fold_concat(mr_folding *f)
+{
+    for (int32_t i = 0; i + 1 < f->node->input_count; i++) {
+        const mr_partial *piece = mr_fold_input(f, i);
+        mr_shape shape = mr_output_shape(f->node->inputs[i]);
+        if (shape.rank != 1 || shape.dims[0] < 0) return false;
+        if (piece != nullptr) {
+            if (!mr_fold_copy(f, piece)) return false;
+        } else {
+            for (int64_t j = 0; j < shape.dims[0]; j++)
+                if (!mr_fold_push(f, false, 0)) return false;
+        }
+    }
+    return true;
+}
+
+static bool fold_pack(mr_folding *f)
+{
+    for (int32_t i = 0; i < f->node->input_count; i++) {
+        const mr_partial *element = mr_fold_input(f, i);
+        mr_shape shape = mr_output_shape(f->node->inputs[i]);
+        if (shape.rank != 0) return false;
+        if (!(element != nullptr ? mr_fold_push_element(f, element, 0) : mr_fold_push(f, false, 0))) return false;
+    }
+    return true;
+}
+
+static bool fold_unpack(mr_folding *f)
+{
+    const mr_partial *vector = mr_fold_input(f, 0);
+    return vector != nullptr && vector->rank == 1 && f->output < vector->count &&
+           mr_fold_push_element(f, vector, f->output);
+}
+
 static const mr_op concat_ops[] = {
     {.name = "ConcatV2",
      .signature = "values: N * T, axis: Tidx -> output: T",
      .attrs = "N: int >= 2; T: type; Tidx: {int32, int64} = int32",
      .shape = concat_shape,
-     .gradient = MR_GRADIENT(mr_concat_v2_gradient),
+     .fold = fold_concat,
      .doc = "Concatenates values along dimension axis."},
     {.name = "Concat",
      .signature = "concat_dim: int32, values: N * T -> output: T",
      .attrs = "N: int >= 2; T: type",
      .shape = concat_v1_shape,
-     .gradient = MR_GRADIENT(mr_concat_gradient),
      .doc = "Concatenates values along dimension concat_dim."},
     {.name = "ConcatOffset",
      .signature = "concat_dim: int32, shape: N * shape_type -> offset: N * shape_type",
@@ -182,26 +217,24 @@ static const mr_op concat_ops[] = {
      .signature = "values: N * T -> output: T",
      .attrs = "N: int >= 1; T: type; axis: int = 0",
      .shape = pack_shape,
-     .gradient = MR_GRADIENT(mr_pack_gradient),
+     .fold = fold_pack,
      .doc = "Stacks tensors of the same shape along a new dimension axis."},
     {.name = "Unpack",
      .signature = "value: T -> output: num * T",
      .attrs = "num: int >= 0; T: type; axis: int = 0",
      .shape = unpack_shape,
-     .gradient = MR_GRADIENT(mr_unpack_gradient),
+     .fold = fold_unpack,
      .doc = "Unstacks value along dimension axis into num tensors."},
     {.name = "Split",
      .signature = "split_dim: int32, value: T -> output: num_split * T",
      .attrs = "num_split: int >= 1; T: type",
      .shape = split_shape,
-     .gradient = MR_GRADIENT(mr_split_gradient),
      .doc = "Splits value into num_split equal parts along dimension split_dim."},
     {.name = "SplitV",
      .signature = "value: T, size_splits: Tlen, split_dim: int32 -> output: num_split * T",
      .attrs = "num_split: int >= 1; T: type; Tlen: {int8, int32, int64} = int64",
      .shape = split_v_shape,
-     .gradient = MR_GRADIENT(mr_split_v_gradient),
      .doc = "Splits value into parts of size_splits along dimension split_dim."},
 };
 
-const mr_op_table mr_op_table_concat = {concat_ops, sizeof concat_ops / sizeof concat_ops[0]};
+const mr_op_table mr_ops_concat = {concat_ops, sizeof concat_ops / sizeof concat_ops[0]};

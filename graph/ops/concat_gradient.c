@@ -33,18 +33,18 @@ static void part(mr_gradient_call *call, int32_t first, int32_t count, mr_output
     free(shapes);
 }
 
-void mr_concat_gradient(mr_gradient_call *call)
+static void concat_gradient(mr_gradient_call *call)
 {
     part(call, 1, mr_node_input_count(call->node) - 1, gradient_input(call, 0));
 }
 
-void mr_concat_v2_gradient(mr_gradient_call *call)
+static void concat_v2_gradient(mr_gradient_call *call)
 {
     int32_t count = mr_node_input_count(call->node) - 1;
     part(call, 0, count, gradient_input(call, count));
 }
 
-void mr_pack_gradient(mr_gradient_call *call)
+static void pack_gradient(mr_gradient_call *call)
 {
     int32_t count = mr_node_input_count(call->node);
     mr_output_range parts = mr_unpack(call->graph, call->grad_outputs[0], .num = count,
@@ -64,7 +64,7 @@ static mr_output *all_gradients(mr_gradient_call *call)
     return grads;
 }
 
-void mr_unpack_gradient(mr_gradient_call *call)
+static void unpack_gradient(mr_gradient_call *call)
 {
     mr_output *grads = all_gradients(call);
     if (grads == nullptr) return;
@@ -82,12 +82,19 @@ static void join(mr_gradient_call *call, int32_t input, mr_output axis)
     free(grads);
 }
 
-void mr_split_gradient(mr_gradient_call *call)
+static void split_gradient(mr_gradient_call *call)
 {
     join(call, 1, gradient_input(call, 0));
 }
 
-void mr_split_v_gradient(mr_gradient_call *call)
+static void split_v_gradient(mr_gradient_call *call)
 {
     join(call, 0, gradient_input(call, 2));
 }
+
+static const mr_gradient gradients[] = {
+    {"ConcatV2", concat_v2_gradient}, {"Concat", concat_gradient}, {"Pack", pack_gradient},
+    {"Unpack", unpack_gradient},      {"Split", split_gradient},   {"SplitV", split_v_gradient},
+};
+
+const mr_gradient_table mr_gradients_concat = {gradients, sizeof gradients / sizeof gradients[0]};

@@ -1,6 +1,6 @@
 /* Constants, placeholders, and tensors that depend only on a shape or a range. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
+#include "graph/ir/graph.h"
 
 #include <math.h>
 
@@ -83,29 +83,65 @@ static mr_status range_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Values known while the graph is built ---- */
+
+static bool fold_const(mr_folding *f)
+{
+    const mr_tensor *value = nullptr;
+    if (mr_attr_get_tensor(&f->node->attrs, "value", &value, nullptr) != MR_OK) return false;
+    if (value->dtype != MR_INT32 && value->dtype != MR_INT64) return false;
+    int64_t count = mr_tensor_count(value);
+    for (int64_t i = 0; i < count; i++)
+        if (!mr_fold_push(f, true, value->dtype == MR_INT64 ? mr_tensor_int64s(value)[i] : mr_tensor_int32s(value)[i]))
+            return false;
+    return true;
+}
+
+static bool fold_fill(mr_folding *f)
+{
+    int64_t value = 0, count = mr_shape_count(f->node->outputs[0].shape);
+    if (count < 0 || count > MR_PARTIAL_MAX || !mr_fold_scalar(f, 1, &value)) return false;
+    for (int64_t i = 0; i < count; i++) (void)mr_fold_push(f, true, value);
+    return true;
+}
+
+static bool fold_range(mr_folding *f)
+{
+    int64_t start = 0, limit = 0, delta = 0;
+    if (!mr_fold_scalar(f, 0, &start) || !mr_fold_scalar(f, 1, &limit) || !mr_fold_scalar(f, 2, &delta) || delta == 0)
+        return false;
+    for (int64_t value = start; delta > 0 ? value < limit : value > limit;) {
+        if (!mr_fold_push(f, true, value)) return false;
+        if (__builtin_add_overflow(value, delta, &value)) break; /* past the limit */
+    }
+    return true;
+}
+
 static const mr_op constant_ops[] = {
     {.name = "Const",
      .signature = "-> output: dtype",
      .attrs = "value: tensor; dtype: type",
      .shape = const_shape,
-     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .fold = fold_const,
+     .flags = MR_OP_NOT_DIFFERENTIABLE | MR_OP_CONSTANT,
      .doc = "Returns a constant tensor."},
     {.name = "Placeholder",
      .signature = "-> output: dtype",
      .attrs = "dtype: type; shape: shape = unknown",
      .shape = placeholder_shape,
+     .flags = MR_OP_PLACEHOLDER,
      .doc = "Represents a value that must be fed."},
     {.name = "PlaceholderWithDefault",
      .signature = "input: dtype -> output: dtype",
      .attrs = "dtype: type; shape: shape",
      .shape = placeholder_with_default_shape,
-     .gradient = MR_GRADIENT(mr_identity_gradient),
+     .flags = MR_OP_PLACEHOLDER,
      .doc = "Returns input unless another value is fed instead."},
     {.name = "Fill",
      .signature = "dims: index_type, value: T -> output: T",
      .attrs = "T: type; index_type: {int32, int64} = int32",
      .shape = fill_shape,
-     .gradient = MR_GRADIENT(mr_fill_gradient),
+     .fold = fold_fill,
      .doc = "Returns a tensor of shape dims filled with value."},
     {.name = "ZerosLike",
      .signature = "x: T -> y: T",
@@ -124,8 +160,9 @@ static const mr_op constant_ops[] = {
      .signature = "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
      .attrs = "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32} = int32",
      .shape = range_shape,
+     .fold = fold_range,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns the sequence start, start + delta, … up to but not including limit."},
 };
 
-const mr_op_table mr_op_table_constant = {constant_ops, sizeof constant_ops / sizeof constant_ops[0]};
+const mr_op_table mr_ops_constant = {constant_ops, sizeof constant_ops / sizeof constant_ops[0]};

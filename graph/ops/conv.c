@@ -1,6 +1,5 @@
 /* Convolutions. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 #include "graph/ops/window.h"
 
 static mr_status read_filter(const mr_shape_call *call, mr_window *w, mr_shape *filter, mr_error *error)
@@ -61,7 +60,6 @@ static const mr_op conv_ops[] = {
               "padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]",
      .shape = conv2d_shape,
-     .gradient = MR_GRADIENT(mr_conv2d_gradient),
      .doc =
          "Computes a 2-D convolution of input [batch, height, width, channels] with filter [height, width, in, out]."},
     {.name = "Conv2DBackpropInput",
@@ -70,7 +68,6 @@ static const mr_op conv_ops[] = {
               "padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]",
      .shape = conv2d_backprop_input_shape,
-     .gradient = MR_GRADIENT(mr_conv2d_backprop_input_gradient),
      .doc = "Computes the gradient of Conv2D with respect to its input, whose shape is input_sizes."},
     {.name = "Conv2DBackpropFilter",
      .signature = "input: T, filter_sizes: int32, out_backprop: T -> output: T",
@@ -78,7 +75,6 @@ static const mr_op conv_ops[] = {
               "padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, 1]",
      .shape = conv2d_backprop_filter_shape,
-     .gradient = MR_GRADIENT(mr_conv2d_backprop_filter_gradient),
      .doc = "Computes the gradient of Conv2D with respect to its filter, whose shape is filter_sizes."},
     {.name = "DepthwiseConv2dNative",
      .signature = "input: T, filter: T -> output: T",
@@ -86,7 +82,6 @@ static const mr_op conv_ops[] = {
               "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
               "dilations: list(int) = [1, 1, 1, 1]",
      .shape = depthwise_conv2d_shape,
-     .gradient = MR_GRADIENT(mr_depthwise_conv2d_gradient),
      .doc = "Convolves each channel of input with its own filters [height, width, channels, multiplier]."},
     {.name = "DepthwiseConv2dNativeBackpropInput",
      .signature = "input_sizes: int32, filter: T, out_backprop: T -> output: T",
@@ -104,4 +99,4 @@ static const mr_op conv_ops[] = {
      .doc = "Computes the gradient of DepthwiseConv2dNative with respect to its filter, whose shape is filter_sizes."},
 };
 
-const mr_op_table mr_op_table_conv = {conv_ops, sizeof conv_ops / sizeof conv_ops[0]};
+const mr_op_table mr_ops_conv = {conv_ops, sizeof conv_ops / sizeof conv_ops[0]};

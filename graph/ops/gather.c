@@ -1,6 +1,6 @@
 /* Selecting elements by index, and sums of rows with the same index. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
+#include "graph/ir/graph.h"
 
 static mr_status push_range(mr_shape *target, mr_shape source, int32_t begin, int32_t end, mr_error *error)
 {
@@ -126,42 +126,53 @@ static mr_status where_shape(mr_shape_call *call, mr_error *)
     return MR_OK;
 }
 
+/* ---- Values known while the graph is built ---- */
+
+static bool fold_gather(mr_folding *f)
+{
+    const mr_partial *vector = mr_fold_input(f, 0), *indices = mr_fold_input(f, 1);
+    int64_t axis = 0;
+    if (vector == nullptr || vector->rank != 1 || !mr_fold_is_whole(indices)) return false;
+    if (f->node->input_count > 2 && (!mr_fold_scalar(f, 2, &axis) || axis != 0)) return false;
+    for (int32_t i = 0; i < indices->count; i++)
+        if (indices->values[i] < 0 || indices->values[i] >= vector->count ||
+            !mr_fold_push_element(f, vector, indices->values[i]))
+            return false;
+    return true;
+}
+
 static const mr_op gather_ops[] = {
     {.name = "GatherV2",
      .signature = "params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams",
      .attrs = "batch_dims: int = 0; Tparams: type; Tindices: {int16, int32, int64}; Taxis: {int32, int64}",
      .shape = gather_shape,
-     .gradient = MR_GRADIENT(mr_gather_v2_gradient),
+     .fold = fold_gather,
      .doc = "Gathers slices of params along axis at indices."},
     {.name = "Gather",
      .signature = "params: Tparams, indices: Tindices -> output: Tparams",
      .attrs = "validate_indices: bool = true; Tparams: type; Tindices: {int32, int64}",
      .shape = gather_v1_shape,
-     .gradient = MR_GRADIENT(mr_gather_gradient),
+     .fold = fold_gather,
      .doc = "Gathers rows of params at indices."},
     {.name = "GatherNd",
      .signature = "params: Tparams, indices: Tindices -> output: Tparams",
      .attrs = "Tparams: type; Tindices: {int16, int32, int64}",
      .shape = gather_nd_shape,
-     .gradient = MR_GRADIENT(mr_gather_nd_gradient),
      .doc = "Gathers slices of params at the index tuples in the last dimension of indices."},
     {.name = "ScatterNd",
      .signature = "indices: Tindices, updates: T, shape: Tindices -> output: T",
      .attrs = "T: type; Tindices: {int16, int32, int64}",
      .shape = scatter_nd_shape,
-     .gradient = MR_GRADIENT(mr_scatter_nd_gradient),
      .doc = "Returns a tensor of the given shape with updates added at the index tuples of indices, zeros elsewhere."},
     {.name = "SegmentSum",
      .signature = "data: T, segment_ids: Tindices -> output: T",
      .attrs = "T: numbertype; Tindices: {int32, int64}",
      .shape = segment_sum_shape,
-     .gradient = MR_GRADIENT(mr_segment_sum_gradient),
      .doc = "Computes the sum of the rows of data that have the same id; ids must be sorted."},
     {.name = "UnsortedSegmentSum",
      .signature = "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> output: T",
      .attrs = "T: numbertype; Tindices: {int16, int32, int64}; Tnumsegments: {int32, int64} = int32",
      .shape = unsorted_segment_sum_shape,
-     .gradient = MR_GRADIENT(mr_unsorted_segment_sum_gradient),
      .doc = "Computes the sum of the rows of data that have the same id, in num_segments rows."},
     {.name = "OneHot",
      .signature = "indices: TI, depth: int32, on_value: T, off_value: T -> output: T",
@@ -179,4 +190,4 @@ static const mr_op gather_ops[] = {
      .doc = "Returns the index tuples of the nonzero elements, in order."},
 };
 
-const mr_op_table mr_op_table_gather = {gather_ops, sizeof gather_ops / sizeof gather_ops[0]};
+const mr_op_table mr_ops_gather = {gather_ops, sizeof gather_ops / sizeof gather_ops[0]};

@@ -54,12 +54,12 @@ static mr_output gather_inner(mr_gradient_call *call, mr_output params, mr_outpu
     return mr_reshape(g, mr_transpose(g, rows, swap), shape);
 }
 
-void mr_gather_gradient(mr_gradient_call *call)
+static void gather_gradient(mr_gradient_call *call)
 {
     call->grad_inputs[0] = gather_first(call, gradient_input(call, 0), gradient_input(call, 1));
 }
 
-void mr_gather_v2_gradient(mr_gradient_call *call)
+static void gather_v2_gradient(mr_gradient_call *call)
 {
     mr_output params = gradient_input(call, 0), indices = gradient_input(call, 1);
     int32_t axes[MR_RANK_MAX], count;
@@ -81,26 +81,26 @@ void mr_gather_v2_gradient(mr_gradient_call *call)
         mr_gradient_fail(call, "axis and rank must be known while the graph is built");
 }
 
-void mr_gather_nd_gradient(mr_gradient_call *call)
+static void gather_nd_gradient(mr_gradient_call *call)
 {
     mr_output params = gradient_input(call, 0), indices = gradient_input(call, 1);
     mr_output shape = mr_shape_of(call->graph, params, .out_type = mr_output_dtype(indices));
     call->grad_inputs[0] = mr_scatter_nd(call->graph, indices, call->grad_outputs[0], shape);
 }
 
-void mr_scatter_nd_gradient(mr_gradient_call *call)
+static void scatter_nd_gradient(mr_gradient_call *call)
 {
     call->grad_inputs[1] = mr_gather_nd(call->graph, call->grad_outputs[0], gradient_input(call, 0));
 }
 
-void mr_segment_sum_gradient(mr_gradient_call *call)
+static void segment_sum_gradient(mr_gradient_call *call)
 {
     mr_output axis = mr_constant_int32(call->graph, 0);
     call->grad_inputs[0] = mr_gather_v2(call->graph, call->grad_outputs[0], gradient_input(call, 1), axis);
 }
 
 /* Rows with a negative segment were dropped: their gradient is zero. */
-void mr_unsorted_segment_sum_gradient(mr_gradient_call *call)
+static void unsorted_segment_sum_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
     mr_output ids = gradient_input(call, 1), data = gradient_input(call, 0);
@@ -117,7 +117,7 @@ void mr_unsorted_segment_sum_gradient(mr_gradient_call *call)
 }
 
 /* Indices in rows become indices in the flat input: row * width + index. */
-void mr_top_kv2_gradient(mr_gradient_call *call)
+static void top_kv2_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
     mr_output input = gradient_input(call, 0), indices = gradient_output(call, 1);
@@ -138,3 +138,12 @@ void mr_top_kv2_gradient(mr_gradient_call *call)
     mr_output sizes = mr_reshape(g, size, mr_constant_ints(g, MR_INTS(1)));
     call->grad_inputs[0] = mr_reshape(g, mr_scatter_nd(g, places, values, sizes), shape);
 }
+
+static const mr_gradient gradients[] = {
+    {"GatherV2", gather_v2_gradient},     {"Gather", gather_gradient},
+    {"GatherNd", gather_nd_gradient},     {"ScatterNd", scatter_nd_gradient},
+    {"SegmentSum", segment_sum_gradient}, {"UnsortedSegmentSum", unsorted_segment_sum_gradient},
+    {"TopKV2", top_kv2_gradient},
+};
+
+const mr_gradient_table mr_gradients_gather = {gradients, sizeof gradients / sizeof gradients[0]};

@@ -1,45 +1,44 @@
 /* Operators that forward their input. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
 
 static const mr_op identity_ops[] = {
     {.name = "Identity",
      .signature = "input: T -> output: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
-     .gradient = MR_GRADIENT(mr_identity_gradient),
+     .fold = mr_fold_pass,
      .doc = "Returns input unchanged."},
     {.name = "IdentityN",
      .signature = "input: T -> output: T",
      .attrs = "T: list(type) >= 1",
      .shape = mr_shape_each,
-     .gradient = MR_GRADIENT(mr_identity_n_gradient),
+     .fold = mr_fold_pass,
      .doc = "Returns all tensors of input unchanged."},
     {.name = "StopGradient",
      .signature = "input: T -> output: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
+     .fold = mr_fold_pass,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns input unchanged and stops the gradient."},
     {.name = "PreventGradient",
      .signature = "input: T -> output: T",
      .attrs = "T: type; message: string = ''",
      .shape = mr_shape_unchanged,
-     .gradient = MR_GRADIENT(mr_prevent_gradient_gradient),
+     .fold = mr_fold_pass,
      .doc = "Returns input unchanged; requesting its gradient is an error with the given message."},
     {.name = "Snapshot",
      .signature = "input: T -> output: T",
      .attrs = "T: type",
      .shape = mr_shape_unchanged,
-     .gradient = MR_GRADIENT(mr_identity_gradient),
+     .fold = mr_fold_pass,
      .doc = "Returns a copy of input."},
     {.name = "CheckNumerics",
      .signature = "tensor: T -> output: T",
      .attrs = "T: {bfloat16, half, float, double}; message: string",
      .shape = mr_shape_unchanged,
-     .gradient = MR_GRADIENT(mr_check_numerics_gradient),
      .flags = MR_OP_STATEFUL,
      .doc = "Returns tensor unchanged; fails with an error that starts with message if an element is infinite or NaN."},
 };
 
-const mr_op_table mr_op_table_identity = {identity_ops, sizeof identity_ops / sizeof identity_ops[0]};
+const mr_op_table mr_ops_identity = {identity_ops, sizeof identity_ops / sizeof identity_ops[0]};

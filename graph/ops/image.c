@@ -1,6 +1,5 @@
 /* Decoding and resizing of images. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 
 static mr_status decode_image_shape(mr_shape_call *call, mr_error *error)
 {
@@ -48,7 +47,6 @@ static const mr_op image_ops[] = {
      .attrs = "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double, bfloat16}; "
               "align_corners: bool = false; half_pixel_centers: bool = false",
      .shape = resize_shape,
-     .gradient = MR_GRADIENT(mr_resize_bilinear_gradient),
      .doc = "Resizes images [batch, height, width, channels] with bilinear interpolation."},
     {.name = "ResizeNearestNeighbor",
      .signature = "images: T, size: int32 -> resized_images: T",
@@ -63,4 +61,4 @@ static const mr_op image_ops[] = {
      .doc = "Computes the gradient of ResizeBilinear with respect to its images."},
 };
 
-const mr_op_table mr_op_table_image = {image_ops, sizeof image_ops / sizeof image_ops[0]};
+const mr_op_table mr_ops_image = {image_ops, sizeof image_ops / sizeof image_ops[0]};

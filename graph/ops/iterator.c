@@ -23,13 +23,14 @@ static const mr_op iterator_ops[] = {
      .signature = "-> handle: resource",
      .attrs = "shared_name: string; container: string; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
      .shape = mr_shape_scalar,
+     .builder = "mr_iterator_op",
      .flags = MR_OP_STATEFUL,
      .doc = "Returns the handle of an iterator; used by old graphs."},
     {.name = "IteratorGetNext",
      .signature = "iterator: resource -> components: output_types",
      .attrs = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
      .shape = iterator_get_next_shape,
-     .flags = MR_OP_STATEFUL,
+     .flags = MR_OP_STATEFUL | MR_OP_GET_NEXT,
      .doc = "Returns the next element of iterator, or fails with OUT_OF_RANGE at the end of the sequence."},
     {.name = "MakeIterator",
      .signature = "dataset: variant, iterator: resource ->",
@@ -50,4 +51,4 @@ static const mr_op iterator_ops[] = {
      .doc = "Returns the handle of an iterator over the dataset that the function dataset_factory creates."},
 };
 
-const mr_op_table mr_op_table_iterator = {iterator_ops, sizeof iterator_ops / sizeof iterator_ops[0]};
+const mr_op_table mr_ops_iterator = {iterator_ops, sizeof iterator_ops / sizeof iterator_ops[0]};

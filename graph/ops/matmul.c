@@ -1,6 +1,5 @@
 /* Matrix products. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 
 static mr_status product_sizes(mr_shape a, mr_shape b, bool transpose_a, bool transpose_b, int64_t *rows,
                                int64_t *columns, mr_error *error)
@@ -65,14 +64,12 @@ static const mr_op matmul_ops[] = {
      .attrs = "transpose_a: bool = false; transpose_b: bool = false; "
               "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
      .shape = mat_mul_shape,
-     .gradient = MR_GRADIENT(mr_mat_mul_gradient),
      .doc = "Computes the product of two matrices, each optionally transposed first."},
     {.name = "BatchMatMul",
      .signature = "x: T, y: T -> output: T",
      .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}; adj_x: bool = false; "
               "adj_y: bool = false",
      .shape = batch_mat_mul_shape,
-     .gradient = MR_GRADIENT(mr_batch_mat_mul_gradient),
      .doc = "Computes the products of the matrices in the last two dimensions; the others must be equal."},
     {.name = "BatchMatMulV2",
      .signature = "x: T, y: T -> output: T",
@@ -80,8 +77,7 @@ static const mr_op matmul_ops[] = {
               "complex128}; "
               "adj_x: bool = false; adj_y: bool = false",
      .shape = batch_mat_mul_v2_shape,
-     .gradient = MR_GRADIENT(mr_batch_mat_mul_gradient),
      .doc = "Computes the products of the matrices in the last two dimensions; the others are broadcast."},
 };
 
-const mr_op_table mr_op_table_matmul = {matmul_ops, sizeof matmul_ops / sizeof matmul_ops[0]};
+const mr_op_table mr_ops_matmul = {matmul_ops, sizeof matmul_ops / sizeof matmul_ops[0]};

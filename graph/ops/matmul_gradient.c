@@ -3,7 +3,7 @@
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
 
-void mr_mat_mul_gradient(mr_gradient_call *call)
+static void mat_mul_gradient(mr_gradient_call *call)
 {
     mr_graph *gr = call->graph;
     mr_output a = gradient_input(call, 0), b = gradient_input(call, 1), g = call->grad_outputs[0];
@@ -33,7 +33,7 @@ static mr_output unbroadcast_batch(mr_gradient_call *call, mr_output grad, mr_ou
     return mr_reshape(g, mr_sum(g, grad, args.r0), target_sizes);
 }
 
-void mr_batch_mat_mul_gradient(mr_gradient_call *call)
+static void batch_mat_mul_gradient(mr_gradient_call *call)
 {
     mr_graph *gr = call->graph;
     mr_output x = gradient_input(call, 0), y = gradient_input(call, 1), g = call->grad_outputs[0];
@@ -46,3 +46,11 @@ void mr_batch_mat_mul_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = unbroadcast_batch(call, grad_x, x, y);
     call->grad_inputs[1] = unbroadcast_batch(call, grad_y, y, x);
 }
+
+static const mr_gradient gradients[] = {
+    {"MatMul", mat_mul_gradient},
+    {"BatchMatMul", batch_mat_mul_gradient},
+    {"BatchMatMulV2", batch_mat_mul_gradient},
+};
+
+const mr_gradient_table mr_gradients_matmul = {gradients, sizeof gradients / sizeof gradients[0]};

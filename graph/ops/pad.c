@@ -1,6 +1,5 @@
 /* Padding. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 
 static mr_status pad_shape(mr_shape_call *call, mr_error *error)
 {
@@ -42,13 +41,11 @@ static const mr_op pad_ops[] = {
      .signature = "input: T, paddings: Tpaddings -> output: T",
      .attrs = "T: type; Tpaddings: {int32, int64} = int32",
      .shape = pad_shape,
-     .gradient = MR_GRADIENT(mr_pad_gradient),
      .doc = "Pads input with paddings[i] = (before, after) zeros along dimension i."},
     {.name = "PadV2",
      .signature = "input: T, paddings: Tpaddings, constant_values: T -> output: T",
      .attrs = "T: type; Tpaddings: {int32, int64} = int32",
      .shape = pad_shape,
-     .gradient = MR_GRADIENT(mr_pad_gradient),
      .doc = "Pads input with paddings[i] = (before, after) elements of constant_values along dimension i."},
     {.name = "MirrorPad",
      .signature = "input: T, paddings: Tpaddings -> output: T",
@@ -57,4 +54,4 @@ static const mr_op pad_ops[] = {
      .doc = "Pads input with its own elements, mirrored."},
 };
 
-const mr_op_table mr_op_table_pad = {pad_ops, sizeof pad_ops / sizeof pad_ops[0]};
+const mr_op_table mr_ops_pad = {pad_ops, sizeof pad_ops / sizeof pad_ops[0]};

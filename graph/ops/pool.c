@@ -1,6 +1,5 @@
 /* Pooling, and local response normalization. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 #include "graph/ops/window.h"
 
 static mr_status pool_shape(mr_shape_call *call, mr_error *error)
@@ -46,7 +45,6 @@ static const mr_op pool_ops[] = {
               "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
               "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
      .shape = pool_shape,
-     .gradient = MR_GRADIENT(mr_max_pool_gradient),
      .doc = "Computes the maximum of each window of size ksize, at intervals of strides."},
     {.name = "MaxPoolGrad",
      .signature = "orig_input: T, orig_output: T, grad: T -> output: T",
@@ -59,21 +57,18 @@ static const mr_op pool_ops[] = {
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
      .shape = pool_shape,
-     .gradient = MR_GRADIENT(mr_avg_pool_gradient),
      .doc = "Computes the mean of each window of size ksize, at intervals of strides."},
     {.name = "AvgPoolGrad",
      .signature = "orig_input_shape: int32, grad: T -> output: T",
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {half, bfloat16, float, double}",
      .shape = avg_pool_grad_shape,
-     .gradient = MR_GRADIENT(mr_avg_pool_grad_gradient),
      .doc = "Computes the gradient of AvgPool with respect to its input, whose shape is orig_input_shape."},
     {.name = "LRN",
      .signature = "input: T -> output: T",
      .attrs = "depth_radius: int = 5; bias: float = 1.0; alpha: float = 1.0; beta: float = 0.5; "
               "T: {half, bfloat16, float} = float",
      .shape = lrn_shape,
-     .gradient = MR_GRADIENT(mr_lrn_gradient),
      .doc = "Performs local response normalization: divides by a power of the sum of squares of neighboring channels."},
     {.name = "LRNGrad",
      .signature = "input_grads: T, input_image: T, output_image: T -> output: T",
@@ -83,4 +78,4 @@ static const mr_op pool_ops[] = {
      .doc = "Computes the gradient of LRN."},
 };
 
-const mr_op_table mr_op_table_pool = {pool_ops, sizeof pool_ops / sizeof pool_ops[0]};
+const mr_op_table mr_ops_pool = {pool_ops, sizeof pool_ops / sizeof pool_ops[0]};

@@ -59,4 +59,4 @@ static const mr_op random_ops[] = {
      .doc = "Draws class numbers from the distribution in each row of logits."},
 };
 
-const mr_op_table mr_op_table_random = {random_ops, sizeof random_ops / sizeof random_ops[0]};
+const mr_op_table mr_ops_random = {random_ops, sizeof random_ops / sizeof random_ops[0]};

@@ -1,6 +1,5 @@
 /* Reductions over dimensions: sums, means, maxima and others. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
 
 static mr_status reduce_shape(mr_shape_call *call, mr_error *error)
 {
@@ -41,24 +40,58 @@ static mr_status arg_extreme_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Values known while the graph is built ---- */
+
+typedef bool (*fold_element)(int64_t a, int64_t b, int64_t *result);
+
+static bool add(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_add_overflow(a, b, result);
+}
+
+static bool multiply(int64_t a, int64_t b, int64_t *result)
+{
+    return !__builtin_mul_overflow(a, b, result);
+}
+
+/* Reduces all elements. The result is a scalar, or a vector of one element if dimensions are kept. */
+static bool fold_all(mr_folding *f, fold_element function, int64_t start)
+{
+    const mr_partial *values = mr_fold_input(f, 0), *axes = mr_fold_input(f, 1);
+    if (!mr_fold_is_whole(values) || axes == nullptr || (values->rank == 1 && axes->count != 1)) return false;
+    int64_t result = start;
+    for (int32_t i = 0; i < values->count; i++)
+        if (!function(result, values->values[i], &result) || !mr_fold_fits(f, result)) return false;
+    return mr_fold_push(f, true, result);
+}
+
+static bool fold_sum(mr_folding *f)
+{
+    return fold_all(f, add, 0);
+}
+
+static bool fold_prod(mr_folding *f)
+{
+    return fold_all(f, multiply, 1);
+}
+
 static const mr_op reduce_ops[] = {
     {.name = "Sum",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
-     .gradient = MR_GRADIENT(mr_sum_gradient),
+     .fold = fold_sum,
      .doc = "Computes the sum of elements over the dimensions in reduction_indices."},
     {.name = "Mean",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
-     .gradient = MR_GRADIENT(mr_mean_gradient),
      .doc = "Computes the mean of elements over the dimensions in reduction_indices."},
     {.name = "Prod",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
-     .gradient = MR_GRADIENT(mr_prod_gradient),
+     .fold = fold_prod,
      .doc = "Computes the product of elements over the dimensions in reduction_indices."},
     {.name = "Max",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
@@ -67,7 +100,6 @@ static const mr_op reduce_ops[] = {
               "quint8, qint32, qint16, quint16}; "
               "Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
-     .gradient = MR_GRADIENT(mr_extremum_gradient),
      .doc = "Computes the maximum of elements over the dimensions in reduction_indices."},
     {.name = "Min",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
@@ -76,7 +108,6 @@ static const mr_op reduce_ops[] = {
               "quint8, qint32, qint16, quint16}; "
               "Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
-     .gradient = MR_GRADIENT(mr_extremum_gradient),
      .doc = "Computes the minimum of elements over the dimensions in reduction_indices."},
     {.name = "All",
      .signature = "input: bool, reduction_indices: Tidx -> output: bool",
@@ -94,7 +125,6 @@ static const mr_op reduce_ops[] = {
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
      .shape = reduce_shape,
-     .gradient = MR_GRADIENT(mr_euclidean_norm_gradient),
      .doc = "Computes the Euclidean norm of elements over the dimensions in reduction_indices."},
     {.name = "ArgMax",
      .signature = "input: T, dimension: Tidx -> output: output_type",
@@ -114,4 +144,4 @@ static const mr_op reduce_ops[] = {
      .doc = "Returns the index of the smallest element along dimension."},
 };
 
-const mr_op_table mr_op_table_reduce = {reduce_ops, sizeof reduce_ops / sizeof reduce_ops[0]};
+const mr_op_table mr_ops_reduce = {reduce_ops, sizeof reduce_ops / sizeof reduce_ops[0]};

@@ -44,7 +44,7 @@ static mr_output spread(mr_gradient_call *call, mr_output kept)
     return mr_broadcast_to(call->graph, kept, mr_gradient_shape(call, gradient_input(call, 0)));
 }
 
-void mr_sum_gradient(mr_gradient_call *call)
+static void sum_gradient(mr_gradient_call *call)
 {
     call->grad_inputs[0] = spread(call, with_kept_dimensions(call, call->grad_outputs[0]));
 }
@@ -66,7 +66,7 @@ static mr_output mean_count(mr_gradient_call *call)
 }
 
 /* Divides before broadcasting: fewer divisions, the same quotients. */
-void mr_mean_gradient(mr_gradient_call *call)
+static void mean_gradient(mr_gradient_call *call)
 {
     mr_output share = mr_real_div(call->graph, call->grad_outputs[0], mean_count(call));
     call->grad_inputs[0] = spread(call, with_kept_dimensions(call, share));
@@ -74,7 +74,7 @@ void mr_mean_gradient(mr_gradient_call *call)
 
 /* The product of the other factors: product / x if no factor is zero; with one zero, the product of the others at its
  * position and zero elsewhere; with more, zero everywhere. */
-void mr_prod_gradient(mr_gradient_call *call)
+static void prod_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
     mr_output x = gradient_input(call, 0), axes = gradient_input(call, 1);
@@ -92,7 +92,7 @@ void mr_prod_gradient(mr_gradient_call *call)
 }
 
 /* Max and Min: divided equally among the elements that are equal to the result. */
-void mr_extremum_gradient(mr_gradient_call *call)
+static void extremum_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
     mr_output x = gradient_input(call, 0);
@@ -103,9 +103,16 @@ void mr_extremum_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = mr_mul(g, mr_real_div(g, marks, count), grad);
 }
 
-void mr_euclidean_norm_gradient(mr_gradient_call *call)
+static void euclidean_norm_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
     mr_output over = mr_real_div(g, call->grad_outputs[0], gradient_output(call, 0));
     call->grad_inputs[0] = mr_mul(g, gradient_input(call, 0), with_kept_dimensions(call, over));
 }
+
+static const mr_gradient gradients[] = {
+    {"Sum", sum_gradient},      {"Mean", mean_gradient},    {"Prod", prod_gradient},
+    {"Max", extremum_gradient}, {"Min", extremum_gradient}, {"EuclideanNorm", euclidean_norm_gradient},
+};
+
+const mr_gradient_table mr_gradients_reduce = {gradients, sizeof gradients / sizeof gradients[0]};

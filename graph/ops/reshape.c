@@ -1,6 +1,6 @@
 /* Shapes as values, and reshaping. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
+#include "graph/ir/graph.h"
 
 /* Computes the single unknown size from the number of elements. */
 static mr_status close_shape(mr_shape input, mr_shape *shape, mr_error *error)
@@ -88,49 +88,76 @@ static mr_status squeeze_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Values known while the graph is built ---- */
+
+static bool fold_shape(mr_folding *f)
+{
+    mr_shape shape = mr_output_shape(f->node->inputs[f->output]);
+    for (int32_t i = 0; i < shape.rank; i++)
+        if (!mr_fold_push(f, shape.dims[i] >= 0, shape.dims[i])) return false;
+    return shape.rank >= 0;
+}
+
+static bool fold_rank(mr_folding *f)
+{
+    mr_shape shape = mr_output_shape(f->node->inputs[0]);
+    return shape.rank >= 0 && mr_fold_push(f, true, shape.rank);
+}
+
+static bool fold_size(mr_folding *f)
+{
+    int64_t count = mr_shape_count(mr_output_shape(f->node->inputs[0]));
+    return count >= 0 && mr_fold_push(f, true, count);
+}
+
 static const mr_op reshape_ops[] = {
     {.name = "Reshape",
      .signature = "tensor: T, shape: Tshape -> output: T",
      .attrs = "T: type; Tshape: {int32, int64} = int32",
      .shape = reshape_shape,
-     .gradient = MR_GRADIENT(mr_reshape_gradient),
+     .fold = mr_fold_pass,
      .doc = "Reshapes tensor to the given shape, in which one size may be -1."},
     {.name = "Shape",
      .signature = "input: T -> output: out_type",
      .attrs = "T: type; out_type: {int32, int64} = int32",
      .shape = shape_of_shape,
+     .fold = fold_shape,
+     .builder = "mr_shape_of",
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns the shape of input as a vector."},
     {.name = "ShapeN",
      .signature = "input: N * T -> output: N * out_type",
      .attrs = "N: int >= 1; T: type; out_type: {int32, int64} = int32",
      .shape = shape_n_shape,
+     .fold = fold_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns the shape of each input as a vector."},
     {.name = "Rank",
      .signature = "input: T -> output: int32",
      .attrs = "T: type",
      .shape = mr_shape_scalar,
+     .fold = fold_rank,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns the number of dimensions of input."},
     {.name = "Size",
      .signature = "input: T -> output: out_type",
      .attrs = "T: type; out_type: {int32, int64} = int32",
      .shape = mr_shape_scalar,
+     .fold = fold_size,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns the number of elements of input."},
     {.name = "ExpandDims",
      .signature = "input: T, dim: Tdim -> output: T",
      .attrs = "T: type; Tdim: {int32, int64} = int32",
      .shape = expand_dims_shape,
-     .gradient = MR_GRADIENT(mr_reshape_gradient),
+     .fold = mr_fold_pass,
      .doc = "Inserts a dimension of size 1 at dim."},
     {.name = "Squeeze",
      .signature = "input: T -> output: T",
      .attrs = "T: type; squeeze_dims: list(int) >= 0 = []",
      .shape = squeeze_shape,
-     .gradient = MR_GRADIENT(mr_reshape_gradient),
+     .fold = mr_fold_pass,
      .doc = "Removes the dimensions of size 1 from input, or only those in squeeze_dims."},
 };
 
-const mr_op_table mr_op_table_reshape = {reshape_ops, sizeof reshape_ops / sizeof reshape_ops[0]};
+const mr_op_table mr_ops_reshape = {reshape_ops, sizeof reshape_ops / sizeof reshape_ops[0]};

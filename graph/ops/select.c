@@ -1,6 +1,5 @@
 /* Selecting elements by a condition, and clipping. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 
 static mr_status select_v1_shape(mr_shape_call *call, mr_error *error)
 {
@@ -32,20 +31,17 @@ static const mr_op select_ops[] = {
      .signature = "condition: bool, t: T, e: T -> output: T",
      .attrs = "T: type",
      .shape = select_v1_shape,
-     .gradient = MR_GRADIENT(mr_select_gradient),
      .doc = "Returns t where condition is true, e elsewhere; a condition vector selects rows."},
     {.name = "SelectV2",
      .signature = "condition: bool, t: T, e: T -> output: T",
      .attrs = "T: type",
      .shape = select_v2_shape,
-     .gradient = MR_GRADIENT(mr_select_v2_gradient),
      .doc = "Returns t where condition is true, e elsewhere; all three are broadcast."},
     {.name = "ClipByValue",
      .signature = "t: T, clip_value_min: T, clip_value_max: T -> output: T",
      .attrs = "T: numbertype",
      .shape = clip_shape,
-     .gradient = MR_GRADIENT(mr_clip_by_value_gradient),
      .doc = "Clips t to the range from clip_value_min to clip_value_max."},
 };
 
-const mr_op_table mr_op_table_select = {select_ops, sizeof select_ops / sizeof select_ops[0]};
+const mr_op_table mr_ops_select = {select_ops, sizeof select_ops / sizeof select_ops[0]};

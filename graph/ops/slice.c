@@ -1,6 +1,6 @@
 /* Slices of tensors: Slice, and StridedSlice, whose masks represent the omitted parts of Python's slice expressions. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
+#include "graph/ir/graph.h"
 
 static int64_t element(const mr_partial *vector, int32_t index)
 {
@@ -141,19 +141,58 @@ static mr_status strided_slice_grad_shape(mr_shape_call *call, mr_error *error)
     return mr_shape_from_input(call, 0, &call->outputs[0], error);
 }
 
+/* ---- Values known while the graph is built ---- */
+
+static bool fold_slice(mr_folding *f)
+{
+    const mr_partial *vector = mr_fold_input(f, 0);
+    int64_t begin = 0, size = 0;
+    if (vector == nullptr || vector->rank != 1 || !mr_fold_scalar(f, 1, &begin) || !mr_fold_scalar(f, 2, &size))
+        return false;
+    if (begin < 0 || begin > vector->count) return false;
+    if (size < 0) size = vector->count - begin;
+    if (size > vector->count - begin) return false;
+    for (int64_t i = 0; i < size; i++)
+        if (!mr_fold_push_element(f, vector, begin + i)) return false;
+    return true;
+}
+
+static bool fold_strided_slice(mr_folding *f)
+{
+    const mr_attrs *attrs = &f->node->attrs;
+    const mr_partial *vector = mr_fold_input(f, 0);
+    int64_t begin = 0, end = 0, stride = 0;
+    if (vector == nullptr || vector->rank != 1 || !mr_fold_scalar(f, 3, &stride) || stride == 0) return false;
+    if (mr_attr_int_or(attrs, "ellipsis_mask", 0) != 0 || mr_attr_int_or(attrs, "new_axis_mask", 0) != 0) return false;
+    bool no_begin = mr_attr_int_or(attrs, "begin_mask", 0) & 1, no_end = mr_attr_int_or(attrs, "end_mask", 0) & 1;
+    bool is_single = mr_attr_int_or(attrs, "shrink_axis_mask", 0) & 1;
+    if (!no_begin && !mr_fold_scalar(f, 1, &begin)) return false;
+    if (!no_end && !is_single && !mr_fold_scalar(f, 2, &end)) return false;
+    int64_t count = vector->count;
+    if (begin < 0) begin += count;
+    if (is_single) return begin >= 0 && begin < count && mr_fold_push_element(f, vector, begin);
+    if (end < 0) end += count;
+    stride = clamp(stride, -count - 1, count + 1); /* a larger step also takes at most one element */
+    begin = no_begin ? (stride > 0 ? 0 : count - 1) : stride > 0 ? clamp(begin, 0, count) : clamp(begin, -1, count - 1);
+    end = no_end ? (stride > 0 ? count : -1) : stride > 0 ? clamp(end, 0, count) : clamp(end, -1, count - 1);
+    for (; stride > 0 ? begin < end : begin > end; begin += stride)
+        if (!mr_fold_push_element(f, vector, begin)) return false;
+    return true;
+}
+
 static const mr_op slice_ops[] = {
     {.name = "Slice",
      .signature = "input: T, begin: Index, size: Index -> output: T",
      .attrs = "T: type; Index: {int32, int64}",
      .shape = slice_shape,
-     .gradient = MR_GRADIENT(mr_slice_gradient),
+     .fold = fold_slice,
      .doc = "Returns the block of input that starts at begin and has the given size; size -1 takes the rest."},
     {.name = "StridedSlice",
      .signature = "input: T, begin: Index, end: Index, strides: Index -> output: T",
      .attrs = "T: type; Index: {int16, int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; "
               "new_axis_mask: int = 0; shrink_axis_mask: int = 0",
      .shape = strided_slice_shape,
-     .gradient = MR_GRADIENT(mr_strided_slice_gradient),
+     .fold = fold_strided_slice,
      .doc =
          "Returns input[begin:end:strides] as in Python; the masks represent omitted bounds, ellipses and new axes."},
     {.name = "StridedSliceGrad",
@@ -161,9 +200,8 @@ static const mr_op slice_ops[] = {
      .attrs = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; "
               "new_axis_mask: int = 0; shrink_axis_mask: int = 0",
      .shape = strided_slice_grad_shape,
-     .gradient = MR_GRADIENT(mr_strided_slice_grad_gradient),
      .doc = "Computes the gradient of StridedSlice: dy at the selected positions of a tensor of that shape, zeros "
             "elsewhere."},
 };
 
-const mr_op_table mr_op_table_slice = {slice_ops, sizeof slice_ops / sizeof slice_ops[0]};
+const mr_op_table mr_ops_slice = {slice_ops, sizeof slice_ops / sizeof slice_ops[0]};

@@ -1,6 +1,5 @@
 /* Softmax, its losses, and operators on the largest logits. */
 #include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
 
 static mr_status softmax_shape(mr_shape_call *call, mr_error *error)
 {
@@ -60,31 +59,26 @@ static const mr_op softmax_ops[] = {
      .signature = "logits: T -> softmax: T",
      .attrs = "T: {half, bfloat16, float, double}",
      .shape = softmax_shape,
-     .gradient = MR_GRADIENT(mr_softmax_gradient),
      .doc = "Computes softmax along the last dimension: exp(logits) divided by its sum."},
     {.name = "LogSoftmax",
      .signature = "logits: T -> logsoftmax: T",
      .attrs = "T: {half, bfloat16, float, double}",
      .shape = softmax_shape,
-     .gradient = MR_GRADIENT(mr_log_softmax_gradient),
      .doc = "Computes log softmax along the last dimension: logits - log(sum(exp(logits)))."},
     {.name = "SoftmaxCrossEntropyWithLogits",
      .signature = "features: T, labels: T -> loss: T, backprop: T",
      .attrs = "T: {half, bfloat16, float, double}",
      .shape = softmax_cross_entropy_shape,
-     .gradient = MR_GRADIENT(mr_softmax_cross_entropy_gradient),
      .doc = "Computes the cross entropy of softmax(features) and labels for each row, and its gradient."},
     {.name = "SparseSoftmaxCrossEntropyWithLogits",
      .signature = "features: T, labels: Tlabels -> loss: T, backprop: T",
      .attrs = "T: {half, bfloat16, float, double}; Tlabels: {int32, int64} = int64",
      .shape = sparse_softmax_cross_entropy_shape,
-     .gradient = MR_GRADIENT(mr_sparse_softmax_cross_entropy_gradient),
      .doc = "Computes the cross entropy of softmax(features) and the class in labels for each row, and its gradient."},
     {.name = "L2Loss",
      .signature = "t: T -> output: T",
      .attrs = "T: {half, bfloat16, float, double}",
      .shape = mr_shape_scalar,
-     .gradient = MR_GRADIENT(mr_l2_loss_gradient),
      .doc = "Computes half the sum of the squares of t."},
     {.name = "InTopK",
      .signature = "predictions: float, targets: T -> precision: bool",
@@ -103,8 +97,7 @@ static const mr_op softmax_ops[] = {
      .attrs = "sorted: bool = true; T: realnumbertype; Tk: {int16, int32, int64} = int32; "
               "index_type: {int16, int32, int64} = int32",
      .shape = top_k_shape,
-     .gradient = MR_GRADIENT(mr_top_kv2_gradient),
      .doc = "Returns the k largest elements of each row and their indices."},
 };
 
-const mr_op_table mr_op_table_softmax = {softmax_ops, sizeof softmax_ops / sizeof softmax_ops[0]};
+const mr_op_table mr_ops_softmax = {softmax_ops, sizeof softmax_ops / sizeof softmax_ops[0]};

@@ -8,7 +8,7 @@ static mr_output sum_rows(mr_gradient_call *call, mr_output value)
     return mr_sum(call->graph, value, mr_constant_ints(call->graph, MR_INTS(-1)), .keep_dims = true);
 }
 
-void mr_softmax_gradient(mr_gradient_call *call)
+static void softmax_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
     mr_output y = gradient_output(call, 0), grad = call->grad_outputs[0];
@@ -16,7 +16,7 @@ void mr_softmax_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = mr_mul(g, mr_sub(g, grad, mean), y);
 }
 
-void mr_log_softmax_gradient(mr_gradient_call *call)
+static void log_softmax_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
     mr_output grad = call->grad_outputs[0];
@@ -42,7 +42,7 @@ static mr_output logits_gradient(mr_gradient_call *call)
     return result;
 }
 
-void mr_softmax_cross_entropy_gradient(mr_gradient_call *call)
+static void softmax_cross_entropy_gradient(mr_gradient_call *call)
 {
     mr_graph *g = call->graph;
     call->grad_inputs[0] = logits_gradient(call);
@@ -52,12 +52,22 @@ void mr_softmax_cross_entropy_gradient(mr_gradient_call *call)
     call->grad_inputs[1] = mr_mul(g, column, mr_neg(g, logarithm));
 }
 
-void mr_sparse_softmax_cross_entropy_gradient(mr_gradient_call *call)
+static void sparse_softmax_cross_entropy_gradient(mr_gradient_call *call)
 {
     call->grad_inputs[0] = logits_gradient(call);
 }
 
-void mr_l2_loss_gradient(mr_gradient_call *call)
+static void l2_loss_gradient(mr_gradient_call *call)
 {
     call->grad_inputs[0] = mr_mul(call->graph, gradient_input(call, 0), call->grad_outputs[0]);
 }
+
+static const mr_gradient gradients[] = {
+    {"Softmax", softmax_gradient},
+    {"LogSoftmax", log_softmax_gradient},
+    {"SoftmaxCrossEntropyWithLogits", softmax_cross_entropy_gradient},
+    {"SparseSoftmaxCrossEntropyWithLogits", sparse_softmax_cross_entropy_gradient},
+    {"L2Loss", l2_loss_gradient},
+};
+
+const mr_gradient_table mr_gradients_softmax = {gradients, sizeof gradients / sizeof gradients[0]};

@@ -29,4 +29,4 @@ static const mr_op summary_ops[] = {
      .doc = "Merges the values of all inputs into one Summary."},
 };
 
-const mr_op_table mr_op_table_summary = {summary_ops, sizeof summary_ops / sizeof summary_ops[0]};
+const mr_op_table mr_ops_summary = {summary_ops, sizeof summary_ops / sizeof summary_ops[0]};

@@ -28,4 +28,4 @@ static const mr_op text_ops[] = {
      .doc = "Joins strings element-wise with separator between them."},
 };
 
-const mr_op_table mr_op_table_text = {text_ops, sizeof text_ops / sizeof text_ops[0]};
+const mr_op_table mr_ops_text = {text_ops, sizeof text_ops / sizeof text_ops[0]};

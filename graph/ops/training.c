@@ -68,4 +68,4 @@ static const mr_op training_ops[] = {
      .doc = "Performs a step of Adam on the resource variable var with its moments m and v."},
 };
 
-const mr_op_table mr_op_table_training = {training_ops, sizeof training_ops / sizeof training_ops[0]};
+const mr_op_table mr_ops_training = {training_ops, sizeof training_ops / sizeof training_ops[0]};

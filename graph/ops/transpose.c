@@ -1,6 +1,5 @@
 /* Transposing, repeating and reversing dimensions. */
-#include "graph/ir/op.h"
-#include "graph/ops/gradients.h"
+#include "graph/ir/fold.h"
 
 static mr_status tile_shape(mr_shape_call *call, mr_error *error)
 {
@@ -71,23 +70,38 @@ static mr_status two_vectors_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Values known while the graph is built ---- */
+
+static bool fold_invert_permutation(mr_folding *f)
+{
+    const mr_partial *permutation = mr_fold_input(f, 0);
+    if (!mr_fold_is_whole(permutation)) return false;
+    for (int32_t i = 0; i < permutation->count; i++) (void)mr_fold_push(f, false, 0);
+    for (int32_t i = 0; i < permutation->count; i++) {
+        int64_t target = permutation->values[i];
+        if (target < 0 || target >= permutation->count || f->known >> target & 1) return false;
+        f->values[target] = i;
+        f->known |= 1ull << target;
+    }
+    return true;
+}
+
 static const mr_op transpose_ops[] = {
     {.name = "Tile",
      .signature = "input: T, multiples: Tmultiples -> output: T",
      .attrs = "T: type; Tmultiples: {int32, int64} = int32",
      .shape = tile_shape,
-     .gradient = MR_GRADIENT(mr_tile_gradient),
      .doc = "Repeats input multiples times along each dimension."},
     {.name = "Transpose",
      .signature = "x: T, perm: Tperm -> y: T",
      .attrs = "T: type; Tperm: {int32, int64} = int32",
      .shape = transpose_shape,
-     .gradient = MR_GRADIENT(mr_transpose_gradient),
      .doc = "Permutes the dimensions of x: dimension i of the result is dimension perm[i] of x."},
     {.name = "InvertPermutation",
      .signature = "x: T -> y: T",
      .attrs = "T: {int32, int64} = int32",
      .shape = invert_permutation_shape,
+     .fold = fold_invert_permutation,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Computes the inverse of the permutation x."},
     {.name = "ReverseV2",
@@ -96,13 +110,11 @@ static const mr_op transpose_ops[] = {
               "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, "
               "complex64, complex128, string}",
      .shape = mr_shape_unchanged,
-     .gradient = MR_GRADIENT(mr_reverse_v2_gradient),
      .doc = "Reverses the elements of tensor along the dimensions in axis."},
     {.name = "BroadcastTo",
      .signature = "input: T, shape: Tidx -> output: T",
      .attrs = "T: type; Tidx: {int32, int64} = int32",
      .shape = broadcast_to_shape,
-     .gradient = MR_GRADIENT(mr_broadcast_to_gradient),
      .doc = "Broadcasts input to shape by repeating it along dimensions of size 1."},
     {.name = "BroadcastGradientArgs",
      .signature = "s0: T, s1: T -> r0: T, r1: T",
@@ -112,4 +124,4 @@ static const mr_op transpose_ops[] = {
      .doc = "Returns the dimensions over which to sum the gradients of two broadcast operands of shapes s0 and s1."},
 };
 
-const mr_op_table mr_op_table_transpose = {transpose_ops, sizeof transpose_ops / sizeof transpose_ops[0]};
+const mr_op_table mr_ops_transpose = {transpose_ops, sizeof transpose_ops / sizeof transpose_ops[0]};

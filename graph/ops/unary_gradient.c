@@ -4,7 +4,7 @@
 #include <millrace/ops.h>
 
 #define UNARY(name, expression)                                                                                        \
-    void name(mr_gradient_call *call)                                                                                  \
+    static void name(mr_gradient_call *call)                                                                           \
     {                                                                                                                  \
         mr_graph *gr = call->graph;                                                                                    \
         [[maybe_unused]] mr_output x = gradient_input(call, 0), y = gradient_output(call, 0);                          \
@@ -13,26 +13,26 @@
     }
 #define CONSTANT(value) mr_gradient_scalar(call, x, (value))
 
-UNARY(mr_neg_gradient, mr_neg(gr, g))
-UNARY(mr_abs_gradient, mr_mul(gr, g, mr_sign(gr, x)))
-UNARY(mr_square_gradient, mr_mul(gr, g, mr_mul(gr, x, CONSTANT(2))))
-UNARY(mr_sqrt_gradient, mr_sqrt_grad(gr, y, g))
-UNARY(mr_rsqrt_gradient, mr_rsqrt_grad(gr, y, g))
-UNARY(mr_reciprocal_gradient, mr_neg(gr, mr_mul(gr, g, mr_square(gr, y))))
-UNARY(mr_exp_gradient, mr_mul(gr, g, y))
-UNARY(mr_expm1_gradient, mr_mul(gr, g, mr_exp(gr, x)))
-UNARY(mr_log_gradient, mr_mul(gr, g, mr_reciprocal(gr, x)))
-UNARY(mr_log1p_gradient, mr_mul(gr, g, mr_reciprocal(gr, mr_add_v2(gr, CONSTANT(1), x))))
-UNARY(mr_sin_gradient, mr_mul(gr, g, mr_cos(gr, x)))
-UNARY(mr_cos_gradient, mr_neg(gr, mr_mul(gr, g, mr_sin(gr, x))))
-UNARY(mr_tanh_gradient, mr_tanh_grad(gr, y, g))
-UNARY(mr_sigmoid_gradient, mr_sigmoid_grad(gr, y, g))
-UNARY(mr_erf_gradient, /* 2 / sqrt(pi) */
+UNARY(neg_gradient, mr_neg(gr, g))
+UNARY(abs_gradient, mr_mul(gr, g, mr_sign(gr, x)))
+UNARY(square_gradient, mr_mul(gr, g, mr_mul(gr, x, CONSTANT(2))))
+UNARY(sqrt_gradient, mr_sqrt_grad(gr, y, g))
+UNARY(rsqrt_gradient, mr_rsqrt_grad(gr, y, g))
+UNARY(reciprocal_gradient, mr_neg(gr, mr_mul(gr, g, mr_square(gr, y))))
+UNARY(exp_gradient, mr_mul(gr, g, y))
+UNARY(expm1_gradient, mr_mul(gr, g, mr_exp(gr, x)))
+UNARY(log_gradient, mr_mul(gr, g, mr_reciprocal(gr, x)))
+UNARY(log1p_gradient, mr_mul(gr, g, mr_reciprocal(gr, mr_add_v2(gr, CONSTANT(1), x))))
+UNARY(sin_gradient, mr_mul(gr, g, mr_cos(gr, x)))
+UNARY(cos_gradient, mr_neg(gr, mr_mul(gr, g, mr_sin(gr, x))))
+UNARY(tanh_gradient, mr_tanh_grad(gr, y, g))
+UNARY(sigmoid_gradient, mr_sigmoid_grad(gr, y, g))
+UNARY(erf_gradient, /* 2 / sqrt(pi) */
       mr_mul(gr, g, mr_mul(gr, CONSTANT(1.1283791670955126), mr_exp(gr, mr_neg(gr, mr_square(gr, x))))))
 
 /* Second order: the inputs are y and dy of the gradient operators above. */
 
-void mr_sqrt_grad_gradient(mr_gradient_call *call)
+static void sqrt_grad_gradient(mr_gradient_call *call)
 {
     mr_graph *gr = call->graph;
     mr_output y = gradient_input(call, 0), z = gradient_output(call, 0);
@@ -41,7 +41,7 @@ void mr_sqrt_grad_gradient(mr_gradient_call *call)
     call->grad_inputs[1] = mr_mul(gr, over, mr_gradient_scalar(call, y, 0.5));
 }
 
-void mr_rsqrt_grad_gradient(mr_gradient_call *call)
+static void rsqrt_grad_gradient(mr_gradient_call *call)
 {
     mr_graph *gr = call->graph;
     mr_output y = gradient_input(call, 0), dy = gradient_input(call, 1), g = call->grad_outputs[0];
@@ -50,7 +50,7 @@ void mr_rsqrt_grad_gradient(mr_gradient_call *call)
     call->grad_inputs[1] = mr_rsqrt_grad(gr, y, g);
 }
 
-void mr_tanh_grad_gradient(mr_gradient_call *call)
+static void tanh_grad_gradient(mr_gradient_call *call)
 {
     mr_graph *gr = call->graph;
     mr_output y = gradient_input(call, 0), dy = gradient_input(call, 1), g = call->grad_outputs[0];
@@ -58,7 +58,7 @@ void mr_tanh_grad_gradient(mr_gradient_call *call)
     call->grad_inputs[1] = mr_tanh_grad(gr, y, g);
 }
 
-void mr_sigmoid_grad_gradient(mr_gradient_call *call)
+static void sigmoid_grad_gradient(mr_gradient_call *call)
 {
     mr_graph *gr = call->graph;
     mr_output y = gradient_input(call, 0), dy = gradient_input(call, 1), g = call->grad_outputs[0];
@@ -74,16 +74,43 @@ static bool is_differentiable(mr_dtype dtype)
            dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128;
 }
 
-void mr_cast_gradient(mr_gradient_call *call)
+static void cast_gradient(mr_gradient_call *call)
 {
     mr_dtype source = mr_output_dtype(gradient_input(call, 0));
     if (is_differentiable(source) && is_differentiable(mr_output_dtype(gradient_output(call, 0))))
         call->grad_inputs[0] = mr_cast(call->graph, call->grad_outputs[0], source);
 }
 
-void mr_cumsum_gradient(mr_gradient_call *call)
+static void cumsum_gradient(mr_gradient_call *call)
 {
     call->grad_inputs[0] = mr_cumsum(call->graph, call->grad_outputs[0], gradient_input(call, 1),
                                      .exclusive = mr_attr_bool_or(&call->node->attrs, "exclusive", false),
                                      .reverse = !mr_attr_bool_or(&call->node->attrs, "reverse", false));
 }
+
+static const mr_gradient gradients[] = {
+    {"Neg", neg_gradient},
+    {"Abs", abs_gradient},
+    {"Square", square_gradient},
+    {"Sqrt", sqrt_gradient},
+    {"SqrtGrad", sqrt_grad_gradient},
+    {"Rsqrt", rsqrt_gradient},
+    {"RsqrtGrad", rsqrt_grad_gradient},
+    {"Reciprocal", reciprocal_gradient},
+    {"Inv", reciprocal_gradient},
+    {"Exp", exp_gradient},
+    {"Expm1", expm1_gradient},
+    {"Log", log_gradient},
+    {"Log1p", log1p_gradient},
+    {"Sin", sin_gradient},
+    {"Cos", cos_gradient},
+    {"Tanh", tanh_gradient},
+    {"TanhGrad", tanh_grad_gradient},
+    {"Sigmoid", sigmoid_gradient},
+    {"SigmoidGrad", sigmoid_grad_gradient},
+    {"Erf", erf_gradient},
+    {"Cast", cast_gradient},
+    {"Cumsum", cumsum_gradient},
+};
+
+const mr_gradient_table mr_gradients_unary = {gradients, sizeof gradients / sizeof gradients[0]};

@@ -68,6 +68,7 @@ static const mr_op variable_ops[] = {
      .signature = "-> ref: Ref(dtype)",
      .attrs = "shape: shape; dtype: type; container: string = ''; shared_name: string = ''",
      .shape = variable_shape,
+     .builder = "mr_variable_op",
      .flags = MR_OP_STATEFUL,
      .doc = "Returns a reference to a variable; used by old graphs."},
     {.name = "Assign",
@@ -155,4 +156,4 @@ static const mr_op variable_ops[] = {
      .doc = "Deletes the resource with the handle resource."},
 };
 
-const mr_op_table mr_op_table_variable = {variable_ops, sizeof variable_ops / sizeof variable_ops[0]};
+const mr_op_table mr_ops_variable = {variable_ops, sizeof variable_ops / sizeof variable_ops[0]};

@@ -3,7 +3,7 @@
  * A value is copied once for each device that needs it. A constant is copied when the plan is made. The value of a
  * variable is copied for each reader, after the nodes that the reader waits for, because it may change between
  * readers. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 
 #include <assert.h>
 
@@ -60,7 +60,7 @@ static mr_status add_copy(mr_planner *planner, int32_t from, mr_device *home, mr
     inputs[0] = from;
     mr_plan_node node = {.node = value.producer >= 0 ? planner->nodes[value.producer].node
                                                      : planner->step->feeds[value.index].node,
-                         .device = planner->session->cpu,
+                         .device = planner->context->cpu,
                          .input_count = 1,
                          .inputs = inputs,
                          .input_is_ref = no_refs,

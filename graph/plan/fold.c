@@ -5,7 +5,7 @@
  * kernels. A result larger than FOLDED_BYTES_MAX is computed in each run instead, so that a plan does not hold a step's
  * temporary results. A node with control inputs, and everything that depends on it, is not folded and keeps its
  * position in the order. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 
 #include <assert.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static bool feeds_a_constant(const mr_step *step)
 {
     for (int32_t i = 0; i < step->feed_count; i++) {
         const mr_node *node = step->feeds[i].node;
-        if (node->outputs[step->feeds[i].index].value || strcmp(node->op, "Const") == 0) return true;
+        if (node->outputs[step->feeds[i].index].value || mr_node_has_flag(node, MR_OP_CONSTANT)) return true;
     }
     return false;
 }
@@ -38,7 +38,7 @@ static void make_constant(mr_planner *planner, mr_plan_node *node, int32_t outpu
 /* Folds a Const, or a value known from inference. */
 static bool fold_known(mr_planner *planner, mr_plan_node *node, bool trust_inference)
 {
-    bool is_const = strcmp(node->node->op, "Const") == 0;
+    bool is_const = mr_node_has_flag(node->node, MR_OP_CONSTANT);
     if (!is_const && (!trust_inference || node->control_count > 0 || node->output_count != 1)) return false;
     const mr_plan_value *value = &planner->values[node->first_output];
     if (value->kind != MR_VALUE_OUTPUT || value->is_ref) return false;
@@ -74,7 +74,7 @@ static bool may_compute(const mr_planner *planner, const mr_plan_node *node)
 /* Runs a kernel once, outside of any plan. The outputs are owned by the caller. */
 static mr_status evaluate(mr_planner *planner, const mr_plan_node *node, const mr_kernel *kernel, mr_tensor *outputs)
 {
-    mr_device *device = planner->session->cpu;
+    mr_device *device = planner->context->cpu;
     assert(node->input_count <= FOLDED_INPUTS_MAX && node->output_count <= FOLDED_OUTPUTS_MAX);
     assert(kernel->device == MR_DEVICE_CPU);
     mr_tensor inputs[FOLDED_INPUTS_MAX];

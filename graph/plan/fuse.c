@@ -4,7 +4,7 @@
  * normalization become _FusedBatchNormGradEx. Both require that nothing else uses the values between them. The results
  * are the same, and each fusion saves a pass over the activations. A chain without a fused kernel for its device and
  * types is unchanged. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 
 #include <assert.h>
 #include <string.h>
@@ -15,9 +15,15 @@ typedef struct fuser {
     int32_t *instead; /* by value: the value to use instead */
 } fuser;
 
-static bool is_one_of(const mr_plan_node *node, const char *a, const char *b)
+/* The row's fusion; null for a node that does not run here or whose operator is not known. */
+static const mr_fusion *fusion_of(const mr_plan_node *node)
 {
-    return node->live && node->kernel && (strcmp(node->node->op, a) == 0 || strcmp(node->node->op, b) == 0);
+    return node->live && node->kernel && node->node->def ? &node->node->def->op->fusion : nullptr;
+}
+
+static bool has_op(const mr_plan_node *node, const char *op)
+{
+    return node->live && node->kernel && strcmp(node->node->op, op) == 0;
 }
 
 /* The node that has the value as its first output, if the value has exactly one consumer. */
@@ -29,36 +35,36 @@ static mr_plan_node *maker_for_one(const fuser *f, int32_t value)
     return &f->planner->nodes[v->producer];
 }
 
-/* The node's attrs with activation_mode = "Relu" added, sorted by name. */
-static const mr_attrs *attrs_with_relu(fuser *f, const mr_attrs *attrs)
+/* The node's attrs with activation_mode added, sorted by name. */
+static const mr_attrs *attrs_with_activation(fuser *f, const mr_attrs *attrs, const char *activation)
 {
     mr_arena *arena = &f->planner->kept;
     mr_attrs *made = MR_ARENA_NEW(arena, mr_attrs, 1);
     mr_attr *items = MR_ARENA_NEW(arena, mr_attr, (size_t)attrs->count + 1);
     mr_attr_value *value = MR_ARENA_NEW(arena, mr_attr_value, 1);
     if (!made || !items || !value) return nullptr;
-    value->string = MR_STR("Relu");
-    const mr_attr relu = {.name = "activation_mode", .kind = MR_ATTR_STRING, .count = 1, .values = value};
+    value->string = mr_string_from(activation);
+    const mr_attr mode = {.name = "activation_mode", .kind = MR_ATTR_STRING, .count = 1, .values = value};
     int32_t count = 0;
     bool placed = false;
     for (int32_t i = 0; i < attrs->count; i++) {
-        if (!placed && strcmp(attrs->items[i].name, relu.name) > 0) {
-            items[count++] = relu;
+        if (!placed && strcmp(attrs->items[i].name, mode.name) > 0) {
+            items[count++] = mode;
             placed = true;
         }
         items[count++] = attrs->items[i];
     }
-    if (!placed) items[count++] = relu;
+    if (!placed) items[count++] = mode;
     assert(count == attrs->count + 1);
     *made = (mr_attrs){.count = count, .items = items};
     return made;
 }
 
 /* Replaces the node's kernel. Returns false and changes nothing if there is no such kernel. */
-static bool set_kernel(fuser *f, mr_plan_node *node, const char *op)
+static bool set_kernel(fuser *f, mr_plan_node *node, const mr_fusion *fusion)
 {
-    const mr_attrs *attrs = attrs_with_relu(f, &node->node->attrs);
-    const mr_kernel *kernel = attrs ? mr_kernel_find(op, node->device->kind, attrs) : nullptr;
+    const mr_attrs *attrs = attrs_with_activation(f, &node->node->attrs, fusion->activation);
+    const mr_kernel *kernel = attrs ? mr_kernel_find(fusion->kernel, node->device->kind, attrs) : nullptr;
     if (!kernel) return false;
     node->kernel = kernel;
     node->attrs = attrs;
@@ -69,8 +75,9 @@ static bool set_kernel(fuser *f, mr_plan_node *node, const char *op)
 static void fuse_forward(fuser *f, mr_plan_node *relu)
 {
     mr_plan_node *norm = maker_for_one(f, relu->inputs[0]);
-    if (!norm || !is_one_of(norm, "FusedBatchNormV2", "FusedBatchNormV3") || norm->device != relu->device) return;
-    if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, "_FusedBatchNormEx")) return;
+    const mr_fusion *fusion = norm ? fusion_of(norm) : nullptr;
+    if (!fusion || !fusion->consumer || !has_op(relu, fusion->consumer) || norm->device != relu->device) return;
+    if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, fusion)) return;
     int32_t from = relu->first_output, to = norm->first_output;
     assert(from != to && f->uses[to] == 1 && f->instead[to] == to);
     f->instead[from] = to;
@@ -94,22 +101,22 @@ static bool saved_by(const fuser *f, const mr_plan_node *grad, const mr_plan_nod
 
 /* Fuses the gradient of a normalization with Relu, which takes ReluGrad's output: it gets ReluGrad's inputs and the
  * offset. */
-static void fuse_backward(fuser *f, mr_plan_node *grad)
+static void fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion)
 {
     mr_planner *planner = f->planner;
     const mr_plan_node *relu_grad = maker_for_one(f, grad->inputs[0]);
-    if (!relu_grad || !is_one_of(relu_grad, "ReluGrad", "ReluGrad") || relu_grad->device != grad->device) return;
+    if (!relu_grad || !has_op(relu_grad, fusion->producer) || relu_grad->device != grad->device) return;
     if (relu_grad->control_count > 0 || relu_grad->pinned || grad->attrs) return;
     const mr_plan_value *features = &planner->values[f->instead[relu_grad->inputs[1]]];
     if (features->kind != MR_VALUE_OUTPUT || features->index != 0) return;
     const mr_plan_node *norm = &planner->nodes[features->producer];
-    if (!norm->attrs || strcmp(norm->kernel->op, "_FusedBatchNormEx") != 0) return;
+    if (!norm->attrs) return; /* not fused with its activation */
     if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] || norm->inputs[1] != grad->inputs[2]) return;
     if (!saved_by(f, grad, norm)) return;
     constexpr int32_t INPUTS = 7;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, INPUTS);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, INPUTS);
-    if (!inputs || !refs || !set_kernel(f, grad, "_FusedBatchNormGradEx")) return;
+    if (!inputs || !refs || !set_kernel(f, grad, fusion)) return;
     inputs[0] = relu_grad->inputs[0];
     for (int32_t i = 1; i < 5; i++) inputs[i] = grad->inputs[i];
     inputs[5] = grad->input_count > 5 ? grad->inputs[5] : grad->inputs[4]; /* V2 has no third reserve space */
@@ -141,10 +148,11 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
     if (!f.uses || !f.instead) return mr_fail_memory(error, (size_t)planner->value_count * 8);
     count_uses(&f);
     for (int32_t i = 0; i < planner->node_count; i++)
-        if (is_one_of(&planner->nodes[i], "Relu", "Relu")) fuse_forward(&f, &planner->nodes[i]);
-    for (int32_t i = 0; i < planner->node_count; i++)
-        if (is_one_of(&planner->nodes[i], "FusedBatchNormGradV2", "FusedBatchNormGradV3"))
-            fuse_backward(&f, &planner->nodes[i]);
+        if (planner->nodes[i].live && planner->nodes[i].input_count > 0) fuse_forward(&f, &planner->nodes[i]);
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_fusion *fusion = fusion_of(&planner->nodes[i]);
+        if (fusion && fusion->producer) fuse_backward(&f, &planner->nodes[i], fusion);
+    }
     for (int32_t i = 0; i < planner->node_count; i++)
         for (int32_t j = 0; j < planner->nodes[i].input_count; j++)
             planner->nodes[i].inputs[j] = f.instead[planner->nodes[i].inputs[j]];

@@ -3,7 +3,7 @@
  * The outputs of a call are adjacent slots, so a kernel writes directly to them. A slot with a kernel's output is
  * released after its last reader, or at once if it has none. Fed slots borrow from the caller, constants stay in the
  * plan, and fetched slots move to the results. All memory that a run needs for its bookkeeping is allocated here. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -198,7 +198,7 @@ static mr_status lower_outputs(lowering *l, const mr_plan_node *node, mr_call *c
 static mr_status prepare(lowering *l, const mr_plan_node *node, mr_call *call, mr_error *error)
 {
     mr_plan *plan = l->plan;
-    mr_session *session = l->planner->session;
+    const mr_plan_context *context = l->planner->context;
     void *prepared = nullptr;
     if (node->is_copy) {
         mr_call_copy *copy = NEW(mr_call_copy, 1);
@@ -218,10 +218,9 @@ static mr_status prepare(lowering *l, const mr_plan_node *node, mr_call *call, m
                                          .device = node->device,
                                          .inputs = call->input_tensors,
                                          .may_reuse = call->may_reuse,
-                                         .outputs = call->outputs,
-                                         .session = session};
+                                         .outputs = call->outputs};
     if (!node->is_copy && node->node->def->op->flags & MR_OP_STATEFUL) {
-        MR_TRY(mr_session_node_state(session, node->node, &call->state, error));
+        MR_TRY(context->node_state(context->session, node->node, &call->state, error));
         call->kernel_call.random = &call->state->random;
     }
     return MR_OK;
@@ -300,13 +299,13 @@ static mr_status lower_guard(lowering *l, mr_error *error)
 static mr_status lower_waits(lowering *l, mr_error *error)
 {
     mr_plan *plan = l->plan;
-    mr_session *session = l->planner->session;
-    plan->waits = NEW(mr_device *, MR_GPUS_MAX);
+    mr_device *const *gpus = l->planner->context->gpus;
+    plan->waits = NEW(mr_device *, MR_DEVICES_MAX);
     plan->start_ns = NEW(uint64_t, plan->call_count);
     plan->duration_ns = NEW(uint64_t, plan->call_count);
     if (!plan->waits || !plan->start_ns || !plan->duration_ns) return mr_fail_memory(error, (size_t)plan->call_count);
-    for (int i = 0; i < MR_GPUS_MAX && l->planner->uses_gpu; i++)
-        if (session->gpus[i]) plan->waits[plan->wait_count++] = session->gpus[i];
+    for (int i = 0; i < MR_DEVICES_MAX && l->planner->uses_gpu; i++)
+        if (gpus[i]) plan->waits[plan->wait_count++] = gpus[i];
     return MR_OK;
 }
 
@@ -339,6 +338,15 @@ mr_status mr_plan_lower(mr_planner *planner, mr_error *error)
     mr_plan_free(planner->step->plan);
     planner->step->plan = l.plan;
     return MR_OK;
+}
+
+mr_status mr_call_named(const mr_kernel_node *node, mr_status status, mr_error *error)
+{
+    if (!error) return status;
+    size_t length = strlen(node->name);
+    if (strncmp(error->message, node->name, length) == 0 && strncmp(error->message + length, " (", 2) == 0)
+        return status;
+    return mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
 }
 
 void mr_plan_free(mr_plan *plan)

@@ -6,7 +6,7 @@
  *   a node that updates a variable runs after all nodes that read the variable, so that the value is not referenced
  *   elsewhere and is updated in place. TensorFlow does not order such pairs; here readers always read the old value;
  *   in a step with a guard, a node that updates a variable runs after the guard. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 
 #include <assert.h>
 #include <string.h>
@@ -240,7 +240,7 @@ static mr_status cycle_error(const mr_planner *planner, const edges *found, mr_e
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_node *node = planner->nodes[i].node;
         if (!planner->nodes[i].live || found->waiting[i] == 0) continue;
-        if (strcmp(node->op, "NextIteration") == 0 || strcmp(node->op, "RefNextIteration") == 0)
+        if (mr_node_has_flag(node, MR_OP_NEXT_ITERATION))
             return mr_fail(error, MR_UNIMPLEMENTED,
                            "%s (%s) is part of a loop (tf.while_loop), and loops are not supported yet", node->name,
                            node->op);

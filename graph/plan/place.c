@@ -4,7 +4,7 @@
  * a GPU kernel it is placed on the CPU, with a note, unless the options forbid this. A node that takes a variable is
  * placed with the variable. A variable is placed on a GPU only if every node of the graph that takes it has a kernel
  * there. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 #include "graph/state/iterator.h"
 
 #include <assert.h>
@@ -30,13 +30,9 @@ static const char *types_text(const mr_node *node, char *text, size_t size)
 
 static mr_status no_kernel(const mr_node *node, const char *device, mr_error *error)
 {
-    static const char *const control_flow[] = {"Switch",        "Merge",    "Enter",           "Exit",
-                                               "NextIteration", "LoopCond", "RefSwitch",       "RefMerge",
-                                               "RefEnter",      "RefExit",  "RefNextIteration"};
-    for (size_t i = 0; i < sizeof control_flow / sizeof control_flow[0]; i++)
-        if (strcmp(node->op, control_flow[i]) == 0)
-            return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): conditionals and loops are not supported yet", node->name,
-                           node->op);
+    if (mr_node_has_flag(node, MR_OP_CONTROL_FLOW))
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): conditionals and loops are not supported yet", node->name,
+                       node->op);
     char types[256];
     return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): there is no kernel%s on %s", node->name, node->op,
                    types_text(node, types, sizeof types), device);
@@ -45,26 +41,25 @@ static mr_status no_kernel(const mr_node *node, const char *device, mr_error *er
 /* The device that a node requests; the CPU, with a note, if it is not available. */
 static mr_status asked_device(mr_planner *planner, const mr_node *node, mr_device **device, mr_error *error)
 {
-    mr_session *session = planner->session;
-    const char *text = node->device[0] ? node->device : session->default_device;
+    const mr_plan_context *context = planner->context;
+    const char *text = node->device[0] ? node->device : context->options->device;
     mr_device_kind kind = MR_DEVICE_CPU;
     int index = 0;
-    *device = session->cpu;
+    *device = context->cpu;
     /* Imported graphs request devices of all kinds; the kinds that do not exist here are mapped to the CPU. */
     if (mr_device_parse(text, &kind, &index, nullptr) != MR_OK || kind == MR_DEVICE_CPU) return MR_OK;
     mr_error reason = {0};
-    mr_device *gpu = mr_session_gpu(session, index, &reason);
+    mr_device *gpu = context->open_gpu(context->session, index, &reason);
     if (gpu)
         *device = gpu;
-    else if (session->options.no_soft_placement)
+    else if (context->options->no_soft_placement)
         return mr_fail(error, reason.status, "%s (%s) requests %s: %s", node->name, node->op, text, reason.message);
     return MR_OK;
 }
 
 /* True if every node of the graph that takes the handle of `owner` has a GPU kernel. */
-static bool gpu_serves_takers(const mr_session *session, const mr_node *owner, const mr_node **why)
+static bool gpu_serves_takers(const mr_graph *graph, const mr_node *owner, const mr_node **why)
 {
-    const mr_graph *graph = session->graph;
     for (int32_t i = 0; i < graph->node_count; i++) {
         const mr_node *node = graph->nodes[i];
         if (!node->def) continue;
@@ -91,27 +86,28 @@ static bool gpu_serves_takers(const mr_session *session, const mr_node *owner, c
 /* Places a node that names a resource: finds or creates the resource, and makes the node's output a constant. */
 static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const mr_state_row *row, mr_error *error)
 {
-    mr_session *session = planner->session;
+    const mr_plan_context *context = planner->context;
     const mr_node *node = placed->node;
-    assert(mr_mutex_is_held(&session->mutex) && !placed->device && !placed->kernel);
+    assert(!placed->device && !placed->kernel);
     mr_device *device;
     MR_TRY(asked_device(planner, node, &device, error));
     const mr_node *why = nullptr;
     if (device->kind != MR_DEVICE_CPU) {
         mr_dtype dtype = mr_attr_type_or(&node->attrs, "dtype", MR_DTYPE_INVALID);
         bool can = row->on_gpu && dtype != MR_STRING && dtype != MR_DTYPE_INVALID;
-        if (!can || !gpu_serves_takers(session, node, &why)) {
-            if (session->options.no_soft_placement)
+        if (!can || !gpu_serves_takers(context->graph, node, &why)) {
+            if (context->options->no_soft_placement)
                 return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) requests %s, which has no kernel for %s",
                                node->name, node->op, device->name, why ? why->name : "it");
             if (why)
-                mr_session_note(session, "%s (%s) is on the CPU: there is no GPU kernel for %s (%s), which takes it",
-                                node->name, node->op, why->name, why->op);
-            device = session->cpu;
+                context->note(context->session,
+                              "%s (%s) is on the CPU: there is no GPU kernel for %s (%s), which takes it", node->name,
+                              node->op, why->name, why->op);
+            device = context->cpu;
         }
     }
     mr_resource *resource;
-    mr_status status = row->make(session, node, device, &resource, error);
+    mr_status status = row->make(context->resources, node, device, &resource, error);
     if (status != MR_OK) return mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
     if (resource->class == &mr_variable_class) device = ((mr_variable_state *)resource)->device;
     placed->device = device;
@@ -125,11 +121,10 @@ static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const
     return MR_OK;
 }
 
-static void log_place(const mr_session *session, const mr_plan_node *placed)
+static void log_place(const mr_plan_context *context, const mr_plan_node *placed)
 {
-    if (session->options.log_device_placement)
-        mr_session_note((mr_session *)session, "%s (%s): %s", placed->node->name, placed->node->op,
-                        placed->device->name);
+    if (context->options->log_device_placement)
+        context->note(context->session, "%s (%s): %s", placed->node->name, placed->node->op, placed->device->name);
 }
 
 /* The device of the variable that the node takes, or null if it takes none. */
@@ -149,7 +144,7 @@ static mr_device *taken_device(const mr_planner *planner, const mr_plan_node *no
 /* The elements of a pipeline may be on a GPU already. */
 static mr_device *elements_device(const mr_planner *planner, const mr_plan_node *node)
 {
-    if (node->input_count == 0 || strcmp(node->node->op, "IteratorGetNext") != 0) return nullptr;
+    if (node->input_count == 0 || !mr_node_has_flag(node->node, MR_OP_GET_NEXT)) return nullptr;
     int32_t handle = mr_plan_handle(planner, node->inputs[0]);
     const mr_resource *resource = handle >= 0 ? planner->values[handle].constant.data : nullptr;
     if (!resource || resource->class != &mr_iterator_class) return nullptr;
@@ -158,16 +153,16 @@ static mr_device *elements_device(const mr_planner *planner, const mr_plan_node 
 
 static mr_status place_node(mr_planner *planner, mr_plan_node *placed, mr_error *error)
 {
-    mr_session *session = planner->session;
+    const mr_plan_context *context = planner->context;
     const mr_node *node = placed->node;
     mr_device *asked, *taken = taken_device(planner, placed);
     MR_TRY(asked_device(planner, node, &asked, error));
     mr_device *device = taken ? taken : asked;
     placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
     if (!placed->kernel && device->kind != MR_DEVICE_CPU && !taken) {
-        if (session->options.no_soft_placement) return no_kernel(node, device->name, error);
-        mr_session_note(session, "%s has no GPU kernel: %s runs on the CPU", node->op, node->name);
-        device = session->cpu;
+        if (context->options->no_soft_placement) return no_kernel(node, device->name, error);
+        context->note(context->session, "%s has no GPU kernel: %s runs on the CPU", node->op, node->name);
+        device = context->cpu;
         placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
     }
     assert(!placed->kernel || placed->kernel->device == device->kind);
@@ -184,7 +179,7 @@ mr_status mr_plan_place(mr_planner *planner, mr_error *error)
         const mr_state_row *row = mr_state_find(node->node->op);
         if (row) {
             MR_TRY(place_resource(planner, node, row, error));
-            log_place(planner->session, node);
+            log_place(planner->context, node);
         }
     }
     for (int32_t i = 0; i < planner->node_count; i++) {
@@ -192,7 +187,7 @@ mr_status mr_plan_place(mr_planner *planner, mr_error *error)
         if (node->device) continue;
         MR_TRY(place_node(planner, node, error));
         assert(node->device);
-        log_place(planner->session, node);
+        log_place(planner->context, node);
     }
     return MR_OK;
 }

@@ -13,16 +13,35 @@
  *
  * A value is what flows along edges: a feed, a constant, or an output of a node. A step has one slot for each value:
  * the tensor of that value during a run. */
-#ifndef MR_GRAPH_RUN_PLAN_H
-#define MR_GRAPH_RUN_PLAN_H
+#ifndef MR_GRAPH_PLAN_PLAN_H
+#define MR_GRAPH_PLAN_PLAN_H
 
 #include "base/arena.h"
 #include "base/kernel.h"
-#include "graph/ir/graph.h"
-#include <millrace/session.h>
+#include "graph/state/state.h"
 #include <pthread.h>
 
-typedef struct mr_node_state mr_node_state;
+/* State of a stateful node, common to all plans of a session; created when a plan first contains the node. */
+typedef struct mr_node_state {
+    const mr_node *node;
+    mr_kernel_random random;
+    uint64_t invocations;
+} mr_node_state;
+
+/* What planning uses of a session, whose mutex is held meanwhile. The functions are called with the session. */
+typedef struct mr_plan_context {
+    mr_session *session;
+    const mr_graph *graph;
+    const mr_session_options *options; /* device is "" if there is none */
+    mr_device *cpu;
+    mr_device *const *gpus; /* MR_DEVICES_MAX; null: not opened yet */
+    mr_resource_table *resources;
+    /* The GPU with that index, or null: the reason is noted and set in *error (nullable). */
+    mr_device *(*open_gpu)(mr_session *session, int index, mr_error *error);
+    mr_status (*node_state)(mr_session *session, const mr_node *node, mr_node_state **state, mr_error *error);
+    /* Appends a line to the session's notes unless it already exists. */
+    void (*note)(mr_session *session, const char *format, ...);
+} mr_plan_context;
 
 typedef enum mr_value_kind {
     MR_VALUE_FEED,
@@ -62,7 +81,7 @@ typedef struct mr_plan_node {
 } mr_plan_node;
 
 typedef struct mr_planner {
-    mr_session *session;
+    const mr_plan_context *context;
     mr_step *step;
     mr_arena arena;
     mr_arena kept; /* owned by the plan afterwards */
@@ -189,30 +208,9 @@ struct mr_step {
     mr_plan *plan;
 };
 
-/* Plans the step again. The caller holds the session's mutex. */
-mr_status mr_plan_make(mr_step *step, mr_error *error);
+/* Plans the step again. */
+mr_status mr_plan_make(mr_step *step, const mr_plan_context *context, mr_error *error);
 void mr_plan_free(mr_plan *plan);
 /* Prepends "node (Op): " to the message in *error unless it already starts with it; returns status. */
 mr_status mr_call_named(const mr_kernel_node *node, mr_status status, mr_error *error);
-/* One run. The caller holds the step's mutex. diverged: see mr_session_run_guarded. */
-mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results, bool trace, bool *diverged,
-                      mr_error *error);
-/* Runs the calls from first to end - 1 on slots that earlier calls have filled. began_ns: start of the run if it is
- * traced; otherwise 0. */
-mr_status mr_plan_run_calls(mr_plan *plan, int32_t first, int32_t end, uint64_t began_ns, mr_error *error);
-
-/* ---- The guard of a step (guard.c) ---- */
-
-/* The index of the first element that is not finite, or with nan_only of the first NaN; -1 if there is none. The tensor
- * must be in host memory; tensors of dtypes other than floating point are finite. */
-int64_t mr_tensor_find_nonfinite(const mr_tensor *tensor, bool nan_only);
-/* "nan", "inf" or "-inf", for the element at index. */
-const char *mr_tensor_nonfinite_text(const mr_tensor *tensor, int64_t index);
-/* Runs the calls up to the guard, keeping the outputs that an examination must not compute again; then checks the
- * guard. */
-mr_status mr_guard_run(mr_step *step, uint64_t began_ns, bool *diverged, mr_error *error);
-/* Called after a guard was not finite: runs the same calls again on the same data, and names in *error the first tensor
- * that is not finite. Returns MR_INVALID_ARGUMENT. */
-mr_status mr_guard_examine(mr_step *step, const mr_tensor *values, mr_error *error);
-
 #endif

@@ -1,5 +1,5 @@
 /* The planner: runs the passes in sequence, and has their common functions, which grow lists and determine liveness. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -97,23 +97,22 @@ static void release_constants(mr_planner *planner)
     for (int32_t i = 0; i < planner->value_count; i++) mr_tensor_deinit(&planner->values[i].constant);
 }
 
-mr_status mr_plan_make(mr_step *step, mr_error *error)
+mr_status mr_plan_make(mr_step *step, const mr_plan_context *context, mr_error *error)
 {
-    assert(mr_mutex_is_held(&step->session->mutex));
-    mr_planner planner = {.session = step->session, .step = step};
-    uint64_t version = step->session->graph->version;
+    mr_planner planner = {.context = context, .step = step};
+    uint64_t version = context->graph->version;
     static mr_status (*const passes[])(mr_planner *, mr_error *) = {
         mr_plan_prune, mr_plan_place, mr_plan_fold,  mr_plan_share,
         mr_plan_fuse,  mr_plan_copy,  mr_plan_order, mr_plan_lower,
     };
-    mr_status status = mr_graph_status(step->session->graph, error);
+    mr_status status = mr_graph_status(context->graph, error);
     for (size_t i = 0; status == MR_OK && i < sizeof passes / sizeof passes[0]; i++)
         status = passes[i](&planner, error);
     release_constants(&planner);
     mr_arena_deinit(&planner.arena);
     mr_arena_deinit(&planner.kept);
     if (status != MR_OK) return status;
-    assert(step->plan && step->session->graph->version == version); /* planning does not change the graph */
+    assert(step->plan && context->graph->version == version); /* planning does not change the graph */
     step->plan->graph_version = version;
     return MR_OK;
 }

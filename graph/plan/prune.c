@@ -2,7 +2,7 @@
  *
  * Plan nodes are in the order of the graph, so that the result of all later passes depends only on the graph. As in
  * TensorFlow, a control edge from a placeholder that is fed is not followed. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 
 #include <assert.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int32_t feed_of(const mr_step *step, const mr_node *node, int32_t index)
 
 static bool is_fed_placeholder(const mr_step *step, const mr_node *node)
 {
-    return strncmp(node->op, "Placeholder", 11) == 0 && feed_of(step, node, 0) >= 0;
+    return mr_node_has_flag(node, MR_OP_PLACEHOLDER) && feed_of(step, node, 0) >= 0;
 }
 
 /* Sets needed[id] for the nodes on the stack and all that they need. */
@@ -24,7 +24,7 @@ static void mark(const mr_step *step, mr_node **stack, int32_t count, bool *need
 {
     while (count > 0) {
         const mr_node *node = stack[--count];
-        assert(node->graph == step->session->graph && needed[node->id]);
+        assert(needed[node->id]);
         for (int32_t i = 0; i < node->input_count; i++) {
             mr_output input = node->inputs[i];
             if (needed[input.node->id] || feed_of(step, input.node, input.index) >= 0) continue;
@@ -136,7 +136,7 @@ static mr_status add_feeds(mr_planner *planner, mr_error *error)
 mr_status mr_plan_prune(mr_planner *planner, mr_error *error)
 {
     const mr_step *step = planner->step;
-    const mr_graph *graph = planner->session->graph;
+    const mr_graph *graph = planner->context->graph;
     size_t count = (size_t)graph->node_count + 1;
     bool *needed = MR_ARENA_NEW(&planner->arena, bool, count);
     mr_node **stack = MR_ARENA_NEW(&planner->arena, mr_node *, count);

@@ -2,7 +2,7 @@
  *
  * Only nodes whose result is a function of their inputs are merged: no stateful operators, nothing that takes or
  * returns a reference or a handle (a variable may change between two reads), nothing with control inputs. */
-#include "graph/run/session.h"
+#include "graph/plan/plan.h"
 
 #include <assert.h>
 #include <string.h>

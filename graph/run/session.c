@@ -5,7 +5,6 @@
  * serialized, and functions of a pipeline may run steps of the session that waits for their elements. */
 #include "graph/run/session.h"
 
-#include "kernels/kernels.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,14 +22,24 @@ static mr_status check_device(const char *device, mr_error *error)
                            : mr_fail_prefix(error, error ? error->status : MR_INVALID_ARGUMENT, "session.device");
 }
 
+/* cpu is set when the device is open. */
+static void set_context(mr_session *session)
+{
+    session->context = (mr_plan_context){.session = session,
+                                         .graph = session->graph,
+                                         .options = &session->options,
+                                         .gpus = session->gpus,
+                                         .resources = &session->resources,
+                                         .open_gpu = mr_session_gpu,
+                                         .node_state = mr_session_node_state,
+                                         .note = mr_session_note};
+}
+
 mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session, mr_error *error)
 {
     *session = nullptr;
     MR_TRY(mr_graph_status(graph, error));
     if (options && options->device) MR_TRY(check_device(options->device, error));
-    mr_state_register();
-    mr_kernels_register();
-    mr_devices_register();
     mr_session *made = calloc(1, sizeof *made);
     if (!made) return mr_fail_memory(error, sizeof *made);
     made->graph = graph;
@@ -38,6 +47,7 @@ mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_
     pthread_mutex_init(&made->mutex, nullptr);
     made->default_device = strdup(options && options->device ? options->device : "");
     made->options.device = made->default_device;
+    set_context(made);
     mr_status status = made->default_device ? MR_OK : mr_fail_memory(error, 1);
     if (status == MR_OK) status = mr_pool_new(made->options.threads, &made->pool, error);
     if (status == MR_OK) status = mr_device_cpu_new(made->pool, &made->cpu, error);
@@ -45,6 +55,7 @@ mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_
         mr_session_free(made);
         return status;
     }
+    made->context.cpu = made->cpu;
     *session = made;
     return MR_OK;
 }
@@ -69,7 +80,7 @@ void mr_session_free(mr_session *session)
     mr_resource_table_deinit(&session->resources);
     free(session->node_states);
     mr_arena_deinit(&session->arena);
-    for (int i = 0; i < MR_GPUS_MAX; i++) mr_device_close(session->gpus[i]);
+    for (int i = 0; i < MR_DEVICES_MAX; i++) mr_device_close(session->gpus[i]);
     mr_device_free(session->cpu);
     mr_pool_free(session->pool);
     pthread_mutex_destroy(&session->mutex);
@@ -120,7 +131,7 @@ const char *mr_session_log(const mr_session *session)
 mr_device *mr_session_gpu(mr_session *session, int index, mr_error *error)
 {
     assert(mr_mutex_is_held(&session->mutex));
-    if (index < 0 || index >= MR_GPUS_MAX) {
+    if (index < 0 || index >= MR_DEVICES_MAX) {
         (void)mr_fail(error, MR_INVALID_ARGUMENT, "there is no GPU %d", index);
         return nullptr;
     }
@@ -279,7 +290,7 @@ static mr_status make_step(mr_session *session, const step_key *key, uint64_t ha
         for (int32_t i = 0; i < key->feed_count; i++) made->feeds[i] = key_feed(key, i);
         for (int32_t i = 0; i < key->fetches.count; i++) made->fetches[i] = key->fetches.items[i];
         for (int32_t i = 0; i < key->target_count; i++) made->targets[i] = key->targets[i];
-        status = mr_plan_make(made, error);
+        status = mr_plan_make(made, &session->context, error);
     }
     if (status != MR_OK) {
         free_step(made);
@@ -357,7 +368,7 @@ static mr_status run_step(mr_step *step, const mr_tensor *values, mr_tensor *res
     pthread_mutex_lock(&step->mutex);
     if (step->plan->graph_version != session->graph->version) {
         pthread_mutex_lock(&session->mutex);
-        status = mr_plan_make(step, error);
+        status = mr_plan_make(step, &session->context, error);
         pthread_mutex_unlock(&session->mutex);
     }
     bool trace = __atomic_load_n(&session->trace, __ATOMIC_RELAXED);

@@ -3,26 +3,16 @@
 #define MR_GRAPH_RUN_SESSION_H
 
 #include "base/pool.h"
-#include "graph/plan/plan.h"
-#include "graph/state/state.h"
-
-/* Maximum number of GPUs of a session. */
-constexpr int MR_GPUS_MAX = MR_DEVICES_MAX;
-
-/* State of a stateful node, common to all plans; created when a plan first contains the node. */
-struct mr_node_state {
-    const mr_node *node;
-    mr_kernel_random random;
-    uint64_t invocations;
-};
+#include "graph/run/execute.h"
 
 struct mr_session {
     mr_graph *graph;
     mr_session_options options;
-    char *default_device; /* "" if the options specify none */
+    char *default_device; /* also options.device; "" if the options specify none */
     mr_pool *pool;
     mr_device *cpu;
-    mr_device *gpus[MR_GPUS_MAX]; /* opened on first use */
+    mr_device *gpus[MR_DEVICES_MAX]; /* opened on first use */
+    mr_plan_context context;
 
     pthread_mutex_t mutex; /* guards what follows */
     mr_arena arena;        /* for node states */

@@ -99,6 +99,20 @@ typedef struct iterators {
     int32_t count;
 } iterators;
 
+mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator)
+{
+    mr_arena arena = {0};
+    const char *container, *name;
+    mr_resource *resource = nullptr;
+    pthread_mutex_lock(&session->mutex);
+    if (mr_resource_names(iterator, &arena, &container, &name, nullptr) == MR_OK)
+        resource = mr_resource_find(&session->resources, container, name);
+    pthread_mutex_unlock(&session->mutex);
+    mr_arena_deinit(&arena);
+    if (!resource || resource->class != &mr_iterator_class) return nullptr;
+    return __atomic_load_n(&((mr_iterator_state *)resource)->iterator, __ATOMIC_ACQUIRE);
+}
+
 /* The caller holds the session's mutex. */
 static mr_status list_iterators(mr_session *session, mr_arena *arena, iterators *found, mr_error *error)
 {
@@ -205,7 +219,7 @@ static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_s
     mr_resource *resource = nullptr;
     if (row) {
         pthread_mutex_lock(&session->mutex);
-        mr_status made = row->make(session, node, session->cpu, &resource, error);
+        mr_status made = row->make(&session->resources, node, session->cpu, &resource, error);
         pthread_mutex_unlock(&session->mutex);
         MR_TRY(made);
     }

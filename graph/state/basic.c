@@ -86,4 +86,4 @@ static const mr_kernel kernels[] = {
     {.op = "PlaceholderV2", .run = placeholder},
     {.op = "Assert", .run = assert_holds},
 };
-const mr_kernel_table mr_state_basic_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
+const mr_kernel_table mr_state_kernels_basic = {kernels, sizeof kernels / sizeof kernels[0]};

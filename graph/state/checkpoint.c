@@ -127,4 +127,4 @@ static const mr_kernel kernels[] = {
     {.op = "RestoreV2", .run = restore},
     {.op = "ShardedFilename", .run = sharded_filename},
 };
-const mr_kernel_table mr_state_checkpoint_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
+const mr_kernel_table mr_state_kernels_checkpoint = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -7,7 +7,6 @@
  * IteratorGetNext holds the iterator's mutex while it waits for an element, and no lock of the session: functions of
  * the pipeline may run steps of the same session. */
 #include "graph/state/iterator.h"
-#include "graph/run/session.h"
 #include "pipeline/to_device.h"
 
 #include <assert.h>
@@ -37,8 +36,8 @@ static void iterator_deinit(mr_resource *resource)
 const mr_resource_class mr_iterator_class = {
     .name = "iterator", .size_bytes = sizeof(mr_iterator_state), .deinit = iterator_deinit};
 
-mr_status mr_iterator_make(mr_session *session, const mr_node *node, mr_device *device, mr_resource **resource,
-                           mr_error *error)
+static mr_status make_iterator(mr_resource_table *resources, const mr_node *node, mr_device *device,
+                               mr_resource **resource, mr_error *error)
 {
     (void)device;
     mr_arena arena = {0};
@@ -46,7 +45,7 @@ mr_status mr_iterator_make(mr_session *session, const mr_node *node, mr_device *
     bool made = false;
     mr_status status = mr_resource_names(node, &arena, &container, &name, error);
     if (status == MR_OK)
-        status = mr_resource_make(&session->resources, &mr_iterator_class, container, name, resource, &made, error);
+        status = mr_resource_make(resources, &mr_iterator_class, container, name, resource, &made, error);
     mr_arena_deinit(&arena);
     MR_TRY(status);
     mr_iterator_state *state = (mr_iterator_state *)*resource;
@@ -58,6 +57,13 @@ mr_status mr_iterator_make(mr_session *session, const mr_node *node, mr_device *
     }
     return MR_OK;
 }
+
+static const mr_state_row rows[] = {
+    {.op = "IteratorV2", .make = make_iterator},
+    {.op = "Iterator", .make = make_iterator},
+};
+
+const mr_state_table mr_state_iterator = {rows, sizeof rows / sizeof rows[0]};
 
 mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
 {
@@ -125,7 +131,7 @@ static mr_status get_next(mr_kernel_call *call, mr_error *error)
 static const mr_kernel kernels[] = {
     {.op = "IteratorGetNext", .run = get_next},
 };
-const mr_kernel_table mr_state_iterator_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
+const mr_kernel_table mr_state_kernels_iterator = {kernels, sizeof kernels / sizeof kernels[0]};
 
 /* ---- Public functions ---- */
 
@@ -168,18 +174,4 @@ mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *datase
     }
     if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message).node;
     return iterator.node;
-}
-
-mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator)
-{
-    mr_arena arena = {0};
-    const char *container, *name;
-    mr_resource *resource = nullptr;
-    pthread_mutex_lock(&session->mutex);
-    if (mr_resource_names(iterator, &arena, &container, &name, nullptr) == MR_OK)
-        resource = mr_resource_find(&session->resources, container, name);
-    pthread_mutex_unlock(&session->mutex);
-    mr_arena_deinit(&arena);
-    if (!resource || resource->class != &mr_iterator_class) return nullptr;
-    return __atomic_load_n(&((mr_iterator_state *)resource)->iterator, __ATOMIC_ACQUIRE);
 }

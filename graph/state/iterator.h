@@ -19,8 +19,6 @@ typedef struct mr_iterator_state {
 
 extern const mr_resource_class mr_iterator_class;
 
-mr_status mr_iterator_make(mr_session *session, const mr_node *node, mr_device *device, mr_resource **resource,
-                           mr_error *error);
 /* Creates the iterator unless it exists. The caller holds the mutex.
  * errors  MR_FAILED_PRECONDITION if it has no dataset; the errors of the dataset */
 mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error);

@@ -157,4 +157,4 @@ static const mr_kernel kernels[] = {
     {.op = "ApplyAdam", .types = "T: float, double", .run = apply_adam, .updates = 0b111},
     {.op = "ResourceApplyAdam", .types = "T: float, double", .run = apply_adam, .updates = 0b111},
 };
-const mr_kernel_table mr_state_optimizer_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
+const mr_kernel_table mr_state_kernels_optimizer = {kernels, sizeof kernels / sizeof kernels[0]};

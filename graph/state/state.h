@@ -2,7 +2,7 @@
  *
  * A resource is an object that starts with mr_resource. It is created once for a container and a name (shared_name, or
  * the node's name) and lives until the session is freed. The operators that name a resource (VariableV2, VarHandleOp,
- * IteratorV2, …) have a row in a table of mr_state_row instead of a kernel: the planner finds the resource and treats
+ * IteratorV2, …) have a row of mr_state_row instead of a kernel: the planner finds the resource and treats
  * its handle as a constant.
  *
  * A handle, either a reference or of dtype MR_RESOURCE, is a tensor without a buffer whose data points to the resource.
@@ -103,14 +103,19 @@ mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error 
 typedef struct mr_state_row {
     const char *op;
     /* Finds or creates the node's resource. The caller holds the session's mutex. device: the node's device. */
-    mr_status (*make)(mr_session *session, const mr_node *node, mr_device *device, mr_resource **resource,
+    mr_status (*make)(mr_resource_table *resources, const mr_node *node, mr_device *device, mr_resource **resource,
                       mr_error *error);
     bool on_gpu; /* the resource can live on a GPU */
 } mr_state_row;
 
+typedef struct mr_state_table {
+    const mr_state_row *rows;
+    size_t count;
+} mr_state_table;
+
+/* Registers all tables; the list is borrowed permanently. Call it once, before the first mr_state_find. */
+void mr_state_tables_register(const mr_state_table *const *tables, size_t count);
 /* Null for an operator that does not name a resource. */
 const mr_state_row *mr_state_find(const char *op);
-/* Registers the kernels of graph/state/. Repeated calls have no effect. */
-void mr_state_register(void);
 
 #endif

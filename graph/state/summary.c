@@ -206,4 +206,4 @@ static const mr_kernel kernels[] = {
     {.op = "ImageSummary", .run = image_summary},
     {.op = "MergeSummary", .run = merge_summary},
 };
-const mr_kernel_table mr_state_summary_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
+const mr_kernel_table mr_state_kernels_summary = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -169,4 +169,4 @@ static const mr_kernel kernels[] = {
     {.op = "ResourceScatterAdd", .types = "dtype: " NUMBERS, .run = scatter_add, .updates = 1},
     {.op = "ResourceScatterSub", .types = "dtype: " NUMBERS, .run = scatter_sub, .updates = 1},
 };
-const mr_kernel_table mr_state_update_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
+const mr_kernel_table mr_state_kernels_update = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -2,7 +2,7 @@
  *
  * A value is a reference to a buffer. Reading adds a reference and copies nothing. An update works in place if the
  * variable's reference is the only one, otherwise on a copy, so a value that was read never changes. */
-#include "graph/run/session.h"
+#include "graph/state/state.h"
 
 #include <assert.h>
 #include <string.h>
@@ -105,15 +105,15 @@ static mr_status check_shared(const mr_variable_state *variable, mr_dtype dtype,
     return MR_OK;
 }
 
-mr_status mr_variable_make(mr_session *session, const mr_node *node, mr_device *device, mr_resource **resource,
-                           mr_error *error)
+static mr_status make_variable(mr_resource_table *resources, const mr_node *node, mr_device *device,
+                               mr_resource **resource, mr_error *error)
 {
     mr_arena arena = {0};
     const char *container, *name;
     bool made = false;
     mr_status status = mr_resource_names(node, &arena, &container, &name, error);
     if (status == MR_OK)
-        status = mr_resource_make(&session->resources, &mr_variable_class, container, name, resource, &made, error);
+        status = mr_resource_make(resources, &mr_variable_class, container, name, resource, &made, error);
     mr_arena_deinit(&arena);
     MR_TRY(status);
     mr_variable_state *variable = (mr_variable_state *)*resource;
@@ -128,6 +128,14 @@ mr_status mr_variable_make(mr_session *session, const mr_node *node, mr_device *
     variable->shape = shape;
     return MR_OK;
 }
+
+static const mr_state_row rows[] = {
+    {.op = "VariableV2", .make = make_variable, .on_gpu = true},
+    {.op = "Variable", .make = make_variable, .on_gpu = true},
+    {.op = "VarHandleOp", .make = make_variable, .on_gpu = true},
+};
+
+const mr_state_table mr_state_variable = {rows, sizeof rows / sizeof rows[0]};
 
 /* ---- Assignment and queries ---- */
 
@@ -241,4 +249,4 @@ static const mr_kernel kernels[] = {
     ON_BOTH(.op = "DestroyResourceOp", .run = destroy),
     ON_BOTH(.op = "RefIdentity", .run = pass_reference),
 };
-const mr_kernel_table mr_state_variable_kernels = {kernels, sizeof kernels / sizeof kernels[0]};
+const mr_kernel_table mr_state_kernels_variable = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -169,7 +169,7 @@ static void set_shape(mr_output grad, mr_output input)
  * device. */
 static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_output *results)
 {
-    if (node->def == nullptr || node->def->op->gradient == nullptr) {
+    if (node->def == nullptr || node->def->gradient == nullptr) {
         if (node->def != nullptr && (node->def->op->flags & MR_OP_NOT_DIFFERENTIABLE) != 0) return MR_OK;
         (void)mr_graph_fail(s->graph, MR_UNIMPLEMENTED, "gradients: the operator %s of node %s has no gradient",
                             node->op, node->name);
@@ -180,7 +180,7 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
     mr_graph_push_scope(s->graph, scope);
     mr_graph_push_device(s->graph, node->device);
     mr_gradient_call call = {.graph = s->graph, .node = node, .grad_outputs = grads, .grad_inputs = results};
-    node->def->op->gradient(&call);
+    node->def->gradient(&call);
     mr_graph_pop_device(s->graph);
     mr_graph_pop_scope(s->graph);
     return mr_graph_status(s->graph, nullptr);

@@ -5,7 +5,7 @@
  *
  * A checkpoint is written in this order: data, index (its presence marks both as complete), .meta, then the file
  * "checkpoint" that names it. Only then are the oldest checkpoints removed. */
-#include "graph/plan/plan.h"
+#include "graph/run/execute.h"
 #include "graph/run/session_state.h"
 #include "graph/train/train.h"
 #include "proto/meta_graph.pb-c.h"

@@ -482,12 +482,12 @@ static const mr_dataset_kind prefetch_on_cpu_kind = {
 static const mr_dataset_kind copy_on_cpu_kind = {
     .name = "copy_to_device", .role = MR_ROLE_OPTIONS, .is_final = true, .deinit = to_device_free};
 
-static mr_dataset *new_dataset(mr_dataset *input, const char *name, bool has_thread, int32_t depth)
+mr_dataset *mr_dataset_to_device(mr_dataset *input, const char *name, bool has_thread, int32_t depth)
 {
     mr_error error = {0};
     mr_device *device = nullptr;
     mr_status status = name == nullptr ? mr_fail(&error, MR_INVALID_ARGUMENT, "device is null")
-                                       : mr_device_open(name, &device, &error);
+                                       : mr_device_retain_named(name, &device, &error);
     bool is_on_cpu = device == nullptr || device->kind == MR_DEVICE_CPU;
     const mr_dataset_kind *kind = has_thread ? (is_on_cpu ? &prefetch_on_cpu_kind : &prefetch_kind)
                                              : (is_on_cpu ? &copy_on_cpu_kind : &copy_kind);
@@ -505,16 +505,6 @@ static mr_dataset *new_dataset(mr_dataset *input, const char *name, bool has_thr
     return dataset;
 }
 
-mr_dataset *mr_dataset_prefetch_to_device(mr_dataset *input, const char *device, int32_t depth)
-{
-    return new_dataset(input, device, true, depth);
-}
-
-mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *device)
-{
-    return new_dataset(input, device, false, 0);
-}
-
 mr_device *mr_dataset_device(const mr_dataset *dataset)
 {
     const mr_dataset *found = mr_dataset_final(dataset);
@@ -526,7 +516,7 @@ mr_dataset *mr_dataset_to_device_deeper(mr_dataset *input, int32_t depth)
 {
     const mr_dataset *found = mr_dataset_final(input);
     const settings *s = found->settings;
-    mr_dataset *dataset = new_dataset(mr_dataset_ref(found->input), mr_device_name(s->device), true, depth);
+    mr_dataset *dataset = mr_dataset_to_device(mr_dataset_ref(found->input), mr_device_name(s->device), true, depth);
     if (dataset != nullptr) mr_dataset_options_merge(&dataset->options, &input->options);
     mr_dataset_free(input);
     return dataset;

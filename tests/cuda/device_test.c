@@ -1,6 +1,7 @@
 /* Tests of the GPU's memory, copies and opening, with a driver that works in host memory and defers all work as long as
  * possible. */
 #include "base/buffer.h"
+#include "builtin/builtin.h"
 #include "tests/cuda/fake.h"
 #include "tests/test.h"
 
@@ -34,7 +35,7 @@ TEST(cuda_entry_is_registered)
 {
     mr_error error = {0};
     mr_device *gpu = nullptr;
-    mr_devices_register();
+    mr_builtin_register();
     const mr_device_entry *entry = mr_device_entry_find(MR_DEVICE_GPU);
     CHECK(entry != nullptr);
     CHECK_STR(entry->kind_name, "GPU");

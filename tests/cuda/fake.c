@@ -1,5 +1,6 @@
 /* The fake driver. Thread-safe: calls are serialized. */
 #include "tests/cuda/fake.h"
+#include "builtin/builtin.h"
 
 #include "tests/cuda/emulator.h"
 #include "tests/cuda/fake_libraries.h"
@@ -449,6 +450,6 @@ void fake_register(void)
 {
     static const mr_device_entry entry = {"GPU", MR_DEVICE_GPU, open_registered};
     registered = fake_system();
-    mr_devices_register();
+    mr_builtin_register();
     mr_device_register(&entry);
 }

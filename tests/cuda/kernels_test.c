@@ -1,7 +1,7 @@
 /* Compares every GPU kernel with the CPU's, on a GPU that works in host memory. */
+#include "base/kernel.h"
+#include "builtin/builtin.h"
 #include "cuda/kernels.h"
-#include "graph/state/state.h"
-#include "kernels/kernels.h"
 #include "tests/cuda/emulator.h"
 #include "tests/cuda/fake.h"
 #include "tests/cuda/samples.h"
@@ -29,9 +29,7 @@ static mr_device *open_fake(void)
     mr_error error = {0};
     mr_device *gpu;
     if (!emulator_works()) test_skip("the emulator cannot run under this sanitizer");
-    mr_kernels_register();
-    mr_state_register();
-    mr_devices_register();
+    mr_builtin_register();
     CHECK_OK(mr_cuda_device_new(fake_system(), 0, &gpu, &error));
     return gpu;
 }
@@ -75,7 +73,7 @@ static void has_sample(void *context, const mr_kernel *kernel)
 TEST(cuda_every_kernel_has_a_sample)
 {
     int missing = 0;
-    mr_devices_register();
+    mr_builtin_register();
     mr_kernel_each(has_sample, &missing);
     CHECK_EQ(missing, 0);
 }

@@ -2,6 +2,7 @@
  * to its memory without a copy crashes. */
 #include "base/buffer.h"
 #include "base/kernel.h"
+#include "builtin/builtin.h"
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -144,13 +145,18 @@ static const mr_kernel kernels[] = {
 };
 static const mr_kernel_table table = {kernels, sizeof kernels / sizeof kernels[0]};
 
-static mr_session *open_session(mr_graph *g)
+static mr_graph *new_graph(void)
 {
     static const mr_device_entry entry = {.kind_name = "GPU", .kind = MR_DEVICE_GPU, .open = open_device};
-    mr_error error = {0};
     mr_kernel_table_register(&table); /* found before those of other devices of this kind */
-    mr_devices_register();
+    mr_builtin_register();
     mr_device_register(&entry);
+    return mr_graph_new();
+}
+
+static mr_session *open_session(mr_graph *g)
+{
+    mr_error error = {0};
     mr_session *session = nullptr;
     mr_session_options options = {.threads = 1, .device = "/device:GPU:0", .log_device_placement = true};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
@@ -172,7 +178,7 @@ static float run_scalar(mr_session *session, mr_feeds feeds, mr_output fetch)
 TEST(devices_copies_stand_between_them)
 {
     mr_error error = {0};
-    mr_graph *g = mr_graph_new();
+    mr_graph *g = new_graph();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR, .name = "x");
     mr_output there = mr_square(g, mr_square(g, x, .name = "first"), .name = "second");
     mr_output back = mr_floor(g, there, .name = "back"); /* has no kernel on the device */
@@ -202,7 +208,7 @@ TEST(devices_copies_stand_between_them)
 TEST(devices_a_value_is_copied_once)
 {
     mr_error error = {0};
-    mr_graph *g = mr_graph_new();
+    mr_graph *g = new_graph();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR, .name = "x");
     mr_output a = mr_square(g, x), b = mr_square(g, mr_identity(g, x));
     mr_output quotient = mr_floor_div(g, a, b); /* has no kernel on the device */
@@ -221,7 +227,7 @@ TEST(devices_a_value_is_copied_once)
 TEST(devices_variables_live_there)
 {
     mr_error error = {0};
-    mr_graph *g = mr_graph_new();
+    mr_graph *g = new_graph();
     mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 3.0f));
     mr_output step = mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f));
     mr_output y = mr_square(g, w.value);
@@ -248,7 +254,7 @@ TEST(devices_variables_live_there)
 TEST(devices_a_variable_stays_where_all_can_use_it)
 {
     mr_error error = {0};
-    mr_graph *g = mr_graph_new();
+    mr_graph *g = new_graph();
     mr_variable w = mr_variable_new(g, "w", mr_constant_floats(g, MR_SHAPE(1), (float[]){3}, nullptr));
     mr_output row = mr_constant_ints(g, MR_INTS(0)), one = mr_constant_floats(g, MR_SHAPE(1), (float[]){1}, nullptr);
     mr_output less = mr_scatter_sub(g, w.ref, row, one); /* has no kernel on the device */
@@ -268,7 +274,7 @@ TEST(devices_a_variable_stays_where_all_can_use_it)
 TEST(session_refuses_a_device_name_that_is_none)
 {
     static const char *const names[] = {"bogus", "/bogus", "/gpu:", "gpu:0", "/device:GPU:-1"};
-    mr_graph *g = mr_graph_new();
+    mr_graph *g = new_graph();
     mr_output y = mr_square(g, mr_constant_float(g, 3));
     (void)y;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -1,4 +1,5 @@
 /* The registry: every row can be parsed, is complete, and can be found. */
+#include "builtin/builtin.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/signature.h"
 #include "tests/test.h"
@@ -7,20 +8,19 @@
 TEST(every_row_parses)
 {
     mr_arena arena = {0};
-    int32_t rows = 0;
-    for (size_t i = 0; i < mr_op_table_count; i++)
-        for (size_t j = 0; j < mr_op_tables[i]->count; j++, rows++) {
-            mr_error error = {0};
-            mr_op_def def;
-            const mr_op *op = &mr_op_tables[i]->ops[j];
-            CHECK_OK(mr_op_def_parse(op, &arena, &def, &error));
-            if (op->shape == nullptr || op->doc == nullptr)
-                test_fail(__FILE__, __LINE__, "%s has no shape function or no doc", op->name);
-            mr_op_def_deinit(&def);
-            CHECK(mr_op_find(op->name) != nullptr && mr_op_find(op->name)->op == op);
-        }
-    CHECK_EQ(rows, mr_op_count());
-    for (int32_t i = 1; i < mr_op_count(); i++) CHECK(strcmp(mr_op_at(i - 1)->op->name, mr_op_at(i)->op->name) < 0);
+    mr_builtin_register();
+    CHECK(mr_op_count() > 200);
+    for (int32_t i = 0; i < mr_op_count(); i++) {
+        mr_error error = {0};
+        mr_op_def def;
+        const mr_op *op = mr_op_at(i)->op;
+        CHECK_OK(mr_op_def_parse(op, &arena, &def, &error));
+        if (op->shape == nullptr || op->doc == nullptr)
+            test_fail(__FILE__, __LINE__, "%s has no shape function or no doc", op->name);
+        mr_op_def_deinit(&def);
+        CHECK(mr_op_find(op->name) == mr_op_at(i));
+        if (i > 0) CHECK(strcmp(mr_op_at(i - 1)->op->name, op->name) < 0);
+    }
     CHECK(mr_op_find("NoSuchOperator") == nullptr);
     mr_arena_deinit(&arena);
 }

@@ -7,6 +7,8 @@
  *     MILLRACE_HOSTILE_VERBOSE=1     prints each case with its outcome
  *     MILLRACE_HOSTILE_SECONDS=900   time for a quarter of the operators */
 #include "tests/ops/hostile.h"
+
+#include "builtin/builtin.h"
 #include <limits.h>
 #include <millrace/saver.h>
 #include <signal.h>
@@ -191,6 +193,7 @@ static void run_quarter(int quarter)
     long long cases = 0, accepted = 0, valid = 0;
     shared = mmap(nullptr, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
+    mr_builtin_register();
     write_checkpoint();
     CHECK(chdir(test_directory()) == 0); /* relative file names of a case stay in the test's directory */
     alarm((unsigned)setting("MILLRACE_HOSTILE_SECONDS", 280));

@@ -8,9 +8,10 @@
 #define MR_TESTS_OPS_RUN_H
 
 #include "base/cpu.h"
+#include "base/kernel.h"
 #include "base/pool.h"
 #include "base/random.h"
-#include "kernels/kernels.h"
+#include "builtin/builtin.h"
 #include "tests/test.h"
 
 constexpr int OP_INPUTS_MAX = 8, OP_ATTRS_MAX = 12, OP_OUTPUTS_MAX = 8;
@@ -53,15 +54,13 @@ static inline mr_tensor kept(mr_tensor tensor)
 /* The outputs are owned by the caller; these tests release them by ending their process. */
 static inline void run_op(const op_run *run, mr_tensor *outputs)
 {
-    static bool registered;
     mr_error error = {0};
     mr_attr items[OP_ATTRS_MAX + 1];
     mr_attr_value values[OP_ATTRS_MAX + 1][8] = {0};
     mr_dtype input_dtypes[OP_INPUTS_MAX] = {0}, output_dtypes[OP_OUTPUTS_MAX] = {0};
     mr_tensor inputs[OP_INPUTS_MAX];
     bool may_reuse[OP_INPUTS_MAX];
-    if (!registered) mr_kernels_register();
-    registered = true;
+    mr_builtin_register();
     mr_pool *pool = nullptr;
     mr_device *device = nullptr;
     CHECK_OK(mr_pool_new(run->threads ? run->threads : 1, &pool, &error));

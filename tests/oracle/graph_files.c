@@ -4,6 +4,7 @@
  *   copy IN OUT      a GraphDef imported and exported
  *   meta IN OUT      a MetaGraphDef imported and exported
  *   shapes IN        a GraphDef imported; one line for each output: NAME:INDEX SHAPE */
+#include "builtin/builtin.h"
 #include "graph/ir/convert.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/signature.h"
@@ -115,6 +116,7 @@ static int write_ops(const char *path)
     mr_arena arena = {0};
     Mr__OpList list = MR__OP_LIST__INIT;
     mr_string bytes = {0};
+    mr_builtin_register();
     list.op = MR_ARENA_NEW(&arena, Mr__OpDef *, (size_t)mr_op_count());
     for (int32_t i = 0; i < mr_op_count(); i++)
         if (make_op(&arena, mr_op_at(i), &list.op[list.n_op++]) != MR_OK) return fail();

@@ -7,8 +7,9 @@
  *          tensors), outputs (count; dtypes), runs
  * tensor   dtype, rank, sizes (i64), elements; a string element is text
  * results  for each case: status, message, and for the last run each output as a tensor */
+#include "base/kernel.h"
 #include "base/pool.h"
-#include "kernels/kernels.h"
+#include "builtin/builtin.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +215,7 @@ int main(int count, char **arguments)
         fprintf(stderr, "use: ops_run cases results\n");
         return 1;
     }
-    mr_kernels_register();
+    mr_builtin_register();
     if (mr_pool_new(2, &pool, &error) != MR_OK || mr_device_cpu_new(pool, &device, &error) != MR_OK) {
         fprintf(stderr, "ops_run: %s\n", error.message);
         return 1;

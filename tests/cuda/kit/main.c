@@ -4,8 +4,8 @@
  *     gpu-kit [INDEX] [PART-OF-AN-OPERATOR | prefetch]
  *
  * Ends with "N passed, N failed". The exit status is 1 if something failed or there is no GPU. */
-#include "graph/state/state.h"
-#include "kernels/kernels.h"
+#include "base/kernel.h"
+#include "builtin/builtin.h"
 #include "tests/cuda/model.h"
 #include "tests/cuda/prefetch_run.h"
 #include "tests/cuda/samples.h"
@@ -87,9 +87,7 @@ int main(int argc, char **argv)
     const char *part = argc > 2 ? argv[2] : nullptr;
     char name[64];
     snprintf(name, sizeof name, "/device:GPU:%d", index);
-    mr_kernels_register();
-    mr_state_register();
-    mr_devices_register();
+    mr_builtin_register();
     const mr_device_entry *entry = mr_device_entry_find(MR_DEVICE_GPU);
     if (mr_device_cpu_new(nullptr, &cpu, &error) != MR_OK || entry->open(index, &gpu, &error) != MR_OK) {
         printf("FAILED %s\n0 passed, 1 failed\n", error.message);

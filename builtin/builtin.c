@@ -1,0 +1,104 @@
+/* The list of the built-in parts, and the public functions that register them. */
+#include "builtin/builtin.h"
+
+#include "base/kernel.h"
+#include "graph/ir/graph.h"
+#include "graph/state/state.h"
+#include "pipeline/to_device.h"
+#include <pthread.h>
+
+/* graph/ops/FAMILY_gradient.c: mr_gradients_FAMILY */
+#define GRADIENTS(X)                                                                                                   \
+    X(constant)                                                                                                        \
+    X(identity)                                                                                                        \
+    X(reshape) X(concat) X(slice) X(gather) X(transpose) X(pad) X(binary) X(select) X(unary) X(reduce) X(matmul)       \
+        X(conv) X(bias) X(activation) X(pool) X(batch_norm) X(softmax) X(control) X(image)
+/* kernels/FAMILY.c: mr_kernels_FAMILY */
+#define CPU_KERNELS(X)                                                                                                 \
+    X(array_view)                                                                                                      \
+    X(array_join)                                                                                                      \
+    X(array_slice) X(array_index) X(array_fill) X(math_unary) X(math_binary) X(math_select) X(cast) X(reduce)          \
+        X(activation) X(softmax) X(matmul) X(conv) X(pool) X(batch_norm) X(random) X(image_ops)
+/* cuda/FAMILY.c: mr_cuda_kernels_FAMILY */
+#define GPU_KERNELS(X)                                                                                                 \
+    X(elementwise) X(reduce) X(batch_norm) X(pool) X(softmax) X(conv) X(matmul) X(array) X(random) X(training)
+/* graph/state/FAMILY.c: mr_state_kernels_FAMILY, and for operators that name a resource mr_state_FAMILY */
+#define STATE_KERNELS(X) X(basic) X(variable) X(update) X(optimizer) X(iterator) X(checkpoint) X(summary)
+#define STATES(X) X(variable) X(iterator)
+
+#define DECLARE_GRADIENTS(family) extern const mr_gradient_table mr_gradients_##family;
+#define DECLARE_CPU(family) extern const mr_kernel_table mr_kernels_##family;
+#define DECLARE_GPU(family) extern const mr_kernel_table mr_cuda_kernels_##family;
+#define DECLARE_STATE_KERNELS(family) extern const mr_kernel_table mr_state_kernels_##family;
+#define DECLARE_STATE(family) extern const mr_state_table mr_state_##family;
+GRADIENTS(DECLARE_GRADIENTS)
+CPU_KERNELS(DECLARE_CPU)
+GPU_KERNELS(DECLARE_GPU)
+STATE_KERNELS(DECLARE_STATE_KERNELS)
+STATES(DECLARE_STATE)
+extern const mr_device_entry mr_cuda_device_entry;
+
+static void register_devices(void)
+{
+    mr_device_register(&mr_cuda_device_entry);
+}
+
+static void register_kernels(void)
+{
+#define REGISTER_CPU(family) mr_kernel_table_register(&mr_kernels_##family);
+#define REGISTER_GPU(family) mr_kernel_table_register(&mr_cuda_kernels_##family);
+#define REGISTER_STATE(family) mr_kernel_table_register(&mr_state_kernels_##family);
+    STATE_KERNELS(REGISTER_STATE)
+    CPU_KERNELS(REGISTER_CPU)
+    GPU_KERNELS(REGISTER_GPU)
+}
+
+static void register_gradients_and_states(void)
+{
+#define GRADIENTS_ADDRESS(family) &mr_gradients_##family,
+#define STATE_ADDRESS(family) &mr_state_##family,
+    static const mr_gradient_table *const gradients[] = {GRADIENTS(GRADIENTS_ADDRESS)};
+    static const mr_state_table *const states[] = {STATES(STATE_ADDRESS)};
+    mr_gradient_tables_register(gradients, sizeof gradients / sizeof gradients[0]);
+    mr_state_tables_register(states, sizeof states / sizeof states[0]);
+}
+
+static void register_all(void)
+{
+    register_devices();
+    register_kernels();
+    mr_builtin_register_operators();
+    register_gradients_and_states();
+}
+
+void mr_builtin_register(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_all);
+}
+
+/* ---- Public functions ---- */
+
+mr_graph *mr_graph_new(void)
+{
+    mr_builtin_register();
+    return mr_graph_create();
+}
+
+mr_status mr_device_open(const char *name, mr_device **device, mr_error *error)
+{
+    mr_builtin_register();
+    return mr_device_retain_named(name, device, error);
+}
+
+mr_dataset *mr_dataset_prefetch_to_device(mr_dataset *input, const char *device, int32_t depth)
+{
+    mr_builtin_register();
+    return mr_dataset_to_device(input, device, true, depth);
+}
+
+mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *device)
+{
+    mr_builtin_register();
+    return mr_dataset_to_device(input, device, false, 0);
+}
