@@ -1,0 +1,92 @@
+/* The common functions of the passes: they grow the planner's lists, find handles, and determine liveness. */
+#include "graph/plan/plan.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Makes room for one more element of a list in an arena. The old list stays allocated until the arena is freed. */
+static mr_status grow(mr_arena *arena, void **items, int32_t count, int32_t *capacity, size_t size_bytes,
+                      mr_error *error)
+{
+    assert(count >= 0 && count <= *capacity && (*capacity == 0 || *items));
+    if (count < *capacity) return MR_OK;
+    int32_t wanted = *capacity ? 2 * *capacity : 64;
+    void *larger = mr_arena_alloc_array(arena, (size_t)wanted, size_bytes);
+    if (!larger) return mr_fail_memory(error, (size_t)wanted * size_bytes);
+    if (count > 0) memcpy(larger, *items, (size_t)count * size_bytes);
+    *items = larger;
+    *capacity = wanted;
+    return MR_OK;
+}
+
+mr_status mr_plan_add_value(mr_planner *planner, mr_plan_value value, int32_t *index, mr_error *error)
+{
+    MR_TRY(grow(&planner->arena, (void **)&planner->values, planner->value_count, &planner->value_capacity,
+                sizeof value, error));
+    assert(value.producer >= -1 && value.producer < planner->node_count);
+    *index = planner->value_count++;
+    planner->values[*index] = value;
+    return MR_OK;
+}
+
+mr_status mr_plan_add_node(mr_planner *planner, mr_plan_node node, int32_t *index, mr_error *error)
+{
+    MR_TRY(grow(&planner->arena, (void **)&planner->nodes, planner->node_count, &planner->node_capacity, sizeof node,
+                error));
+    assert(node.node && node.first_output <= planner->value_count && node.input_count >= 0 && node.control_count >= 0);
+    *index = planner->node_count++;
+    planner->nodes[*index] = node;
+    return MR_OK;
+}
+
+size_t mr_plan_value_bytes(const mr_plan_value *value)
+{
+    int64_t count = mr_shape_count(value->shape);
+    size_t size = mr_dtype_size(value->dtype);
+    if (count <= 0 || size == 0 || (uint64_t)count > SIZE_MAX / 2 / size) return 0;
+    return (size_t)count * size;
+}
+
+int32_t mr_plan_handle(const mr_planner *planner, int32_t value)
+{
+    for (int32_t hops = 0; hops < 64; hops++) {
+        assert(value >= 0 && value < planner->value_count);
+        const mr_plan_value *v = &planner->values[value];
+        if (!v->is_ref && v->dtype != MR_RESOURCE) return -1;
+        if (v->producer < 0) return -1;
+        const mr_plan_node *node = &planner->nodes[v->producer];
+        if (mr_state_find(node->node->op)) return value;
+        if (node->input_count < 1) return -1;
+        value = node->inputs[0];
+    }
+    return -1;
+}
+
+void mr_plan_sweep(mr_planner *planner)
+{
+    int32_t *stack = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->node_count + 1);
+    if (!stack) return; /* everything stays live, which is slower but correct */
+    int32_t depth = 0;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        planner->nodes[i].live = planner->nodes[i].pinned;
+        if (planner->nodes[i].pinned) stack[depth++] = i;
+    }
+    for (int32_t i = 0; i < planner->step->fetch_count; i++) {
+        int32_t producer = planner->values[planner->fetch_values[i]].producer;
+        if (producer < 0 || planner->nodes[producer].live) continue;
+        planner->nodes[producer].live = true;
+        stack[depth++] = producer;
+    }
+    while (depth > 0) {
+        assert(depth <= planner->node_count);
+        const mr_plan_node *node = &planner->nodes[stack[--depth]];
+        assert(node->live);
+        for (int32_t j = 0; j < node->input_count + node->control_count; j++) {
+            int32_t before = j < node->input_count ? planner->values[node->inputs[j]].producer
+                                                   : node->controls[j - node->input_count];
+            if (before < 0 || planner->nodes[before].live) continue;
+            planner->nodes[before].live = true;
+            stack[depth++] = before;
+        }
+    }
+}
