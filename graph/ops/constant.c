@@ -35,6 +35,16 @@ static mr_status fill_shape(mr_shape_call *call, mr_error *error)
     return mr_shape_from_input(call, 0, &call->outputs[0], error);
 }
 
+static mr_status lin_space_shape(mr_shape_call *call, mr_error *error)
+{
+    int64_t count = -1;
+    for (int32_t i = 0; i < 3; i++) MR_TRY(mr_shape_expect_rank(call, i, 0, error));
+    if (mr_shape_input_integer(call, 2, &count) && count < 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "num is %lld, expected at least 1", (long long)count);
+    call->outputs[0] = MR_SHAPE(count);
+    return MR_OK;
+}
+
 static bool scalar_number(const mr_tensor *tensor, double *value)
 {
     if (tensor == nullptr) return false;
@@ -131,6 +141,12 @@ static const mr_op constant_ops[] = {
      .shape = placeholder_shape,
      .flags = MR_OP_PLACEHOLDER,
      .doc = "Represents a value that must be fed."},
+    {.name = "PlaceholderV2",
+     .signature = "-> output: dtype",
+     .attrs = "dtype: type; shape: shape",
+     .shape = placeholder_shape,
+     .flags = MR_OP_PLACEHOLDER,
+     .doc = "Represents a value that must be fed; used by old graphs."},
     {.name = "PlaceholderWithDefault",
      .signature = "input: dtype -> output: dtype",
      .attrs = "dtype: type; shape: shape",
@@ -163,6 +179,12 @@ static const mr_op constant_ops[] = {
      .fold = fold_range,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns the sequence start, start + delta, … up to but not including limit."},
+    {.name = "LinSpace",
+     .signature = "start: T, stop: T, num: Tidx -> output: T",
+     .attrs = "T: {bfloat16, half, float, double}; Tidx: {int32, int64} = int32",
+     .shape = lin_space_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns num evenly spaced values from start to stop, both included."},
 };
 
 const mr_op_table mr_ops_constant = {constant_ops, sizeof constant_ops / sizeof constant_ops[0]};

@@ -47,6 +47,25 @@ static mr_status invert_permutation_shape(mr_shape_call *call, mr_error *error)
     return mr_shape_with_rank(call->inputs[0], 1, &call->outputs[0], error);
 }
 
+static mr_status reverse_shape(mr_shape_call *call, mr_error *error)
+{
+    mr_shape dims;
+    MR_TRY(mr_shape_with_rank(call->inputs[1], 1, &dims, error));
+    if (call->inputs[0].rank >= 0) MR_TRY(mr_size_merge(call->inputs[0].rank, dims.dims[0], &dims.dims[0], error));
+    return mr_shape_unchanged(call, error);
+}
+
+/* The rank of the result is the larger one. */
+static mr_status broadcast_args_shape(mr_shape_call *call, mr_error *error)
+{
+    mr_shape a, b;
+    MR_TRY(mr_shape_with_rank(call->inputs[0], 1, &a, error));
+    MR_TRY(mr_shape_with_rank(call->inputs[1], 1, &b, error));
+    bool known = a.dims[0] >= 0 && b.dims[0] >= 0;
+    call->outputs[0] = MR_SHAPE(!known ? -1 : a.dims[0] > b.dims[0] ? a.dims[0] : b.dims[0]);
+    return MR_OK;
+}
+
 static mr_status broadcast_to_shape(mr_shape_call *call, mr_error *error)
 {
     mr_shape shape, broadcast;
@@ -111,11 +130,23 @@ static const mr_op transpose_ops[] = {
               "complex64, complex128, string}",
      .shape = mr_shape_unchanged,
      .doc = "Reverses the elements of tensor along the dimensions in axis."},
+    {.name = "Reverse",
+     .signature = "tensor: T, dims: bool -> output: T",
+     .attrs = "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, "
+              "complex64, complex128, string}",
+     .shape = reverse_shape,
+     .doc = "Reverses the elements of tensor along dimension i if dims[i] is true; used by old graphs."},
     {.name = "BroadcastTo",
      .signature = "input: T, shape: Tidx -> output: T",
      .attrs = "T: type; Tidx: {int32, int64} = int32",
      .shape = broadcast_to_shape,
      .doc = "Broadcasts input to shape by repeating it along dimensions of size 1."},
+    {.name = "BroadcastArgs",
+     .signature = "s0: T, s1: T -> r0: T",
+     .attrs = "T: {int32, int64} = int32",
+     .shape = broadcast_args_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns the shape to which operands of shapes s0 and s1 broadcast."},
     {.name = "BroadcastGradientArgs",
      .signature = "s0: T, s1: T -> r0: T, r1: T",
      .attrs = "T: {int32, int64} = int32",

@@ -25,16 +25,33 @@ static mr_status assign_update_shape(mr_shape_call *call, mr_error *error)
 }
 
 /* updates has the shape of indices followed by that of a row of ref; or it is a scalar. */
-static mr_status scatter_update_shape(mr_shape_call *call, mr_error *error)
+static mr_status check_updates(const mr_shape_call *call, mr_shape ref, mr_error *error)
 {
-    mr_shape ref = call->inputs[0], indices = call->inputs[1], updates = call->inputs[2], expected = indices;
-    call->outputs[0] = ref;
+    mr_shape indices = call->inputs[1], updates = call->inputs[2], expected = indices;
     MR_TRY(mr_shape_at_least(ref, 1, error));
     if (ref.rank < 0 || indices.rank < 0 || updates.rank == 0) return MR_OK;
     if (indices.rank + ref.rank - 1 > MR_RANK_MAX)
         return mr_fail(error, MR_UNIMPLEMENTED, "updates have more than %d dimensions", MR_RANK_MAX);
     for (int32_t i = 1; i < ref.rank; i++) expected.dims[expected.rank++] = ref.dims[i];
     return mr_shape_merge(updates, expected, &updates, error);
+}
+
+static mr_status scatter_update_shape(mr_shape_call *call, mr_error *error)
+{
+    call->outputs[0] = call->inputs[0];
+    return check_updates(call, call->inputs[0], error);
+}
+
+static mr_status resource_scatter_shape(mr_shape_call *call, mr_error *error)
+{
+    MR_TRY(mr_shape_expect_rank(call, 0, 0, error));
+    return check_updates(call, call->input_handles[0], error);
+}
+
+static mr_status shape_of_variable(mr_shape_call *call, mr_error *error)
+{
+    call->outputs[0] = MR_SHAPE(call->input_handles[0].rank);
+    return mr_shape_expect_rank(call, 0, 0, error);
 }
 
 static mr_status var_handle_shape(mr_shape_call *call, mr_error *error)
@@ -143,6 +160,30 @@ static const mr_op variable_ops[] = {
      .shape = assign_variable_shape,
      .flags = MR_OP_STATEFUL,
      .doc = "Subtracts value from the variable with the handle resource."},
+    {.name = "ResourceScatterUpdate",
+     .signature = "resource: resource, indices: Tindices, updates: dtype ->",
+     .attrs = "dtype: type; Tindices: {int32, int64}",
+     .shape = resource_scatter_shape,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Assigns updates to the rows at indices of the variable with the handle resource."},
+    {.name = "ResourceScatterAdd",
+     .signature = "resource: resource, indices: Tindices, updates: dtype ->",
+     .attrs = "dtype: numbertype; Tindices: {int32, int64}",
+     .shape = resource_scatter_shape,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Adds updates to the rows at indices of the variable with the handle resource."},
+    {.name = "ResourceScatterSub",
+     .signature = "resource: resource, indices: Tindices, updates: dtype ->",
+     .attrs = "dtype: numbertype; Tindices: {int32, int64}",
+     .shape = resource_scatter_shape,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Subtracts updates from the rows at indices of the variable with the handle resource."},
+    {.name = "VariableShape",
+     .signature = "input: resource -> output: out_type",
+     .attrs = "out_type: {int32, int64} = int32",
+     .shape = shape_of_variable,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns the shape of the variable with the handle input."},
     {.name = "VarIsInitializedOp",
      .signature = "resource: resource -> is_initialized: bool",
      .shape = mr_shape_scalar,

@@ -1,6 +1,22 @@
 /* Compares batch normalization with sums in double: odd numbers of channels, means far from zero, any number of
  * threads, and fused Relu against a separate one. */
 #include "tests/ops/run.h"
+#include "tests/ops/sample.h"
+
+/* clang-format off */
+SAMPLES(
+    {"FusedBatchNorm", "float[2,5,4,3]; float[3]; float[3]; float[0]; float[0]", ""},
+    {"FusedBatchNorm", "float[2,5,4,3]; float[3]; float[3]; float[3]; float[3]", "is_training=false"},
+    {"FusedBatchNormV2", "float[2,5,4,3]; float[3]; float[3]; float[3]; float[3]", "is_training=false"},
+    {"FusedBatchNormV3", "float[2,5,4,3]; float[3]; float[3]; float[3]; float[3]", "exponential_avg_factor=0.5"},
+    {"FusedBatchNormV3", "half[2,3,5,4]; float[3]; float[3]; float[3]; float[3]",
+     "data_format=NCHW; is_training=false"},
+    {"FusedBatchNormGrad", "float[2,5,4,3]; float[2,5,4,3]; float[3]; float[3]; float[3]", ""},
+    {"FusedBatchNormGradV2", "float[2,5,4,3]; float[2,5,4,3]; float[3]; float[3]; float[3]", ""},
+    {"FusedBatchNormGradV3", "float[2,5,4,3]; float[2,5,4,3]; float[3]; float[3]; float[3]; float[3]", ""},
+    {"FusedBatchNormGradV3", "float[2,5,4,3]; float[2,5,4,3]; float[3]; float[3]; float[3]; float[3]",
+     "is_training=false"})
+/* clang-format on */
 
 static mr_tensor far_floats(mr_shape shape, uint64_t which, float mean)
 {

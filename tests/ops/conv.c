@@ -1,6 +1,26 @@
 /* Conv2D and its gradients: compares the fast kernels with the plain ones for random shapes, strides and paddings. */
 #include "kernels/conv.h"
 #include "tests/ops/run.h"
+#include "tests/ops/sample.h"
+
+/* clang-format off */
+SAMPLES(
+    {"Conv2D", "float[2,5,4,3]; float[3,2,3,7]", "strides=1,1,1,1; padding=SAME"},
+    {"Conv2D", "float[1,6,6,2]; float[3,3,2,4]",
+     "strides=1,2,2,1; padding=EXPLICIT; explicit_paddings=0,0,1,1,1,1,0,0"},
+    {"Conv2D", "double[2,5,4,3]; double[3,2,3,7]", "strides=1,2,2,1; padding=SAME; dilations=1,2,1,1"},
+    {"Conv2DBackpropFilter", "float[1,6,6,2]; int32[4]=3,3,2,4; float[1,3,3,4]",
+     "strides=1,2,2,1; padding=EXPLICIT; explicit_paddings=0,0,1,1,1,1,0,0"},
+    {"Conv2DBackpropInput", "int32[4]=1,6,6,2; float[3,3,2,4]; float[1,3,3,4]",
+     "strides=1,2,2,1; padding=EXPLICIT; explicit_paddings=0,0,1,1,1,1,0,0"},
+    {"Conv2DBackpropFilter", "float[2,5,4,3]; int32[4]=3,2,3,7; float[2,5,4,7]", "strides=1,1,1,1; padding=SAME"},
+    {"Conv2DBackpropInput", "int32[4]=2,5,4,3; float[3,2,3,7]; float[2,5,4,7]", "strides=1,1,1,1; padding=SAME"},
+    {"DepthwiseConv2dNative", "float[2,5,4,3]; float[3,2,3,7]", "strides=1,1,1,1; padding=SAME"},
+    {"DepthwiseConv2dNativeBackpropFilter", "float[2,5,4,3]; int32[4]=3,2,3,7; float[2,5,4,21]",
+     "strides=1,1,1,1; padding=SAME"},
+    {"DepthwiseConv2dNativeBackpropInput", "int32[4]=2,5,4,3; float[3,2,3,7]; float[2,5,4,21]",
+     "strides=1,1,1,1; padding=SAME"})
+/* clang-format on */
 
 static int64_t pick(mr_random *random, int64_t low, int64_t high)
 {

@@ -1,35 +1,17 @@
 /* Hostile input for every operator: each row's valid sample is mutated in one to three places, built into a graph and
  * run in a session. No case may crash, hang, allocate without bound or contradict the inferred shape.
- *
- * A sample is text: arguments are separated by ";", the tensors of a list argument by "+".
- *     float[2,3]          numbers from a fixed pattern
- *     int32[2]=0,1        these values, repeated to fill the shape
- *     string[]=name       every element is this string; $DIR, $PNG and $JPEG are expanded
- *     &float[3]           an initialized variable, by reference
- *     @float[3]           an initialized variable, by handle
- *     !resource[]         an iterator, by handle */
+ */
 #ifndef MR_TESTS_OPS_HOSTILE_H
 #define MR_TESTS_OPS_HOSTILE_H
 
 #include "base/random.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/signature.h"
+#include "tests/ops/sample.h"
 #include "tests/test.h"
 #include <millrace/session.h>
 
 enum { HOSTILE_INPUTS_MAX = 16, HOSTILE_VALUES_MAX = 24, HOSTILE_ATTRS_MAX = 16, HOSTILE_OUTPUTS_MAX = 40 };
-
-typedef struct hostile_sample {
-    const char *op;
-    const char *inputs;
-    const char *attrs;   /* "strides=1,1,1,1; padding=SAME" */
-    const char *failure; /* part of the message if even a valid node must fail, because nothing feeds or initializes
-                            it */
-} hostile_sample;
-
-/* In hostile_samples.c. */
-int hostile_sample_count(void);
-const hostile_sample *hostile_sample_at(int index);
 
 typedef enum hostile_form {
     HOSTILE_TENSOR,

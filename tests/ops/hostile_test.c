@@ -168,7 +168,7 @@ static bool fork_operator(const char *op)
         if (strcmp(hostile_sample_at(i)->op, op) == 0) samples[count++] = i;
     *shared = (report){0};
     if (count == 0) {
-        fprintf(stderr, "%s has no sample in tests/ops/hostile_samples.c\n", op);
+        fprintf(stderr, "%s has no sample in tests/ops\n", op);
         return false;
     }
     fflush(nullptr);

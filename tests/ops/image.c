@@ -1,7 +1,18 @@
 /* The image operators: decoding and resizing. The functions that they call are compared with TensorFlow by the
  * oracle. */
 #include "tests/ops/run.h"
+#include "tests/ops/sample.h"
 #include <millrace/image.h>
+
+/* clang-format off */
+SAMPLES(
+    {"DecodeJpeg", "string[]=$JPEG", ""},
+    {"DecodePng", "string[]=$PNG", ""},
+    {"ResizeBilinear", "float[2,5,4,3]; int32[2]=3,7", ""},
+    {"ResizeBilinear", "uint8[2,5,4,3]; int32[2]=3,7", "half_pixel_centers=true"},
+    {"ResizeBilinearGrad", "float[2,3,7,3]; float[2,5,4,3]", ""},
+    {"ResizeNearestNeighbor", "float[2,5,4,3]; int32[2]=3,7", "align_corners=true"})
+/* clang-format on */
 
 static mr_tensor random_image(int height, int width)
 {

@@ -1,6 +1,22 @@
 /* Pooling: compares full vectors of channels with single channels. The plain code for leftover channels is the
  * oracle. */
 #include "tests/ops/run.h"
+#include "tests/ops/sample.h"
+
+/* clang-format off */
+SAMPLES(
+    {"LRN", "float[2,5,4,3]", ""},
+    {"LRNGrad", "float[2,5,4,3]; float[2,5,4,3]; float[2,5,4,3]", ""},
+    {"AvgPool", "float[2,5,4,3]", "ksize=1,2,2,1; strides=1,1,1,1; padding=SAME"},
+    {"AvgPoolGrad", "int32[4]=2,5,4,3; float[2,5,4,3]", "ksize=1,2,2,1; strides=1,1,1,1; padding=SAME"},
+    {"MaxPool", "float[2,5,4,3]", "ksize=1,2,2,1; strides=1,1,1,1; padding=SAME"},
+    {"MaxPool", "float[2,6,4,16]",
+     "ksize=1,2,2,1; strides=1,2,2,1; padding=EXPLICIT; explicit_paddings=0,0,1,1,0,0,0,0"},
+    {"MaxPoolGrad", "float[2,6,4,16]; float[2,4,2,16]; float[2,4,2,16]",
+     "ksize=1,2,2,1; strides=1,2,2,1; padding=EXPLICIT; explicit_paddings=0,0,1,1,0,0,0,0"},
+    {"MaxPoolGrad", "int32[2,5,4,3]; int32[2,5,4,3]; int32[2,5,4,3]", "ksize=1,2,2,1; strides=1,1,1,1; padding=SAME"},
+    {"MaxPoolGrad", "float[2,5,4,3]; float[2,5,4,3]; float[2,5,4,3]", "ksize=1,2,2,1; strides=1,1,1,1; padding=SAME"})
+/* clang-format on */
 
 /* The first `channels` channels of each pixel. */
 static mr_tensor first_channels(const mr_tensor *tensor, int64_t channels)

@@ -1,5 +1,22 @@
 /* Reductions: compares every subset of axes with index arithmetic; NaN; the same bits at any number of threads. */
 #include "tests/ops/run.h"
+#include "tests/ops/sample.h"
+
+/* clang-format off */
+SAMPLES(
+    {"All", "bool[2,3]; int32[1]=1", ""},
+    {"Any", "bool[2,3]; int32[1]=-1", ""},
+    {"ArgMax", "float[2,3]; int32[]=1", ""},
+    {"ArgMin", "int32[2,3]; int32[]=0", ""},
+    {"EuclideanNorm", "float[2,3]; int32[1]=1", ""},
+    {"Max", "float[2,3,4]; int32[2]=0,2", ""},
+    {"Mean", "float[2,3,4]; int32[2]=1,-1", "keep_dims=true"},
+    {"Mean", "int32[2,3]; int32[1]=0", ""},
+    {"Min", "int32[2,3]; int32[1]=1", ""},
+    {"Prod", "int32[2,3]; int32[1]=1", ""},
+    {"Sum", "int32[2,3,4]; int32[2]=1,2", ""},
+    {"Sum", "half[2,3]; int64[1]=1", ""})
+/* clang-format on */
 
 TEST(reduce_every_subset_of_axes)
 {

@@ -1,5 +1,18 @@
 /* Compares softmax and its losses with double precision; labels are not trusted. */
 #include "tests/ops/run.h"
+#include "tests/ops/sample.h"
+
+/* clang-format off */
+SAMPLES(
+    {"L2Loss", "float[2,3]", ""},
+    {"LogSoftmax", "float[2,3]", ""},
+    {"Softmax", "float[2,3]", ""},
+    {"InTopK", "float[2,5]; int32[2]=0,1", "k=2"},
+    {"InTopKV2", "float[2,5]; int32[2]=0,1; int32[]=2", ""},
+    {"TopKV2", "float[2,5]; int32[]=2", ""},
+    {"SoftmaxCrossEntropyWithLogits", "float[2,3]; float[2,3]", ""},
+    {"SparseSoftmaxCrossEntropyWithLogits", "float[2,3]; int64[2]=0,1", ""})
+/* clang-format on */
 
 TEST(softmax_beside_doubles)
 {

@@ -1,0 +1,11 @@
+/* Samples of the operators of graph/ops/matmul.c. */
+#include "tests/ops/sample.h"
+
+/* clang-format off */
+SAMPLES(
+    {"MatMul", "float[2,3]; float[3,4]", ""},
+    {"MatMul", "int32[3,2]; int32[4,3]", "transpose_a=true; transpose_b=true"},
+    {"BatchMatMul", "float[5,2,3]; float[5,3,4]", ""},
+    {"BatchMatMulV2", "float[5,2,3]; float[1,3,4]", ""},
+    {"BatchMatMulV2", "int32[2,3]; int32[5,3,4]", ""})
+/* clang-format on */

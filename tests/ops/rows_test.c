@@ -1,0 +1,111 @@
+/* Rows, kernels and samples belong together: a row without a kernel is in a list that can only get shorter, a kernel
+ * without a row cannot be used, and every row has a sample. */
+#include "builtin/builtin.h"
+#include "graph/state/state.h"
+#include "tests/ops/hostile.h"
+
+/* Operators that can be built, imported and exported, but not run yet. Remove what gets a kernel; add
+ * nothing. */
+static const char *const without_kernel[] = {
+    "Cumsum",
+    "DepthwiseConv2dNative",
+    "DepthwiseConv2dNativeBackpropFilter",
+    "DepthwiseConv2dNativeBackpropInput",
+    "Enter",
+    "EuclideanNorm",
+    "Exit",
+    "IteratorToStringHandle",
+    "LRN",
+    "LRNGrad",
+    "LoopCond",
+    "MakeIterator",
+    "Merge",
+    "MergeV2Checkpoints",
+    "Multinomial",
+    "NextIteration",
+    "OneShotIterator",
+    "Print",
+    "RefEnter",
+    "RefExit",
+    "RefMerge",
+    "RefNextIteration",
+    "RefSwitch",
+    "SegmentSum",
+    "StringJoin",
+    "Switch",
+    "TopKV2",
+};
+
+typedef struct search {
+    const char *op;
+    bool found;
+} search;
+
+static void find_kernel(void *context, const mr_kernel *kernel)
+{
+    search *s = context;
+    s->found |= kernel->device == MR_DEVICE_CPU && strcmp(kernel->op, s->op) == 0;
+}
+
+/* A resource and a constant need no kernel. */
+static bool can_run(const mr_op *op)
+{
+    search s = {.op = op->name};
+    mr_kernel_each(find_kernel, &s);
+    return s.found || mr_state_find(op->name) != nullptr || (op->flags & MR_OP_CONSTANT) != 0;
+}
+
+static bool is_listed(const char *op)
+{
+    for (size_t i = 0; i < sizeof without_kernel / sizeof without_kernel[0]; i++)
+        if (strcmp(without_kernel[i], op) == 0) return true;
+    return false;
+}
+
+TEST(ops_every_row_has_a_kernel)
+{
+    int faults = 0;
+    mr_builtin_register();
+    for (int32_t i = 0; i < mr_op_count(); i++) {
+        const mr_op *op = mr_op_at(i)->op;
+        bool runs = can_run(op);
+        if (runs != is_listed(op->name)) continue;
+        faults++;
+        fprintf(stderr, runs ? "%s has a kernel: remove it from without_kernel\n" : "%s has no kernel\n", op->name);
+    }
+    CHECK_EQ(faults, 0);
+}
+
+TEST(ops_every_row_has_a_sample)
+{
+    int faults = 0;
+    mr_builtin_register();
+    for (int32_t i = 0; i < mr_op_count(); i++) {
+        bool found = false;
+        for (int j = 0; j < hostile_sample_count() && !found; j++)
+            found = strcmp(hostile_sample_at(j)->op, mr_op_at(i)->op->name) == 0;
+        if (!found) fprintf(stderr, "%s has no sample in tests/ops\n", mr_op_at(i)->op->name);
+        faults += !found;
+    }
+    CHECK_EQ(faults, 0);
+}
+
+/* A kernel is of an operator, or of a fusion. */
+static void count_without_row(void *context, const mr_kernel *kernel)
+{
+    bool found = mr_op_find(kernel->op) != nullptr;
+    for (int32_t i = 0; i < mr_op_count() && !found; i++) {
+        const char *fused = mr_op_at(i)->op->fusion.kernel;
+        found = fused != nullptr && strcmp(fused, kernel->op) == 0;
+    }
+    if (!found) fprintf(stderr, "the kernel %s has no row\n", kernel->op);
+    *(int *)context += !found;
+}
+
+TEST(ops_every_kernel_has_a_row)
+{
+    int faults = 0;
+    mr_builtin_register();
+    mr_kernel_each(count_without_row, &faults);
+    CHECK_EQ(faults, 0);
+}
