@@ -8,20 +8,26 @@
 #include <pthread.h>
 
 /* graph/ops/FAMILY_gradient.c: mr_gradients_FAMILY */
-#define GRADIENTS(X)                                                                                                   \
-    X(constant)                                                                                                        \
-    X(identity)                                                                                                        \
-    X(reshape) X(concat) X(slice) X(gather) X(transpose) X(pad) X(binary) X(select) X(unary) X(reduce) X(matmul)       \
-        X(conv) X(bias) X(activation) X(pool) X(batch_norm) X(softmax) X(control) X(image)
+/* clang-format off */
+#define GRADIENTS(X) \
+    X(constant) X(identity) X(reshape) X(concat) X(slice) X(gather) \
+    X(transpose) X(pad) X(binary) X(select) X(unary) X(reduce) \
+    X(matmul) X(conv) X(bias) X(activation) X(pool) X(batch_norm) \
+    X(softmax) X(control) X(image)
+/* clang-format on */
 /* kernels/FAMILY.c: mr_kernels_FAMILY */
-#define CPU_KERNELS(X)                                                                                                 \
-    X(array_view)                                                                                                      \
-    X(array_join)                                                                                                      \
-    X(array_slice) X(array_index) X(array_fill) X(math_unary) X(math_binary) X(math_select) X(cast) X(reduce)          \
-        X(activation) X(softmax) X(matmul) X(conv) X(pool) X(batch_norm) X(random) X(image_ops)
+/* clang-format off */
+#define CPU_KERNELS(X) \
+    X(array_view) X(array_join) X(array_slice) X(array_index) X(array_fill) X(math_unary) \
+    X(math_binary) X(math_select) X(cast) X(reduce) X(activation) X(softmax) \
+    X(matmul) X(conv) X(pool) X(batch_norm) X(random) X(image_ops)
+/* clang-format on */
 /* cuda/FAMILY.c: mr_cuda_kernels_FAMILY */
-#define GPU_KERNELS(X)                                                                                                 \
-    X(elementwise) X(reduce) X(batch_norm) X(pool) X(softmax) X(conv) X(matmul) X(array) X(random) X(training)
+/* clang-format off */
+#define GPU_KERNELS(X) \
+    X(elementwise) X(reduce) X(batch_norm) X(pool) X(softmax) X(conv) \
+    X(matmul) X(array) X(random) X(training)
+/* clang-format on */
 /* graph/state/FAMILY.c: mr_state_kernels_FAMILY, and for operators that name a resource mr_state_FAMILY */
 #define STATE_KERNELS(X) X(basic) X(variable) X(update) X(optimizer) X(iterator) X(checkpoint) X(summary)
 #define STATES(X) X(variable) X(iterator)

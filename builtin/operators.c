@@ -4,12 +4,14 @@
 
 #include "graph/ir/op.h"
 
-#define FAMILIES(X)                                                                                                    \
-    X(constant)                                                                                                        \
-    X(identity)                                                                                                        \
-    X(reshape) X(concat) X(slice) X(gather) X(transpose) X(pad) X(binary) X(select) X(unary) X(reduce) X(matmul)       \
-        X(conv) X(bias) X(activation) X(pool) X(batch_norm) X(softmax) X(random) X(variable) X(training) X(control)    \
-            X(checkpoint) X(text) X(summary) X(image) X(iterator)
+/* clang-format off */
+#define FAMILIES(X) \
+    X(constant) X(identity) X(reshape) X(concat) X(slice) X(gather) \
+    X(transpose) X(pad) X(binary) X(select) X(unary) X(reduce) \
+    X(matmul) X(conv) X(bias) X(activation) X(pool) X(batch_norm) \
+    X(softmax) X(random) X(variable) X(training) X(control) X(checkpoint) \
+    X(text) X(summary) X(image) X(iterator)
+/* clang-format on */
 
 #define DECLARE(family) extern const mr_op_table mr_ops_##family;
 FAMILIES(DECLARE)
