@@ -68,7 +68,10 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     var objects: std.ArrayList(LazyPath) = .empty;
     objects.appendSlice(b.allocator, library.items) catch @panic("OOM");
     for (testSources(b)) |file| objects.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
-    for (recipe_guides) |name| objects.append(b.allocator, clangObjectOf(c, recipes(b, name), name, &clang_flags)) catch @panic("OOM");
+    for (recipe_guides) |name| {
+        const object = clangObjectOf(c, recipes(b, name), name, &clang_flags);
+        objects.append(b.allocator, object) catch @panic("OOM");
+    }
     const tests = clangProgram(c, "millrace-tests-asan", objects.items, &.{"-fsanitize=address,undefined"});
     const run_tests = Build.Step.Run.create(b, "run tests under AddressSanitizer");
     run_tests.addFileArg(tests);

@@ -1,5 +1,6 @@
-/* The check before unpacking follows the descriptor: it descends into known message fields and skips all others by their
- * length. A stack of MR_PROTO_DEPTH_MAX ends replaces recursion, so memory is constant, and each tag is read once. */
+/* The check before unpacking follows the descriptor: it descends into known message fields and skips all others by
+ * their length. A stack of MR_PROTO_DEPTH_MAX ends replaces recursion, so memory is constant, and each tag is read
+ * once. */
 #include "proto/proto.h"
 
 #include <inttypes.h>
@@ -39,8 +40,8 @@ static const ProtobufCMessageDescriptor *submessage(const ProtobufCMessageDescri
     return field != nullptr && field->type == PROTOBUF_C_TYPE_MESSAGE ? field->descriptor : nullptr;
 }
 
-/* Reads a number, or the size in bytes of the value that follows, which must be inside the message. protobuf-c checks the
- * contents of values. */
+/* Reads a number, or the size in bytes of the value that follows, which must be inside the message. protobuf-c checks
+ * the contents of values. */
 static mr_status check_value(const frame *top, const uint8_t *bytes, uint32_t wire, size_t *offset, size_t *size_bytes,
                              mr_error *error)
 {

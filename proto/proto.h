@@ -14,8 +14,8 @@
 /* Maximum nesting depth of messages, the same as TensorFlow's. */
 #define MR_PROTO_DEPTH_MAX 100
 
-/* Checks that the bytes are a message of the descriptor's type: tags, lengths, wire types, nesting depth. Unknown fields
- * are allowed.
+/* Checks that the bytes are a message of the descriptor's type: tags, lengths, wire types, nesting depth. Unknown
+ * fields are allowed.
  * errors  MR_DATA_LOSS with the name of the message and the offset of the fault */
 mr_status mr_proto_check(const ProtobufCMessageDescriptor *descriptor, mr_string bytes, mr_error *error);
 

@@ -1,5 +1,5 @@
-/* Kills a process at a moment of its work and not of the clock: at so many changes of the files in a directory. So a kill falls
- * into the middle of things on a slow machine and a fast one, and nothing sleeps.
+/* Kills a process at a moment of its work and not of the clock: at so many changes of the files in a directory. So a
+ * kill falls into the middle of things on a slow machine and a fast one, and nothing sleeps.
  *
  *     int watch = kill_watch(directory);
  *     pid_t child = fork();

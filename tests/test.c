@@ -139,9 +139,9 @@ static void wait_one(void)
 
 /* ---- Counting allocations: this program's malloc counts, then does what it always does ---- */
 
-/* A sanitizer's own malloc has a second name for programs that have one. It must then be the C library's too, since what that
- * allocates is freed here; but only what this program allocates is counted. What runs before a sanitizer is set up must
- * not be instrumented. */
+/* A sanitizer's own malloc has a second name for programs that have one. It must then be the C library's too, since
+ * what that allocates is freed here; but only what this program allocates is counted. What runs before a sanitizer is
+ * set up must not be instrumented. */
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define BENEATH(name) __interceptor_##name
 #define BENEATH_ALIGNED __interceptor_aligned_alloc

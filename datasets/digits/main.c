@@ -1,5 +1,5 @@
-/* digits: draws digits of 28 x 28 pixels into MNIST's four idx files, so that the MNIST examples can be run on a machine
- * without data.
+/* digits: draws digits of 28 x 28 pixels into MNIST's four idx files, so that the MNIST examples can be run on a
+ * machine without data.
  *
  *     digits --out DIR
  *

@@ -1,8 +1,8 @@
 /* The generator of <millrace/ops.h>: writes for each row of graph/ops a builder with its options, its outputs and its
  * comment.
  *
- * A builder is an inline function that calls mr_node_begin … mr_node_finish, and a macro that takes options by name: see
- * MR_WITH_OPTIONS_ in <millrace/api.h>. Defaults that are not zero come before the caller's options. */
+ * A builder is an inline function that calls mr_node_begin … mr_node_finish, and a macro that takes options by name:
+ * see MR_WITH_OPTIONS_ in <millrace/api.h>. Defaults that are not zero come before the caller's options. */
 #include "builtin/builtin.h"
 #include "graph/ir/signature.h"
 
@@ -47,7 +47,8 @@ static void print_line(const char *begin, const char *end)
     *line = '\0';
 }
 
-/* The row's own name, or "FusedBatchNormV3" to "mr_fused_batch_norm_v3", with TensorFlow's rule for its Python functions. */
+/* The row's own name, or "FusedBatchNormV3" to "mr_fused_batch_norm_v3", with TensorFlow's rule for its Python
+ * functions. */
 static const char *builder_name(const mr_op *row, char *text, size_t size_bytes)
 {
     if (row->builder != nullptr) return row->builder;

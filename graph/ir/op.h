@@ -1,8 +1,8 @@
 /* Operator rows: TensorFlow's registry as data.
  *
  * A family of operators is one file in graph/ops/ with one table at its end; builtin/operators.c lists the tables. A
- * row has the operator's signature and attrs as text, in the syntax of TensorFlow's REGISTER_OP, its shape function, and
- * what passes need to know of it. Nothing outside of the family's files compares names of operators: the registry,
+ * row has the operator's signature and attrs as text, in the syntax of TensorFlow's REGISTER_OP, its shape function,
+ * and what passes need to know of it. Nothing outside of the family's files compares names of operators: the registry,
  * import and export, the typed builders of ops.h, planning, the check against TensorFlow's own OpDef and the operator
  * tests all read the rows. Gradients are in tables of their own, in FAMILY_gradient.c, because they use the builders
  * that are generated from the rows.

@@ -1,9 +1,10 @@
 /* Helpers of gradient functions.
  *
  * FAMILY_gradient.c has a function for each differentiable operator of FAMILY.c, built with <millrace/ops.h>, and a
- * table of them at its end, which builtin/builtin.c lists. The formulas are those of TensorFlow's array_grad, math_grad and nn_grad, with two
- * differences: sparse gradients (IndexedSlices) are made dense at once, and if shapes are known while the graph is
- * built, the reductions of broadcast operands are determined then instead of by BroadcastGradientArgs in every step. */
+ * table of them at its end, which builtin/builtin.c lists. The formulas are those of TensorFlow's array_grad, math_grad
+ * and nn_grad, with two differences: sparse gradients (IndexedSlices) are made dense at once, and if shapes are known
+ * while the graph is built, the reductions of broadcast operands are determined then instead of by
+ * BroadcastGradientArgs in every step. */
 #ifndef MR_GRAPH_OPS_GRADIENTS_H
 #define MR_GRAPH_OPS_GRADIENTS_H
 

@@ -115,7 +115,7 @@ static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const
         mr_plan_value *value = &planner->values[placed->first_output + i];
         value->kind = MR_VALUE_CONSTANT;
         assert(!value->constant.data); /* a value becomes a constant only once */
-        value->constant = mr_handle(value->dtype, resource);
+        value->constant = mr_tensor_of_resource(value->dtype, resource);
         value->home = device->kind == MR_DEVICE_CPU ? nullptr : device;
     }
     return MR_OK;

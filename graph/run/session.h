@@ -2,6 +2,7 @@
 #ifndef MR_GRAPH_RUN_SESSION_H
 #define MR_GRAPH_RUN_SESSION_H
 
+#include "base/mutex.h"
 #include "base/pool.h"
 #include "graph/run/execute.h"
 
@@ -30,12 +31,6 @@ struct mr_session {
     bool trace;
     mr_step *traced; /* the last step that ran while tracing */
 };
-
-/* For assertions: true if any thread holds the mutex, which should be this one. */
-static inline bool mr_mutex_is_held(pthread_mutex_t *mutex)
-{
-    return pthread_mutex_trylock(mutex) != 0;
-}
 
 /* The caller holds the session's mutex. */
 mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_node_state **state, mr_error *error);

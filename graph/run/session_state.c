@@ -9,6 +9,7 @@
 #include "graph/run/session.h"
 #include "graph/state/iterator.h"
 #include <assert.h>
+#include <millrace/train.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -67,9 +67,9 @@ const mr_state_table mr_state_iterator = {rows, sizeof rows / sizeof rows[0]};
 
 mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
 {
-    assert(mr_is_locked(&state->mutex));
+    assert(mr_mutex_is_held(&state->mutex));
     if (state->iterator) return MR_OK;
-    assert(pthread_mutex_trylock(&state->mutex) != 0);
+    assert(mr_mutex_is_held(&state->mutex));
     const source *s = state->source;
     if (!s)
         return mr_fail(error, MR_FAILED_PRECONDITION,

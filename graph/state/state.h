@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/kernel.h"
+#include "base/mutex.h"
 #include "graph/ir/graph.h"
 #include <millrace/session.h>
 #include <pthread.h>
@@ -54,21 +55,13 @@ mr_status mr_resource_names(const mr_node *node, mr_arena *arena, const char **c
                             mr_error *error);
 
 /* A handle to the resource, as an output of that dtype. */
-static inline mr_tensor mr_handle(mr_dtype dtype, mr_resource *resource)
+static inline mr_tensor mr_tensor_of_resource(mr_dtype dtype, mr_resource *resource)
 {
     return (mr_tensor){.dtype = dtype, .shape = MR_SCALAR, .data = resource};
 }
 /* The resource of a handle if it has that class; otherwise an error that names the node. */
 mr_status mr_handle_get(const mr_kernel_call *call, int input, const mr_resource_class *class, mr_resource **resource,
                         mr_error *error);
-
-/* For assertions that the caller holds the mutex: true if any thread does. */
-static inline bool mr_is_locked(pthread_mutex_t *mutex)
-{
-    if (pthread_mutex_trylock(mutex) != 0) return true;
-    pthread_mutex_unlock(mutex);
-    return false;
-}
 
 /* ---- Variables ---- */
 

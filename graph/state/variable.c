@@ -80,7 +80,7 @@ static mr_status duplicate(mr_device *device, const mr_tensor *source, mr_tensor
 
 mr_status mr_variable_own(mr_variable_state *variable, mr_error *error)
 {
-    assert(mr_is_locked(&variable->mutex));
+    assert(mr_mutex_is_held(&variable->mutex));
     if (!variable->value.buffer || mr_buffer_is_unique(variable->value.buffer)) return MR_OK;
     mr_tensor copy = {0};
     MR_TRY(duplicate(variable->device, &variable->value, &copy, error));

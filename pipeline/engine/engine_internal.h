@@ -24,11 +24,11 @@
 #ifndef MR_PIPELINE_ENGINE_INTERNAL_H
 #define MR_PIPELINE_ENGINE_INTERNAL_H
 
+#include "base/mutex.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/slot.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 
 typedef struct mr_engine mr_engine;
@@ -109,8 +109,8 @@ constexpr uint64_t MR_CHEAP_NS = 100000;
  * workers are within worker_count. `row` is left out, because it belongs to the caller alone. */
 static inline bool mr_engine_is_consistent(const mr_engine *engine)
 {
-    return pthread_mutex_trylock((pthread_mutex_t *)&engine->mutex) == EBUSY && engine->head <= engine->fill &&
-           engine->fill <= engine->tail && engine->tail - engine->head <= (uint64_t)engine->ring_size &&
+    return mr_mutex_is_held(&engine->mutex) && engine->head <= engine->fill && engine->fill <= engine->tail &&
+           engine->tail - engine->head <= (uint64_t)engine->ring_size &&
            engine->ready_count <= engine->tail - engine->head && engine->window_max >= 1 &&
            engine->window_max <= engine->ring_size && engine->window_cheap <= engine->ring_size && engine->limit >= 0 &&
            engine->limit < engine->worker_count && engine->thread_count >= 0 &&

@@ -1,10 +1,10 @@
 /* Workers: the threads of an engine, and the tasks that they take. A task is some rows of one slot.
  *
  * Invariants: the worker that has taken a row is the only one that writes its parts of the slot, until the row is done.
- * The worker that finishes a slot's last row assembles the batch. `active` counts the workers that run without the lock;
- * at 0 nobody but the caller uses the orders and the slots. Threads above `limit` sleep on `idle`, the others on `work`.
- * Lock order: the engine's mutex is held to take a task and to finish it, and never while rows are processed, items are
- * pulled or batches are assembled. The watch's mutex is acquired after it. */
+ * The worker that finishes a slot's last row assembles the batch. `active` counts the workers that run without the
+ * lock; at 0 nobody but the caller uses the orders and the slots. Threads above `limit` sleep on `idle`, the others on
+ * `work`. Lock order: the engine's mutex is held to take a task and to finish it, and never while rows are processed,
+ * items are pulled or batches are assembled. The watch's mutex is acquired after it. */
 #include "base/cpu.h"
 #include "pipeline/engine/engine_internal.h"
 

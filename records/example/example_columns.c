@@ -1,6 +1,6 @@
 /* The columns of a batch, one function for each form that needs only one slot. Fixed columns are filled directly from
  * the wire bytes; the others from rows, which are counted first. */
-#include "records/example/example_parser.h"
+#include "records/example/example_batch.h"
 
 #include "base/status.h"
 

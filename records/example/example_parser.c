@@ -1,6 +1,6 @@
 /* Finds features by name in the wire bytes of Examples: in one pass, without objects and without allocations for each
  * record. */
-#include "records/example/example_parser.h"
+#include "records/example/example_batch.h"
 
 #include "base/status.h"
 

@@ -5,7 +5,7 @@
  * of a row into parts, which are the items of the next partition. Every part begins where the previous one ends, so
  * that the splits of all rows follow from the lengths of their parts. The items that remain are the parts of each row
  * itself. */
-#include "records/example/example_parser.h"
+#include "records/example/example_batch.h"
 
 #include "base/status.h"
 

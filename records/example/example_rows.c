@@ -1,7 +1,7 @@
 /* Rows: the lists of a slot in a batch, checked and counted once, so that each tensor is allocated once, in its final
  * size, and filled without further checks. A row is the list of a record or, for a feature list, of a step. Also: the
  * errors about rows. */
-#include "records/example/example_parser.h"
+#include "records/example/example_batch.h"
 
 #include "base/status.h"
 

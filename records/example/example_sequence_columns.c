@@ -1,6 +1,6 @@
 /* The columns of feature lists. Compared to those of an Example they have one more dimension, the steps; every step is
  * a row. */
-#include "records/example/example_parser.h"
+#include "records/example/example_batch.h"
 
 #include <assert.h>
 #include <inttypes.h>

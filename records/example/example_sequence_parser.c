@@ -1,6 +1,6 @@
 /* Parses SequenceExamples into columns: one pass over each record locates the slots of its context and of its feature
  * lists, which are then processed as two batches of the same records. */
-#include "records/example/example_parser.h"
+#include "records/example/example_batch.h"
 
 #include "base/status.h"
 

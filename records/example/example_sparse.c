@@ -1,7 +1,7 @@
 /* SparseFeature: values from one feature and their indices from other features, one for each dimension. Each record
  * must have as many indices as values, all inside the dense shape. The values are then sorted by index, unless
  * already_sorted is set. */
-#include "records/example/example_parser.h"
+#include "records/example/example_batch.h"
 
 #include "base/status.h"
 

@@ -2,7 +2,7 @@
  *
  * A feature needs one entry of the record, or several if it is sparse or ragged, and several features may need the same
  * entry. So the needs of all features are listed first, and needs of equal names share one slot. */
-#include "records/example/example_parser.h"
+#include "records/example/example_batch.h"
 
 #include "base/status.h"
 

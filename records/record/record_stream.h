@@ -45,7 +45,8 @@ mr_status mr_record_stream_open_at(mr_record_stream *stream, int descriptor, con
 void mr_record_stream_deinit(mr_record_stream *stream);
 
 /* Extends the window to size_bytes, or to the end of the stream if fewer bytes are left: ended is then true.
- * errors  out of memory, and read errors (the stream has then ended). Damage in a compressed stream is not an error here:
+ * errors out of memory, and read errors (the stream has then ended). Damage in a compressed stream is not an error
+ * here:
  *         the stream ends, and fault is the reason */
 mr_status mr_record_stream_need(mr_record_stream *stream, size_t size_bytes, mr_error *error);
 

@@ -51,7 +51,8 @@ static void squeeze(char *text)
     *end = '\0';
 }
 
-/* Whether the parts of expected between "…" appear in output, in order. On failure *missing is the first that does not. */
+/* Whether the parts of expected between "…" appear in output, in order. On failure *missing is the first that does
+ * not. */
 static bool output_matches(char *expected, char *output, const char **missing)
 {
     constexpr char any[] = "…";

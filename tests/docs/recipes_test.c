@@ -1,4 +1,5 @@
-/* The functions of docs/datasets-cookbook.md, which recipes.awk extracts, on real data: each does what its text says. */
+/* The functions of docs/datasets-cookbook.md, which recipes.awk extracts, on real data: each does what its text
+ * says. */
 #include "tests/tools/program.h"
 
 #include <millrace/millrace.h>

@@ -1,5 +1,5 @@
-/* tfrecord-cat's views of hostile records: the first byte says how, the rest is the record. Whatever it is, its JSON is JSON,
- * the values that are shown are as many as are counted, and a condition on it has an answer. */
+/* tfrecord-cat's views of hostile records: the first byte says how, the rest is the record. Whatever it is, its JSON is
+ * JSON, the values that are shown are as many as are counted, and a condition on it has an answer. */
 #include "tools/common/out.c"
 #include "tools/common/query/patterns.c"
 #include "tools/common/query/values.c"

@@ -1,5 +1,5 @@
-/* Checkpoints from hostile bytes. The first byte chooses: the rest is an index file as it is; or it is a list of keys and
- * values that become a table with good checksums, so that what lies behind the checksums is reached too. */
+/* Checkpoints from hostile bytes. The first byte chooses: the rest is an index file as it is; or it is a list of keys
+ * and values that become a table with good checksums, so that what lies behind the checksums is reached too. */
 #include "records/checkpoint/checkpoint.h"
 #include "records/checkpoint/table.h"
 #include "records/io/file.h"

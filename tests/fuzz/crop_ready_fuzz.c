@@ -1,6 +1,6 @@
-/* Crop-ready JPEGs: whatever the bytes, the rewrite returns, with a sentence when it fails; what it makes decodes to the
- * original's pixels, by our decoder and by libjpeg's own, and once more rewritten stays as it is. The last byte picks the
- * length of the segments. The corpus comes from `image_work corpus` (tests/oracle). */
+/* Crop-ready JPEGs: whatever the bytes, the rewrite returns, with a sentence when it fails; what it makes decodes to
+ * the original's pixels, by our decoder and by libjpeg's own, and once more rewritten stays as it is. The last byte
+ * picks the length of the segments. The corpus comes from `image_work corpus` (tests/oracle). */
 #include "kernels/image/jpeg.h"
 #include "tests/fuzz/image_fuzz.h"
 

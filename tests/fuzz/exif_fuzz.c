@@ -1,5 +1,5 @@
-/* EXIF and TIFF data: what is read stays within the bytes, and an orientation that was taken out is gone. Then the same bytes in
- * a JPEG of 16 x 16 pixels that is turned by what they say. The corpus comes from records_corpus.py. */
+/* EXIF and TIFF data: what is read stays within the bytes, and an orientation that was taken out is gone. Then the same
+ * bytes in a JPEG of 16 x 16 pixels that is turned by what they say. The corpus comes from records_corpus.py. */
 #include "kernels/image/exif.h"
 
 #include <millrace/image.h>

@@ -1,4 +1,5 @@
-"""Writes the seeds of webp_fuzz, gif_fuzz, bmp_fuzz and tiff_fuzz into tests/fuzz/corpus: python3 tests/fuzz/foreign_corpus.py
+"""Writes the seeds of webp_fuzz, gif_fuzz, bmp_fuzz and tiff_fuzz into tests/fuzz/corpus: python3
+tests/fuzz/foreign_corpus.py
 
 GIF, BMP and TIFF are written by hand; WebP by libwebp.so, which libwebp-dev brings."""
 

@@ -1,5 +1,5 @@
-/* What the targets of WebP, GIF, BMP and TIFF do with their input: whatever it is, the decoder returns, with a sentence when it
- * fails and with pixels of the size that the header says when not. */
+/* What the targets of WebP, GIF, BMP and TIFF do with their input: whatever it is, the decoder returns, with a sentence
+ * when it fails and with pixels of the size that the header says when not. */
 #ifndef MR_TESTS_FUZZ_FOREIGN_FUZZ_H
 #define MR_TESTS_FUZZ_FOREIGN_FUZZ_H
 

@@ -1,4 +1,5 @@
-"""Writes the seeds of csv_, tar_, npy_, coco_ and voc_fuzz into tests/fuzz/corpus: python3 tests/fuzz/formats_corpus.py (the arrays are spelled out, so that NumPy is not needed)"""
+"""Writes the seeds of csv_, tar_, npy_, coco_ and voc_fuzz into tests/fuzz/corpus: python3 tests/fuzz/formats_corpus.py
+(the arrays are spelled out, so that NumPy is not needed)"""
 
 import io
 import json

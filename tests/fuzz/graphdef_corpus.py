@@ -1,6 +1,8 @@
-"""Writes the seeds of graphdef_fuzz into tests/fuzz/corpus/graphdef, with TensorFlow 2.15.1: python tests/fuzz/graphdef_corpus.py
+"""Writes the seeds of graphdef_fuzz into tests/fuzz/corpus/graphdef, with TensorFlow 2.15.1: python
+tests/fuzz/graphdef_corpus.py
 
-The first byte chooses what the fuzz target does with the rest: 0 imports a GraphDef, 1 under a prefix, 2 a MetaGraphDef."""
+The first byte chooses what the fuzz target does with the rest: 0 imports a GraphDef, 1 under a prefix, 2 a
+MetaGraphDef."""
 
 import os
 

@@ -1,6 +1,6 @@
-/* JPEG: header, whole decode, region with resize, in the ways that options choose between; and when libjpeg itself decodes
- * the image without a warning, regions of it are the same pixels, restart segments or not. The last byte of the input,
- * which an image can spare, picks the options. The corpus comes from `image_work corpus` (tests/oracle). */
+/* JPEG: header, whole decode, region with resize, in the ways that options choose between; and when libjpeg itself
+ * decodes the image without a warning, regions of it are the same pixels, restart segments or not. The last byte of the
+ * input, which an image can spare, picks the options. The corpus comes from `image_work corpus` (tests/oracle). */
 #include "kernels/image/jpeg.h"
 #include "tests/fuzz/image_fuzz.h"
 

@@ -1,7 +1,7 @@
 /* Record files from hostile bytes: read in order under both policies and in blocks, indexed, read by number.
  *
- * The first byte chooses: bit 0 the policy, bit 1 a tiny buffer; bit 2 mends the header checksums at places that the data
- * itself names, so that lengths that lie are reached too. */
+ * The first byte chooses: bit 0 the policy, bit 1 a tiny buffer; bit 2 mends the header checksums at places that the
+ * data itself names, so that lengths that lie are reached too. */
 #include "records/record/record_format.h"
 
 #include <fcntl.h>
@@ -66,7 +66,8 @@ static bool read_in_order(const char *path, uint8_t choice, size_t size_bytes, f
     mr_string record;
     mr_status status;
     size_t calls = 0;
-    /* Each call takes at least a byte away, so this ends: for compressed files after what they hold, at most 1032 times. */
+    /* Each call takes at least a byte away, so this ends: for compressed files after what they hold, at most 1032
+     * times. */
     while ((status = mr_record_reader_next(reader, &record, nullptr)) != MR_OUT_OF_RANGE) {
         need(status == MR_OK || status == MR_DATA_LOSS);
         need(calls++ <= size_bytes * 1100 + 10);
@@ -81,7 +82,8 @@ static bool read_in_order(const char *path, uint8_t choice, size_t size_bytes, f
     return is_plain;
 }
 
-/* The threads' way to read, on one thread, says what the reader says; in a plain file every byte is a record's or lost. */
+/* The threads' way to read, on one thread, says what the reader says; in a plain file every byte is a record's or
+ * lost. */
 static void read_in_blocks(const char *path, uint8_t choice, size_t size_bytes)
 {
     found by_reader = {0}, by_scan = {0};

@@ -1,5 +1,5 @@
-/* Archives from hostile bytes: members lie inside of the file and one behind the other, and a reader that is started at a
- * member finds it again. Corpus: formats_corpus.py. */
+/* Archives from hostile bytes: members lie inside of the file and one behind the other, and a reader that is started at
+ * a member finds it again. Corpus: formats_corpus.py. */
 #include <millrace/formats.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* tfrecord-cat's --where: bytes up to the first zero are the expression, those behind it a record that it is tried on. What
- * parses can be tried, and gives the same answer twice. */
+/* tfrecord-cat's --where: bytes up to the first zero are the expression, those behind it a record that it is tried on.
+ * What parses can be tried, and gives the same answer twice. */
 #include "tools/common/query/tfds_find.c"
 #include "tools/common/query/values.c"
 #include "tools/common/query/where.c"

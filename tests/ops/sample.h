@@ -1,5 +1,5 @@
-/* Samples: a valid input for each operator. Different dimensions have different sizes where possible, so that a mutation
- * can change one of them consistently in all inputs. tests/ops/FAMILY.c has those of graph/ops/FAMILY.c:
+/* Samples: a valid input for each operator. Different dimensions have different sizes where possible, so that a
+ * mutation can change one of them consistently in all inputs. tests/ops/FAMILY.c has those of graph/ops/FAMILY.c:
  *
  *     SAMPLES({"Pad", "float[3,4]; int32[2,2]=1,1,2,2", ""}, {"MirrorPad", "float[3,4]; …", "mode=REFLECT"})
  *

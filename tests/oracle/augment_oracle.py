@@ -100,8 +100,8 @@ PLACES = ["first", "second", "third", "fourth"]
 
 
 def colors(directory, found):
-    """tf.image.adjust_… of floats in 0…1, in any order, after cropping and resizing; floats are within 1e-5 of the range,
-    narrow types where rounding TensorFlow's floats puts them, give or take one place."""
+    """tf.image.adjust_… of floats in 0…1, in any order, after cropping and resizing; floats are within 1e-5 of the
+    range, narrow types where rounding TensorFlow's floats puts them, give or take one place."""
     random = np.random.RandomState(7)
     cases, expected = [], []
     for i in range(500):

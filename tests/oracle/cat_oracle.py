@@ -1,5 +1,5 @@
-"""tfrecord-cat: records that TensorFlow wrote, Examples and SequenceExamples with every kind of value, as JSON, CSV and by
---where; what comes out is what went in."""
+"""tfrecord-cat: records that TensorFlow wrote, Examples and SequenceExamples with every kind of value, as JSON, CSV and
+by --where; what comes out is what went in."""
 
 import base64
 import csv

@@ -1,5 +1,6 @@
 /* For checkpoint_oracle.py. `checkpoint_files copy SOURCE TARGET` reads every tensor of one checkpoint and writes it to
- * another, in the order of the lines of standard input; `checkpoint_files slices TARGET` writes a tensor in two slices. */
+ * another, in the order of the lines of standard input; `checkpoint_files slices TARGET` writes a tensor in two
+ * slices. */
 #include "records/checkpoint/checkpoint.h"
 
 #include <stdio.h>

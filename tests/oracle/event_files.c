@@ -1,5 +1,5 @@
-/* For event_oracle.py: `event_files DIRECTORY < numbers` writes an event file with a scalar, a histogram of the numbers (one
- * C99 literal a line) and two images, and prints its path. */
+/* For event_oracle.py: `event_files DIRECTORY < numbers` writes an event file with a scalar, a histogram of the numbers
+ * (one C99 literal a line) and two images, and prints its path. */
 #include "records/event/event.h"
 #include "records/event/summary.h"
 

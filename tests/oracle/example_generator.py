@@ -2,10 +2,9 @@
 entries with the value first, names twice, messages concatenated, unknown fields, lists packed, unpacked and in chunks,
 empty lists, Features without a list, lengths and integers in more bytes than needed, keys that do not fit their values.
 
-A record is made after a plan, which says what each name of a spec holds; the forms are chosen on the way to bytes. Three
-forms of SequenceExamples TensorFlow's parser cannot read (see example.h); canonical=True leaves just these out, so that
-the same seed gives TensorFlow the same record in a form that it reads.
-"""
+A record is made after a plan, which says what each name of a spec holds; the forms are chosen on the way to bytes.
+Three forms of SequenceExamples TensorFlow's parser cannot read (see example.h); canonical=True leaves just these out,
+so that the same seed gives TensorFlow the same record in a form that it reads. """
 
 import dataclasses
 import math

@@ -1,10 +1,9 @@
 """Examples and SequenceExamples: TensorFlow and we parse the same bytes to the same tensors, or both say that they are
 wrong. The records come from example_generator.py; every failure names its seed.
 
-TensorFlow checks ragged partitions over a batch as a whole (values may move from one record to the next) and neither the
-places nor, when sorted, the number of places of sparse features; we check each record. Where we alone refuse a batch, the
-raw lists of keys and values are read with TensorFlow and must show a record that does not fit by itself.
-"""
+TensorFlow checks ragged partitions over a batch as a whole (values may move from one record to the next) and neither
+the places nor, when sorted, the number of places of sparse features; we check each record. Where we alone refuse a
+batch, the raw lists of keys and values are read with TensorFlow and must show a record that does not fit by itself. """
 
 import os
 import subprocess

@@ -5,8 +5,8 @@
  *
  * SPEC is a text file with a line for each feature; "-" is none:
  *     example|context|list name dtype form shape default_value value_key index_keys partitions flags
- * Shapes and keys have commas between; partitions are splits:KEY, lengths:KEY, starts:, limits:, rowids:, uniform:LENGTH;
- * flags are of sorted, missing, int32. */
+ * Shapes and keys have commas between; partitions are splits:KEY, lengths:KEY, starts:, limits:, rowids:,
+ * uniform:LENGTH; flags are of sorted, missing, int32. */
 #include <millrace/example.h>
 #include <millrace/record.h>
 

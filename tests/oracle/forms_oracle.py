@@ -1,5 +1,5 @@
-"""dense_to_ragged_batch, dense_to_sparse_batch and from_sparse_tensor_slices give what tf.data gives, errors too, for elements
-of random shapes."""
+"""dense_to_ragged_batch, dense_to_sparse_batch and from_sparse_tensor_slices give what tf.data gives, errors too, for
+elements of random shapes."""
 
 import os
 import random

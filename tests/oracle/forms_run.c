@@ -4,8 +4,8 @@
  *     sparse SIZE DROP ROW-RANK ROW… DTYPE RANK SPEC… COUNT SHAPES…
  *     slices RANK SIZES… COUNT INDICES…                      values 0, 1, 2 …
  *
- * For each line what comes, an element a line: "[2] 0 1;[3] 0 2 2"; "error" and the status where it fails, which ends it;
- * "end". */
+ * For each line what comes, an element a line: "[2] 0 1;[3] 0 2 2"; "error" and the status where it fails, which ends
+ * it; "end". */
 #include <millrace/dataset.h>
 
 #include <stdio.h>

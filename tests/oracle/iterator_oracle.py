@@ -1,5 +1,5 @@
-"""Reinitializable and feedable iterators give at every step of a random sequence what tf.data's give: Iterator.from_structure
-with make_initializer, and Iterator.from_string_handle."""
+"""Reinitializable and feedable iterators give at every step of a random sequence what tf.data's give:
+Iterator.from_structure with make_initializer, and Iterator.from_string_handle."""
 
 import os
 import random

@@ -1,5 +1,5 @@
-/* Runs steps of iterators, for iterator_oracle.py: iterator_steps THREADS < steps. There are three of them, a and b of a
- * structure and c of a dataset; a step is two letters:
+/* Runs steps of iterators, for iterator_oracle.py: iterator_steps THREADS < steps. There are three of them, a and b of
+ * a structure and c of a dataset; a step is two letters:
  *
  *     a1   initialise a with dataset 1 (0 to 3)     a.   its next element     ah   its next element by its handle
  *

@@ -801,8 +801,11 @@ def difference(ours, theirs, tolerance):
             same = ours == theirs
         if np.all(same):
             return None
-        place = np.argwhere(~np.atleast_1d(same))[0]
-        return f"{np.sum(~np.atleast_1d(same))} of {ours.size} differ, first at {tuple(place)}: {np.atleast_1d(ours)[tuple(place)]!r}, TensorFlow {np.atleast_1d(theirs)[tuple(place)]!r}"
+        first = tuple(np.argwhere(~np.atleast_1d(same))[0])
+        return (
+            f"{np.sum(~np.atleast_1d(same))} of {ours.size} differ, first at {first}: "
+            f"{np.atleast_1d(ours)[first]!r}, TensorFlow {np.atleast_1d(theirs)[first]!r}"
+        )
     a, b = np.atleast_1d(ours.astype(np.float64)), np.atleast_1d(theirs.astype(np.float64))
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     finite = np.isfinite(a) & np.isfinite(b)

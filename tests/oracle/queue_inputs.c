@@ -1,5 +1,5 @@
-/* Input producers, readers and batches on queues, as queue_inputs_oracle.py asks for them: each element, record or batch
- * is a line, and so is what ended it. Strings are printed in hexadecimal.
+/* Input producers, readers and batches on queues, as queue_inputs_oracle.py asks for them: each element, record or
+ * batch is a line, and so is what ended it. Strings are printed in hexadecimal.
  *
  *     queue_inputs strings EPOCHS SHUFFLE STRING …
  *     queue_inputs range LIMIT EPOCHS SHUFFLE

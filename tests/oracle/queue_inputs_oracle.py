@@ -1,5 +1,6 @@
-"""TensorFlow 1's input producers, readers and batches on queues: ours give the same elements, keys, records and batches in
-the same order, and end in the same way. Where TensorFlow shuffles or has several threads: the same ones in any order."""
+"""TensorFlow 1's input producers, readers and batches on queues: ours give the same elements, keys, records and batches
+in the same order, and end in the same way. Where TensorFlow shuffles or has several threads: the same ones in any
+order."""
 
 import itertools
 import os
@@ -132,7 +133,8 @@ def check_readers(directory):
             if mine != other:
                 found, wanted = next(pair for pair in itertools.zip_longest(mine, other) if pair[0] != pair[1])
                 raise AssertionError(
-                    f"{words} {count} {[os.path.basename(f) for f in files]}: {found}, not {wanted}; {mine[-2:]}, not {other[-2:]}"
+                    f"{words} {count} {[os.path.basename(f) for f in files]}: {found}, not {wanted}; "
+                    f"{mine[-2:]}, not {other[-2:]}"
                 )
 
     texts = [

@@ -1,6 +1,6 @@
-"""Queues: seeded sequences of operations on TensorFlow 1's four kinds of queue and on ours give the same elements, sizes
-and errors. What a shuffling queue gives is compared as a multiset. MILLRACE_QUEUE_SEQUENCES says how many sequences of
-each kind, MILLRACE_TEST_SEED from which seed on."""
+"""Queues: seeded sequences of operations on TensorFlow 1's four kinds of queue and on ours give the same elements,
+sizes and errors. What a shuffling queue gives is compared as a multiset. MILLRACE_QUEUE_SEQUENCES says how many
+sequences of each kind, MILLRACE_TEST_SEED from which seed on."""
 
 import os
 import random

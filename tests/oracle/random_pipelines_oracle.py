@@ -1,5 +1,5 @@
-"""Random pipelines of up to ten stages give what tf.data gives: the same elements in the same order where nothing shuffles,
-the same elements in any order, epoch by epoch, where something does, and the same cardinality.
+"""Random pipelines of up to ten stages give what tf.data gives: the same elements in the same order where nothing
+shuffles, the same elements in any order, epoch by epoch, where something does, and the same cardinality.
 
 The program random_pipelines draws them and prints each as text (tests/pipeline/pipeline_text.h) with what it gave; here
 the text is built again from tf.data. MILLRACE_RANDOM_PIPELINES says how many, MILLRACE_TEST_SEED from which seed on."""
@@ -245,8 +245,8 @@ def unordered(lines, results):
 
 def cardinality_fits(lines, found, expected):
     """Ours may say unknown where endless data may turn out empty, and know where TensorFlow does not. TensorFlow counts
-    to the end of its numbers instead of saying endless for enumerate, and takes all elements to pass rejection_resample.
-    """
+    to the end of its numbers instead of saying endless for enumerate, and takes all elements to pass
+    rejection_resample. """
     found_count, expected_count = int(found[0]), int(expected[0])
     if expected_count > 1 << 62:
         expected_count = -1

@@ -1,4 +1,5 @@
-"""Records, and Examples that are written: TensorFlow reads ours, we read TensorFlow's. Parsing is in example_oracle.py."""
+"""Records, and Examples that are written: TensorFlow reads ours, we read TensorFlow's. Parsing is in
+example_oracle.py."""
 
 import os
 import random

@@ -1,5 +1,5 @@
-"""Lines of text and rows of CSV are those of TextLineDataset and CsvDataset: random bytes of the few that matter, with every
-number that either side might take."""
+"""Lines of text and rows of CSV are those of TextLineDataset and CsvDataset: random bytes of the few that matter, with
+every number that either side might take."""
 
 import os
 import random

@@ -3,8 +3,8 @@
  *     text PATH
  *     csv PATH HEADER CELLS NO_QUOTES NA DTYPES     NA is - for none; all columns from 0, one of "sfdil" each
  *
- * For each line what comes, an element a line, strings as bytes in hexadecimal; "error", or "lost" where the rest of the file is
- * lost with it; "end". */
+ * For each line what comes, an element a line, strings as bytes in hexadecimal; "error", or "lost" where the rest of
+ * the file is lost with it; "end". */
 #include <millrace/dataset.h>
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 """Layers, gradients, optimizers and Saver beside TensorFlow's.
 
-TensorFlow imports our MetaGraphDef, restores our first checkpoint, and takes the same 50 steps: the same losses, and the
-same variables at the end as in our last checkpoint. Its own layers and optimizers give the variables the same names.
-"""
+TensorFlow imports our MetaGraphDef, restores our first checkpoint, and takes the same 50 steps: the same losses, and
+the same variables at the end as in our last checkpoint. Its own layers and optimizers give the variables the same
+names. """
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
-/* Trains a small network for 50 steps with the optimizer that is named: train_oracle.py imports the MetaGraphDef, restores
- * the first checkpoint, and takes the same steps with TensorFlow.
+/* Trains a small network for 50 steps with the optimizer that is named: train_oracle.py imports the MetaGraphDef,
+ * restores the first checkpoint, and takes the same steps with TensorFlow.
  *
  *     train_steps DIRECTORY adam|momentum|nesterov|descent
  *

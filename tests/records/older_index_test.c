@@ -1,5 +1,5 @@
-/* An index that is older than its file: a file that was rewritten with the same size may have the same samples, so every
- * header is compared. */
+/* An index that is older than its file: a file that was rewritten with the same size may have the same samples, so
+ * every header is compared. */
 #include "tests/records/record_data.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* tfrecord-cat under failures: in every mode the n-th allocation, write and read fails in turn. A run gives what it gives
- * without, or reports why not. */
+/* tfrecord-cat under failures: in every mode the n-th allocation, write and read fails in turn. A run gives what it
+ * gives without, or reports why not. */
 #include "tests/kernels/images.h"
 #include "tests/tools/failing.h"
 #include "tests/tools/program.h"

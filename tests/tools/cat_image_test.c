@@ -1,5 +1,5 @@
-/* Which image of a record is the main one, names of classes from tfds, what the pages contain besides thumbnails, and CSV that is
- * read back. */
+/* Which image of a record is the main one, names of classes from tfds, what the pages contain besides thumbnails, and
+ * CSV that is read back. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"

@@ -1,5 +1,5 @@
-/* Every option of tfrecord-cat with every command: it changes the output of the command, or it is an error that names what it
- * is for. */
+/* Every option of tfrecord-cat with every command: it changes the output of the command, or it is an error that names
+ * what it is for. */
 #include "tests/tools/examples.h"
 #include "tests/tools/failing.h"
 

@@ -70,7 +70,8 @@ TEST(cat_verify_looks_at_images)
 
 TEST(cat_verify_reads_every_value)
 {
-    /* The Example is complete, but its int64 list ends inside a varint; the feature list of the other has a bad step. */
+    /* The Example is complete, but its int64 list ends inside a varint; the feature list of the other has a bad
+     * step. */
     static const char example[] = "\x0a\x0d\x0a\x0b\x0a\x01y\x12\x06\x1a\x04\x0a\x02\xff\xff";
     const char *path = test_path("e.tfrecord");
     examples_write_one(path, (mr_string){example, sizeof example - 1});

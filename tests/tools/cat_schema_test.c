@@ -1,5 +1,5 @@
-/* tfrecord-cat --schema: the table, and specifications that are compiled here as they are printed: the .inc files are the
- * output of --spec c. (The Python ones run in tests/oracle.) */
+/* tfrecord-cat --schema: the table, and specifications that are compiled here as they are printed: the .inc files are
+ * the output of --spec c. (The Python ones run in tests/oracle.) */
 #include "tests/tools/program.h"
 
 #include <millrace/record.h>

@@ -6,8 +6,8 @@
 #include <expat.h>
 #include <jansson.h>
 
-/* A file whose figures are known: "x" is 1 … count, "real" has NaN and infinities, "name" has three values, "some" is in
- * every fourth record. */
+/* A file whose figures are known: "x" is 1 … count, "real" has NaN and infinities, "name" has three values, "some" is
+ * in every fourth record. */
 static void write_known(const char *path, int count)
 {
     mr_error error = {0};

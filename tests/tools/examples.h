@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-/* The features of example i: "label" is i, "ids" has i % 4 values, "box" four, "text" and "raw" are bytes, "maybe" is in
- * every second one. */
+/* The features of example i: "label" is i, "ids" has i % 4 values, "box" four, "text" and "raw" are bytes, "maybe" is
+ * in every second one. */
 static inline mr_string examples_record(mr_example_encoder *encoder, int i)
 {
     mr_error error = {0};

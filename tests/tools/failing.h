@@ -1,9 +1,10 @@
-/* Runs an installed program once for each call of a kind (allocation, write, read), which fails that time. A run must either
- * give what the undisturbed run gives, byte for byte, or fail with a message.
+/* Runs an installed program once for each call of a kind (allocation, write, read), which fails that time. A run must
+ * either give what the undisturbed run gives, byte for byte, or fail with a message.
  *
  *     failing_each("tfrecord-cat", "--json --jobs 1 a.tfrecord", "allocation");
  *
- * Programs run in test_directory(). What they write goes to the directory "o" in it, which is removed before each run. */
+ * Programs run in test_directory(). What they write goes to the directory "o" in it, which is removed before each
+ * run. */
 #ifndef MR_TESTS_TOOLS_FAILING_H
 #define MR_TESTS_TOOLS_FAILING_H
 

@@ -41,7 +41,8 @@ static inline void foreign_chunk(uint8_t *to, size_t *used, const char *name, co
     if (size % 2) to[(*used)++] = 0;
 }
 
-/* An extended WebP: features of VP8X (2 animation, 8 EXIF, 0x10 alpha, 0x20 profile), then chunks that follow. Ends in `to`. */
+/* An extended WebP: features of VP8X (2 animation, 8 EXIF, 0x10 alpha, 0x20 profile), then chunks that follow. Ends in
+ * `to`. */
 static inline size_t foreign_extended_webp(uint8_t *to, int features, int width, int height)
 {
     uint8_t header[10] = {(uint8_t)features};
@@ -119,7 +120,8 @@ static inline void foreign_tiff(const char *path, const foreign_tiff_options *o,
     TIFFClose(tiff);
 }
 
-/* A GIF of 16 colors: frames on a canvas, the first at (left, top), interlaced when asked for, color 3 transparent when so. */
+/* A GIF of 16 colors: frames on a canvas, the first at (left, top), interlaced when asked for, color 3 transparent when
+ * so. */
 typedef struct foreign_gif_options {
     int width, height, left, top, canvas_width, canvas_height, frames;
     bool interlaced, transparent;

@@ -7,8 +7,9 @@
 
 #include <millrace/millrace.h>
 
-/* model.meta and model.pb: y = 2 x + w over two floats, `train` adds 1 to w, `init` sets w to ones; an identity for each
- * dtype that a feed may have ("int8" to "int8_out"); a name with a control byte. run/ has checkpoints of steps 1 and 2. */
+/* model.meta and model.pb: y = 2 x + w over two floats, `train` adds 1 to w, `init` sets w to ones; an identity for
+ * each dtype that a feed may have ("int8" to "int8_out"); a name with a control byte. run/ has checkpoints of steps 1
+ * and 2. */
 static inline void graph_run_make_model(void)
 {
     static const mr_dtype dtypes[] = {MR_INT8,   MR_UINT8, MR_INT16,    MR_UINT16, MR_INT32,

@@ -88,8 +88,8 @@ TEST(graph_run_rejects_invalid_floats_bools_and_strings)
     CHECK_CONTAINS(output, "a\\x1b[31mb");
 }
 
-/* A while loop as TensorFlow 1 exports it. Builders cannot name a node that does not exist yet, so the input of Merge is
- * changed to the NextIteration in the serialised graph, where both names have one length. */
+/* A while loop as TensorFlow 1 exports it. Builders cannot name a node that does not exist yet, so the input of Merge
+ * is changed to the NextIteration in the serialised graph, where both names have one length. */
 TEST(graph_run_reports_that_loops_are_not_supported)
 {
     mr_error error = {0};

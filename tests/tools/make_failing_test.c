@@ -1,6 +1,6 @@
-/* tfrecord-make under failures: in several modes the n-th allocation, write and read fails in turn. A run makes the files that an
- * undisturbed one makes, or exits with 1 and a sentence; it leaves no half file, and the same command then comes to the right
- * files. */
+/* tfrecord-make under failures: in several modes the n-th allocation, write and read fails in turn. A run makes the
+ * files that an undisturbed one makes, or exits with 1 and a sentence; it leaves no half file, and the same command
+ * then comes to the right files. */
 #include "tests/tools/failing.h"
 #include "tests/tools/make_inputs.h"
 

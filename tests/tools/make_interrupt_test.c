@@ -1,4 +1,5 @@
-/* SIGINT and SIGTERM: tfrecord-make reports where it stopped, leaves no partial file, ends by the signal, and resumes. */
+/* SIGINT and SIGTERM: tfrecord-make reports where it stopped, leaves no partial file, ends by the signal, and
+ * resumes. */
 #include "tests/kill.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"

@@ -1,4 +1,5 @@
-/* Every option of tfrecord-make on every kind of input: either it changes the output, or it is an error that names it. */
+/* Every option of tfrecord-make on every kind of input: either it changes the output, or it is an error that names
+ * it. */
 #include "tools/tfrecord-make/options_table.h"
 
 #include "tests/tools/make_inputs.h"

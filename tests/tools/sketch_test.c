@@ -200,7 +200,8 @@ TEST(top_counts_exactly_while_all_values_fit)
     top_deinit(&texts);
 }
 
-/* Merged in both orders: every value above the bound is there, no count is too great, none too small by more than it says. */
+/* Merged in both orders: every value above the bound is there, no count is too great, none too small by more than it
+ * says. */
 TEST(top_keeps_its_bound_through_merges)
 {
     enum { VALUES = 60'000, PARTS = 8, LIMIT = 64 };

@@ -265,7 +265,8 @@ typedef struct edit {
     int at, removed, added; /* numbers of the first file; min(removed, added) are changed where they stand */
 } edit;
 
-/* Numbers as records: 0 … count - 1 in a, and in b with the edits, in order. Others are put in than any that is there. */
+/* Numbers as records: 0 … count - 1 in a, and in b with the edits, in order. Others are put in than any that is
+ * there. */
 static void write_edited(const edit *edits, int edit_count, int count)
 {
     mr_error error = {0};
@@ -465,8 +466,8 @@ TEST(cat_index_goes_to_and_from_dali)
 
 /* ---- Killed, and full disks ---- */
 
-/* Runs tfrecord-cat in the test's directory and kills it at so many changes there (-1: never). True when it ended by itself.
- * changes  how many there were; or null */
+/* Runs tfrecord-cat in the test's directory and kills it at so many changes there (-1: never). True when it ended by
+ * itself. changes how many there were; or null */
 static bool run_and_kill(const char *const *words, int count, int kill_at, int *changes)
 {
     const char *program = test_bin("tfrecord-cat");

@@ -1,9 +1,9 @@
 /* Files: complete reads and writes, atomic replacement, and one error message for each way in which a system call can
  * fail.
  *
- * An atomic write goes to path + FILE_PARTIAL, which is locked so that only one writer at a time can use it, and is then
- * renamed: the final name refers to the old file or to the complete new one. Only regular files are replaced; other
- * outputs, such as pipes, are written directly. */
+ * An atomic write goes to path + FILE_PARTIAL, which is locked so that only one writer at a time can use it, and is
+ * then renamed: the final name refers to the old file or to the complete new one. Only regular files are replaced;
+ * other outputs, such as pipes, are written directly. */
 #ifndef MR_TOOLS_FILE_H
 #define MR_TOOLS_FILE_H
 

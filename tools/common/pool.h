@@ -24,9 +24,8 @@ int pool_thread_count(const struct pool *pool);
 /* Number of processors available to this process (affinity and cgroup limit), at least 1. */
 int processor_count(void);
 
-/* Calls body(context, begin, end) for consecutive pieces of [0, count), each of grain items except the last, and returns
- * when all have returned.
- * pool     null: everything runs on the caller
+/* Calls body(context, begin, end) for consecutive pieces of [0, count), each of grain items except the last, and
+ * returns when all have returned. pool null: everything runs on the caller
  * threads  one loop at a time; not from a body */
 void pool_for(struct pool *pool, int64_t count, int64_t grain, void (*body)(void *context, int64_t begin, int64_t end),
               void *context);

@@ -1,5 +1,6 @@
 /* --help: a short text, and topics with their options from the table. Paragraphs are wrapped to the width of the
- * terminal; lines that start with a space are printed unchanged, except that what follows a tab is wrapped in a column. */
+ * terminal; lines that start with a space are printed unchanged, except that what follows a tab is wrapped in a
+ * column. */
 #include "common/progress.h"
 #include "common/text.h"
 #include "tfrecord-make/make.h"

@@ -6,8 +6,8 @@
  *     example_columns.c   converts rows to tensors: fixed, sequence, variable; writes values into tensors
  *     example_ragged.c, example_sparse.c      the forms that combine several slots
  *     example_sequence_parser.c, example_sequence_columns.c      both halves together; the tensors of feature lists */
-#ifndef MR_RECORDS_EXAMPLE_PARSER_H
-#define MR_RECORDS_EXAMPLE_PARSER_H
+#ifndef MR_RECORDS_EXAMPLE_BATCH_H
+#define MR_RECORDS_EXAMPLE_BATCH_H
 
 #include "records/example/example_names.h"
 #include "records/example/example_wire.h"
