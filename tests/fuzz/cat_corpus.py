@@ -1,4 +1,6 @@
-"""Writes the seeds of cat_fuzz into tests/fuzz/corpus/cat: python3 tests/fuzz/cat_corpus.py"""
+"""Writes the seed corpus of cat_fuzz to tests/fuzz/corpus/cat.
+
+    python3 tests/fuzz/cat_corpus.py"""
 import os
 
 import records_corpus as records

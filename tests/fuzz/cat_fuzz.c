@@ -1,5 +1,5 @@
-/* tfrecord-cat's views of hostile records: the first byte says how, the rest is the record. Whatever it is, its JSON is
- * JSON, the values that are shown are as many as are counted, and a condition on it has an answer. */
+/* Fuzz target: the views that tfrecord-cat prints of a record. The first byte selects the options; the rest is the
+ * record. The JSON output must parse, and each feature must have as many values as its count. */
 #include "tools/common/out.c"
 #include "tools/common/query/patterns.c"
 #include "tools/common/query/values.c"
@@ -16,7 +16,7 @@ static void need(bool holds)
     if (!holds) abort();
 }
 
-/* The commands are linked to it, but no files are walked here. */
+/* The included code refers to this function; this target reads no files. */
 int walk_texts(const options *options, const text_format *format)
 {
     return format->open == nullptr;
@@ -38,7 +38,7 @@ static void count(const view *view)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
     if (size_bytes == 0) return 0;
-    /* An own copy of just this size, so that a read behind it is seen. */
+    /* A copy of exactly this size, so that a sanitizer detects reads past the end. */
     size_t size = size_bytes - 1;
     char *copy = malloc(size ? size : 1);
     need(copy != nullptr);
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
         need(!out.has_failed && out.size > 0 && out.bytes[out.size - 1] == '\n');
         json_error_t error;
         json_t *parsed = json_loadb(out.bytes, out.size, JSON_ALLOW_NUL, &error);
-        /* The one form that is JSON and that jansson does not accept. */
+        /* A null byte in a key is valid JSON, but jansson rejects it. */
         need(parsed != nullptr || json_error_code(&error) == json_error_null_byte_in_key);
         json_decref(parsed);
         count(&json->view);

@@ -1,5 +1,6 @@
-/* Checkpoints from hostile bytes. The first byte chooses: the rest is an index file as it is; or it is a list of keys
- * and values that become a table with good checksums, so that what lies behind the checksums is reached too. */
+/* Fuzz target: checkpoints. Bit 0 of the first byte selects what the rest is. 0: an index file. 1: a list of keys
+ * and values, from which a table with valid checksums is built, so that the code that runs after the checksums match
+ * is tested too. The data file has the same bytes. */
 #include "records/checkpoint/checkpoint.h"
 #include "records/checkpoint/table.h"
 #include "records/io/file.h"
@@ -14,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
 static const char *const names[] = {"c.index", "c.data-00000-of-00001"};
 static char path_of_directory[] = "/tmp/checkpoint-fuzz-XXXXXX";
 
-/* Files and directory, at exit; a crash keeps them to be looked at. */
+/* Removes the files and the directory at exit. After a crash they remain for inspection. */
 static void remove_directory(void)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -49,7 +50,7 @@ static int compare(const void *a, const void *b)
     return mr_table_compare(((const mr_table_entry *)a)->key, ((const mr_table_entry *)b)->key);
 }
 
-/* Key length, key, value length, value, … */
+/* The bytes are a key length, a key, a value length, a value, and so on. */
 static void build(const uint8_t *bytes, size_t size_bytes)
 {
     mr_table_entry entries[64];

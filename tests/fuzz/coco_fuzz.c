@@ -1,5 +1,5 @@
-/* COCO's JSON from hostile bytes: whatever is taken is what COCO can mean, and the end or a sentence comes. Corpus:
- * formats_corpus.py. */
+/* Fuzz target: COCO's JSON. Values passed to the callbacks must be valid in COCO. The reader returns MR_OK, or
+ * MR_DATA_LOSS with a message. Corpus: formats_corpus.py. */
 #include "tools/common/arena.c"
 #include "tools/tfrecord-make/coco.c"
 
@@ -45,7 +45,7 @@ static mr_status check_category(void *context, const coco_category *category, mr
     return MR_OK;
 }
 
-/* Elements with a fault are named, and the others still come. */
+/* Invalid elements are reported, and the elements after them are still read. */
 static mr_status check_fault(void *context, const coco_fault *fault, mr_error *error)
 {
     need(fault->message[0] != '\0' && (fault->has_image || !fault->is_annotation));

@@ -1,12 +1,12 @@
-/* Crop-ready JPEGs: whatever the bytes, the rewrite returns, with a sentence when it fails; what it makes decodes to
- * the original's pixels, by our decoder and by libjpeg's own, and once more rewritten stays as it is. The last byte
- * picks the length of the segments. The corpus comes from `image_work corpus` (tests/oracle). */
+/* Fuzz target: conversion to crop-ready JPEGs. The conversion returns, with a message if it fails. Its output
+ * decodes to the pixels of the original, with our decoder and with libjpeg's, and converting it again does not
+ * change it. The last byte selects the segment length. The corpus comes from `image_work corpus` (tests/oracle). */
 #include "kernels/image/jpeg.h"
 #include "tests/fuzz/image_fuzz.h"
 
 #include <string.h>
 
-/* The pixels by one of the two decoders; false when the image is refused. */
+/* The pixels from one of the two decoders. False if the decoder rejects the image. */
 static bool decode_whole(const void *bytes, size_t size_bytes, bool by_libjpeg, bool accurate, mr_tensor *image)
 {
     static mr_jpeg_reader reader;

@@ -1,5 +1,5 @@
-/* Examples from hostile bytes: walked, searched, and parsed into columns of every form, alone and in a batch with an
- * undamaged one. What parses must hold together. */
+/* Fuzz target: Examples. The bytes are iterated, searched, and parsed into columns of every form, alone and in a
+ * batch with a valid record. Parsed tensors must be consistent with the record. */
 #include <millrace/example.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static void parse(const mr_feature *asked, int32_t count, const mr_string *recor
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
-    /* An own copy of just this size, so that a read behind it is seen. */
+    /* A copy of exactly this size, so that a sanitizer detects reads past the end. */
     uint8_t *copy = malloc(size_bytes ? size_bytes : 1);
     need(copy != nullptr);
     memcpy(copy, bytes, size_bytes);

@@ -1,4 +1,6 @@
-"""Writes the seeds of exif_fuzz into tests/fuzz/corpus/exif: python3 tests/fuzz/exif_corpus.py"""
+"""Writes the seed corpus of exif_fuzz to tests/fuzz/corpus/exif.
+
+    python3 tests/fuzz/exif_corpus.py"""
 import os
 import struct
 

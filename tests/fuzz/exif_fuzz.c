@@ -1,5 +1,6 @@
-/* EXIF and TIFF data: what is read stays within the bytes, and an orientation that was taken out is gone. Then the same
- * bytes in a JPEG of 16 x 16 pixels that is turned by what they say. The corpus comes from records_corpus.py. */
+/* Fuzz target: EXIF and TIFF data. Reads must stay within the bytes, and a removed orientation must no longer be
+ * found. The bytes are also inserted into a JPEG of 16 x 16 pixels, which is then rotated as they specify. Corpus:
+ * exif_corpus.py. */
 #include "kernels/image/exif.h"
 
 #include <millrace/image.h>

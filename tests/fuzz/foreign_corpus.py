@@ -1,7 +1,9 @@
-"""Writes the seeds of webp_fuzz, gif_fuzz, bmp_fuzz and tiff_fuzz into tests/fuzz/corpus: python3
-tests/fuzz/foreign_corpus.py
+"""Writes the seed corpora of webp_fuzz, gif_fuzz, bmp_fuzz and tiff_fuzz to tests/fuzz/corpus.
 
-GIF, BMP and TIFF are written by hand; WebP by libwebp.so, which libwebp-dev brings."""
+    python3 tests/fuzz/foreign_corpus.py
+
+This script generates GIF, BMP and TIFF files itself. It uses libwebp.so, from the package libwebp-dev, for WebP
+files."""
 
 import ctypes
 import os
@@ -58,7 +60,7 @@ def webp_seeds():
 
 
 def lzw(indexes, bits):
-    """Codes of bits + 1 bits each, with a clear code before they would grow."""
+    """Codes of bits + 1 bits each; a clear code precedes each point where the code size would grow."""
     out, word, used = [], 0, 0
     codes = []
     for i, index in enumerate(indexes):

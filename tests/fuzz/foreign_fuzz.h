@@ -1,5 +1,5 @@
-/* What the targets of WebP, GIF, BMP and TIFF do with their input: whatever it is, the decoder returns, with a sentence
- * when it fails and with pixels of the size that the header says when not. */
+/* The common part of the fuzz targets for WebP, GIF, BMP and TIFF. The decoder returns a message if it fails, and
+ * otherwise pixels of the size in the header. */
 #ifndef MR_TESTS_FUZZ_FOREIGN_FUZZ_H
 #define MR_TESTS_FUZZ_FOREIGN_FUZZ_H
 
@@ -9,12 +9,12 @@
 
 #include <stdlib.h>
 
-/* Not FOREIGN_PIXELS_MAX: clearing that many pixels again and again would be all that a fuzzer does. */
+/* Smaller than FOREIGN_PIXELS_MAX: otherwise a fuzzer would spend nearly all of its time clearing pixels. */
 static constexpr int64_t FUZZ_PIXELS_MAX = 1 << 18;
 
 typedef mr_status foreign_decoder(mr_string bytes, mr_image_info *info, mr_tensor *pixels, mr_error *error);
 
-/* Stands for the function of foreign.c. */
+/* Replaces the function in foreign.c. */
 mr_status foreign_pixels(const mr_image_info *info, int32_t channels, mr_tensor *pixels, mr_error *error)
 {
     return mr_tensor_init(pixels, info->bits > 8 ? MR_UINT16 : MR_UINT8, MR_SHAPE(info->height, info->width, channels),

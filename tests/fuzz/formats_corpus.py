@@ -1,5 +1,8 @@
-"""Writes the seeds of csv_, tar_, npy_, coco_ and voc_fuzz into tests/fuzz/corpus: python3 tests/fuzz/formats_corpus.py
-(the arrays are spelled out, so that NumPy is not needed)"""
+"""Writes the seed corpora of csv_fuzz, tar_fuzz, npy_fuzz, coco_fuzz and voc_fuzz to tests/fuzz/corpus.
+
+    python3 tests/fuzz/formats_corpus.py
+
+The arrays are written byte by byte, so NumPy is not required."""
 
 import io
 import json
@@ -74,7 +77,8 @@ for name, form in (("stored.npz", zipfile.ZIP_STORED), ("deflated.npz", zipfile.
             member.write(TEXT)
     save("npy", name, out.getvalue())
 
-# What is above 4 GiB, of a small file: 32-bit numbers that are full, and the real ones in zip64's places.
+# A small zip archive in the form used above 4 GiB: the 32-bit fields are all ones, and the zip64 fields have the
+# values.
 def zip64(name, data):
     crc, full, size = struct.pack("<I", zlib.crc32(data)), b"\xff" * 4, struct.pack("<Q", len(data))
     local = b"PK\3\4" + struct.pack("<HHHHH", 45, 0, 0, 0, 0) + crc + full * 2 + struct.pack("<HH", len(name), 20)

@@ -1,4 +1,4 @@
-/* GIF from hostile bytes: see foreign_fuzz.h. Corpus: foreign_corpus.py. */
+/* Fuzz target: GIF images. See foreign_fuzz.h. Corpus: foreign_corpus.py. */
 #include "tests/fuzz/foreign_fuzz.h"
 #include "tools/tfrecord-make/foreign_gif.c"
 

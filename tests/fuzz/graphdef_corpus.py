@@ -1,8 +1,9 @@
-"""Writes the seeds of graphdef_fuzz into tests/fuzz/corpus/graphdef, with TensorFlow 2.15.1: python
-tests/fuzz/graphdef_corpus.py
+"""Writes the seed corpus of graphdef_fuzz to tests/fuzz/corpus/graphdef. Requires TensorFlow 2.15.1.
 
-The first byte chooses what the fuzz target does with the rest: 0 imports a GraphDef, 1 under a prefix, 2 a
-MetaGraphDef."""
+    python tests/fuzz/graphdef_corpus.py
+
+The first byte of a seed selects what the fuzz target does with the rest: 0 imports a GraphDef, 1 imports it with a
+prefix, 2 imports a MetaGraphDef."""
 
 import os
 

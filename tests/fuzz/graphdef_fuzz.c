@@ -1,4 +1,5 @@
-/* GraphDef and MetaGraphDef from hostile bytes: what is imported can be exported, and that imports again. */
+/* Fuzz target: GraphDef and MetaGraphDef. An imported graph can be exported, and the exported graph can be imported
+ * again with the same number of nodes. */
 #include <millrace/graph.h>
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What both image targets do with their input: whatever it is, calls return, with a sentence when they fail. */
+/* The common part of the fuzz targets for JPEG, PNG and crop-ready JPEGs. Every call returns, with a message if it
+ * fails. */
 #ifndef MR_TESTS_FUZZ_IMAGE_FUZZ_H
 #define MR_TESTS_FUZZ_IMAGE_FUZZ_H
 
@@ -29,7 +30,7 @@ static inline void fuzz_decode(const uint8_t *bytes, size_t size_bytes, unsigned
 
 static inline void fuzz_region(const uint8_t *bytes, size_t size_bytes, const mr_image_info *info, unsigned choice)
 {
-    static mr_image_scratch *scratch; /* kept, as a worker keeps it: one input must not spoil the next */
+    static mr_image_scratch *scratch; /* reused, as in a worker: an input must not affect the next one */
     mr_error error = {0};
     if (scratch == nullptr && mr_image_scratch_new(&scratch, &error) != MR_OK) return;
     mr_image_options options = {.height = 9,

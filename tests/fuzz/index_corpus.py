@@ -1,4 +1,6 @@
-"""Writes the seeds of index_fuzz into tests/fuzz/corpus/index: python3 tests/fuzz/index_corpus.py"""
+"""Writes the seed corpus of index_fuzz to tests/fuzz/corpus/index.
+
+    python3 tests/fuzz/index_corpus.py"""
 import os
 import struct
 import zlib

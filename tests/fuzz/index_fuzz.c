@@ -1,7 +1,8 @@
-/* Indexes from hostile bytes, and what is made of compressed files.
+/* Fuzz target: record indexes, and indexing of compressed files.
  *
- * The first byte chooses: 0 an index file (bit 2: its checksum is mended, bit 3: so are the size and time it is of),
- * 1 DALI's text, 2 a compressed file, of which the index is made and every record read by number. */
+ * The low two bits of the first byte select what the rest is. 0: an index file; bit 2 repairs its checksum, and bit
+ * 3 makes the size and checksum of the record file match it. 1: an index in DALI's text format. 2 or 3: a compressed
+ * file, which is indexed and whose records are then all read by number. */
 #include "records/record/gzip_seek.h"
 #include "records/record/record_format.h"
 #include "records/record/record_index.h"
@@ -71,7 +72,7 @@ static void read_all(int descriptor, const char *path, const mr_record_index *in
         size_t size = (size_t)(index->offsets[i + 1] - index->offsets[i]), done;
         unsigned char *room = malloc(size);
         uint64_t length;
-        /* What was inflated in order is there by number too. */
+        /* Records found by sequential decompression can also be read by number. */
         need(mr_gzip_seek_read(seek, descriptor, i, room, size, &done, nullptr) == MR_OK && done == size);
         need(mr_record_header_is_valid(room, &length) && length + 16 == size);
         free(room);

@@ -1,5 +1,5 @@
-/* Arrays and archives of them from hostile bytes: what opens can be read, whole and row by row, to the same elements.
- * Corpus: formats_corpus.py. */
+/* Fuzz target: NumPy arrays (.npy) and archives of them (.npz). If an array can be read, reading it row by row
+ * returns the same elements. Corpus: formats_corpus.py. */
 #include <millrace/formats.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     try_array(file);
     if (mr_zip_open(file, &zip, &error) == MR_OK) {
         for (int64_t i = 0; i < zip.count && i < 16; i++) {
-            /* The bomb's fuse: what the directory says is what is inflated at most. */
+            /* Protects against decompression bombs: at most the size in the directory is decompressed. */
             if (zip.members[i].size_bytes > (uint64_t)1 << 20) continue;
             if (mr_zip_extract(file, &zip.members[i], &part, &error) != MR_OK) continue;
             need(mr_input_file_size(part) == zip.members[i].size_bytes);

@@ -1,5 +1,6 @@
-/* PNG: header, whole decode, region with resize, in the ways that options choose between. The last byte of the input,
- * which an image can spare, picks the options. The corpus comes from `image_work corpus` (tests/oracle). */
+/* Fuzz target: PNG. Reads the header, decodes the complete image, and decodes and resizes a region, with various
+ * options. The last byte of the input, which an image does not need, selects the options. The corpus comes from
+ * `image_work corpus` (tests/oracle). */
 #include "tests/fuzz/image_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)

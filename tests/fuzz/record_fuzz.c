@@ -1,7 +1,9 @@
-/* Record files from hostile bytes: read in order under both policies and in blocks, indexed, read by number.
+/* Fuzz target: record files. Each is read in order with either damage policy, scanned in blocks, indexed, and read
+ * by number.
  *
- * The first byte chooses: bit 0 the policy, bit 1 a tiny buffer; bit 2 mends the header checksums at places that the
- * data itself names, so that lengths that lie are reached too. */
+ * The first byte selects the options. Bit 0: the damage policy; bit 1: a tiny buffer; bit 2: repair the checksums of
+ * headers, at positions that the data determines, so that headers with wrong lengths and valid checksums are tested
+ * too. */
 #include "records/record/record_format.h"
 
 #include <fcntl.h>
@@ -18,7 +20,8 @@ static void need(bool holds)
     if (!holds) abort();
 }
 
-/* What a way of reading found: all of it, in order, in one number, and how many bytes of the stream that was. */
+/* The result of one way of reading: a hash of everything found, in order, and the numbers of records, losses and
+ * bytes. */
 typedef struct found {
     uint64_t hash, records, lost, bytes;
 } found;
@@ -66,8 +69,8 @@ static bool read_in_order(const char *path, uint8_t choice, size_t size_bytes, f
     mr_string record;
     mr_status status;
     size_t calls = 0;
-    /* Each call takes at least a byte away, so this ends: for compressed files after what they hold, at most 1032
-     * times. */
+    /* Each call consumes at least one byte, so the loop ends. A compressed file expands to at most 1032 times its
+     * size. */
     while ((status = mr_record_reader_next(reader, &record, nullptr)) != MR_OUT_OF_RANGE) {
         need(status == MR_OK || status == MR_DATA_LOSS);
         need(calls++ <= size_bytes * 1100 + 10);
@@ -82,8 +85,8 @@ static bool read_in_order(const char *path, uint8_t choice, size_t size_bytes, f
     return is_plain;
 }
 
-/* The threads' way to read, on one thread, says what the reader says; in a plain file every byte is a record's or
- * lost. */
+/* A scan with one thread must find the same as the reader. In a plain file every byte belongs to a record or to a
+ * damaged range. */
 static void read_in_blocks(const char *path, uint8_t choice, size_t size_bytes)
 {
     found by_reader = {0}, by_scan = {0};
@@ -116,7 +119,7 @@ static void read_by_number(const char *path)
     mr_record_file_close(file);
 }
 
-/* Every place whose eight bytes have zeros above gets the checksum that makes it a header. */
+/* Writes a valid checksum after every eight bytes that can be a length of at most about 2 GiB. */
 static void mend(uint8_t *bytes, size_t size_bytes)
 {
     for (size_t i = 0; i + MR_RECORD_HEADER_BYTES <= size_bytes; i++) {

@@ -1,4 +1,6 @@
-"""Writes the seeds of record_fuzz and example_fuzz into tests/fuzz/corpus: python3 tests/fuzz/records_corpus.py"""
+"""Writes the seed corpora of record_fuzz and example_fuzz to tests/fuzz/corpus.
+
+    python3 tests/fuzz/records_corpus.py"""
 import gzip
 import os
 import struct

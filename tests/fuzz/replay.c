@@ -1,4 +1,4 @@
-/* Runs a fuzz target on all files of the given directories, so that faults found earlier are tested again. */
+/* Runs a fuzz target on all files of the given directories, so that earlier findings are tested again. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* SequenceExamples from hostile bytes: told apart, walked, and parsed into columns of every form, alone and between
- * undamaged ones; Examples too, in the forms that combine several features. What parses must hold together. */
+/* Fuzz target: SequenceExamples. The kind of the record is detected; it is iterated, and parsed into columns of
+ * every form, alone and between valid records. It is also parsed as an Example, in the forms that combine several
+ * features. Parsed tensors must be consistent. */
 #include <millrace/example.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static const mr_partition partitions[] = {{.kind = MR_ROW_SPLITS, .key = "f"},
 static const mr_partition starts[] = {{.kind = MR_ROW_STARTS, .key = "f"}};
 static const mr_partition limits[] = {{.kind = MR_ROW_LIMITS, .key = "f"}, {.kind = MR_VALUE_ROWIDS, .key = "d"}};
 
-/* Which of them are asked for: each works on the entries a, d, f of the record. */
+/* The requested features; each form uses the entries a, d and f of the record. */
 static const mr_feature forms[] = {
     {.name = "a", .dtype = MR_INT64, .form = MR_VAR_LEN},
     {.name = "a", .dtype = MR_STRING, .form = MR_RAGGED},
@@ -59,7 +60,7 @@ static void walk(mr_string record)
     if (mr_example_form_of(record) == MR_EXAMPLE_SEQUENCE) need(is_whole && status == MR_OUT_OF_RANGE);
 }
 
-/* Splits never fall and end at the count of what they part. */
+/* Splits never decrease, and the last one equals the number of items. */
 static void check_splits(const mr_tensor *splits, int64_t items)
 {
     int64_t count = mr_tensor_count(splits);
@@ -85,7 +86,7 @@ static void check(const mr_feature *feature, mr_tensor *tensors, int32_t count)
 
 static void parse_sequence(int form, bool is_list, const mr_string *records, int64_t count, bool single)
 {
-    static mr_sequence_parser *parsers[FORMS][2]; /* kept */
+    static mr_sequence_parser *parsers[FORMS][2]; /* reused for all inputs */
     mr_sequence_parser **parser = &parsers[form][is_list];
     mr_tensor tensors[TENSORS_MAX];
     const mr_feature *feature = &forms[form];
@@ -96,7 +97,7 @@ static void parse_sequence(int form, bool is_list, const mr_string *records, int
 
 static void parse_example(int form, const mr_string *records, int64_t count, bool single)
 {
-    static mr_example_parser *parsers[FORMS]; /* kept */
+    static mr_example_parser *parsers[FORMS]; /* reused for all inputs */
     mr_tensor tensors[TENSORS_MAX];
     if (!parsers[form]) need(mr_example_parser_new(&forms[form], 1, &parsers[form], nullptr) == MR_OK);
     if (mr_example_parse(parsers[form], records, count, single, tensors, nullptr) == MR_OK)
@@ -105,7 +106,7 @@ static void parse_example(int form, const mr_string *records, int64_t count, boo
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
 {
-    /* An own copy of just this size, so that a read behind it is seen. */
+    /* A copy of exactly this size, so that a sanitizer detects reads past the end. */
     uint8_t *copy = malloc(size_bytes ? size_bytes : 1);
     need(copy != nullptr);
     memcpy(copy, bytes, size_bytes);

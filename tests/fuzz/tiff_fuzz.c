@@ -1,4 +1,4 @@
-/* TIFF from hostile bytes: see foreign_fuzz.h. Corpus: foreign_corpus.py. */
+/* Fuzz target: TIFF images. See foreign_fuzz.h. Corpus: foreign_corpus.py. */
 #include "tests/fuzz/foreign_fuzz.h"
 #include "tools/common/lerc.c"
 #include "tools/tfrecord-make/foreign_tiff.c"

@@ -1,4 +1,4 @@
-/* Pascal VOC's XML from hostile bytes: objects that come out have a name and a whole box. Corpus: formats_corpus.py. */
+/* Fuzz target: Pascal VOC's XML. Every parsed object must have a name and a complete box. Corpus: formats_corpus.py. */
 #include "tools/common/arena.c"
 #include "tools/tfrecord-make/voc.c"
 

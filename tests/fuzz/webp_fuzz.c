@@ -1,4 +1,4 @@
-/* WebP from hostile bytes: see foreign_fuzz.h. Corpus: foreign_corpus.py. */
+/* Fuzz target: WebP images. See foreign_fuzz.h. Corpus: foreign_corpus.py. */
 #include "tests/fuzz/foreign_fuzz.h"
 #include "tools/tfrecord-make/foreign_webp.c"
 

@@ -1,4 +1,6 @@
-"""Writes the seeds of where_fuzz into tests/fuzz/corpus/where: python3 tests/fuzz/where_corpus.py"""
+"""Writes the seed corpus of where_fuzz to tests/fuzz/corpus/where.
+
+    python3 tests/fuzz/where_corpus.py"""
 import os
 
 import records_corpus as records

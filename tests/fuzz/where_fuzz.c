@@ -1,5 +1,5 @@
-/* tfrecord-cat's --where: bytes up to the first zero are the expression, those behind it a record that it is tried on.
- * What parses can be tried, and gives the same answer twice. */
+/* Fuzz target: the --where option of tfrecord-cat. The bytes before the first zero are the expression; the bytes
+ * after it are a record. If the expression parses, evaluating it twice on the record must return the same result. */
 #include "tools/common/query/tfds_find.c"
 #include "tools/common/query/values.c"
 #include "tools/common/query/where.c"
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     size_t length = strnlen((const char *)bytes, size_bytes);
     char *text = strndup((const char *)bytes, size_bytes);
     need(text != nullptr);
-    /* An own copy of just this size, so that a read behind it is seen. */
+    /* A copy of exactly this size, so that a sanitizer detects reads past the end. */
     size_t left = length < size_bytes ? size_bytes - length - 1 : 0;
     char *copy = malloc(left ? left : 1);
     need(copy != nullptr);
