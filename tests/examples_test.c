@@ -1,7 +1,7 @@
-/* The examples are run as a person would run them. */
+/* The example programs, run with the arguments that a user would give. */
 #include "tests/test.h"
 
-/* Runs a program and returns what it printed; static storage. */
+/* Runs a program and returns its output, in static storage. */
 static const char *run(const char *program, const char *arguments)
 {
     static char text[8192];
@@ -32,7 +32,7 @@ TEST(example_line_fit)
     CHECK_NEAR(number_after(last, "x "), -2, 0.05);
 }
 
-/* Writes digits to the test's directory. */
+/* Creates a data set of digits in the test's directory; returns its path. */
 static const char *draw_digits(void)
 {
     char arguments[2048];
@@ -97,11 +97,11 @@ TEST(example_feed_images)
         CHECK(digest != nullptr && (first[0] == '\0' || strncmp(first, digest, 23) == 0));
         snprintf(first, sizeof first, "%.23s", digest);
     }
-    /* A directory is its records. */
+    /* A directory stands for the record files in it. */
     snprintf(arguments, sizeof arguments, "%s --epochs 2", test_path("records"));
     CHECK_CONTAINS(run("feed-images", arguments), first);
     CHECK_CONTAINS(run("feed-images", "--help"), "--epochs N");
-    /* Compressed records are shuffled with a buffer, and both say so. */
+    /* Compressed records are shuffled with a buffer, and both programs report it. */
     snprintf(arguments, sizeof arguments, "--out %s --compress gzip --split train=0.8,validation=0.2 %s",
              test_path("packed"), test_path("photos"));
     run("tfrecord-make", arguments);

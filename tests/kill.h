@@ -1,11 +1,10 @@
-/* Kills a process at a moment of its work and not of the clock: at so many changes of the files in a directory. So a
- * kill falls into the middle of things on a slow machine and a fast one, and nothing sleeps.
+/* Kills a process after a given number of file changes in a directory, rather than after a given time. The kill
+ * therefore happens in the middle of the work on slow and fast machines, and no test sleeps.
  *
  *     int watch = kill_watch(directory);
  *     pid_t child = fork();
  *     …
- *     int all = kill_at_change(child, watch, -1, &status);
- */
+ *     int all = kill_at_change(child, watch, -1, &status); */
 #ifndef MR_TESTS_KILL_H
 #define MR_TESTS_KILL_H
 
@@ -20,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Begins to watch a directory, which is made when it is not there. kill_at_change closes it. */
+/* Starts to watch a directory; creates it if it does not exist. kill_at_change closes the watch. */
 static inline int kill_watch(const char *directory)
 {
     CHECK(mkdir(directory, 0777) == 0 || errno == EEXIST);
@@ -30,7 +29,7 @@ static inline int kill_watch(const char *directory)
     return watch;
 }
 
-/* Changes that wait to be read: files made, written, closed, renamed and removed. */
+/* Reads the pending changes and returns their number: files created, written, closed, renamed and removed. */
 static inline int kill_read_changes(int watch)
 {
     alignas(struct inotify_event) char events[4096];
@@ -41,8 +40,8 @@ static inline int kill_read_changes(int watch)
     return count;
 }
 
-/* Waits for a child, which is killed at change `at` (0: at once; -1: never). Returns how many changes there were.
- * status  as of waitpid */
+/* Waits for a child, which is killed at change `at` (0: immediately; -1: never). Returns the number of changes.
+ * status  as returned by waitpid */
 static inline int kill_at_change(pid_t child, int watch, int at, int *status)
 {
     CHECK(child > 0);

@@ -1,6 +1,6 @@
 /* Definitions for clang-tidy only, included before every file of the library: functions that report a failure return
- * the status passed to them, never MR_OK. The analyzer sees one file at a time, and would otherwise follow paths on
- * which an error returns MR_OK and outputs are not set. */
+ * the status passed to them, never MR_OK. The analyzer sees one file at a time. Without these definitions it follows
+ * paths on which an error returns MR_OK and outputs are not set. */
 #ifndef MR_TESTS_LINT_H
 #define MR_TESTS_LINT_H
 

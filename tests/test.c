@@ -1,4 +1,5 @@
-/* The runner: forks a process for each test, as many at once as there are processors, and kills one that hangs. */
+/* The test runner: runs each test in a process of its own, with as many concurrently as there are processors, and
+ * kills tests that hang. */
 #include "tests/test.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ void test_register(test_case *test)
     last = &test->next;
 }
 
-static char run_directory[256];  /* holds the directories of all tests of this run; its name is unique */
+static char run_directory[256];  /* contains the directories of all tests of this run; its name is unique */
 static char directory[256 + 16]; /* of this test and of every process that it starts */
 
 uint64_t test_seed(void)
@@ -137,11 +138,11 @@ static void wait_one(void)
     }
 }
 
-/* ---- Counting allocations: this program's malloc counts, then does what it always does ---- */
+/* ---- Counting allocations: this program's malloc counts a call, then calls the real one ---- */
 
-/* A sanitizer's own malloc has a second name for programs that have one. It must then be the C library's too, since
- * what that allocates is freed here; but only what this program allocates is counted. What runs before a sanitizer is
- * set up must not be instrumented. */
+/* A sanitizer's malloc has a second name for programs that define malloc themselves. The functions below must then
+ * be visible to the C library too, because memory that it allocates is freed here; but only this program's own
+ * allocations are counted. Code that runs before a sanitizer is initialized must not be instrumented. */
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define BENEATH(name) __interceptor_##name
 #define BENEATH_ALIGNED __interceptor_aligned_alloc
@@ -171,7 +172,7 @@ void *BENEATH(calloc)(size_t count, size_t size_bytes);
 void *BENEATH(realloc)(void *bytes, size_t size_bytes);
 void *BENEATH_ALIGNED(size_t alignment, size_t size_bytes);
 
-/* Counts one more; false when it is one that is to fail. */
+/* Counts an allocation. False if it is one that must fail. */
 UNSEEN static bool may_allocate(const void *caller, size_t count, size_t size_bytes)
 {
     if (!IS_OURS(caller)) return true;
@@ -181,7 +182,7 @@ UNSEEN static bool may_allocate(const void *caller, size_t count, size_t size_by
     if (fits && (number < atomic_load_explicit(&failing_first, memory_order_relaxed) ||
                  number >= atomic_load_explicit(&failing_end, memory_order_relaxed)))
         return true;
-    errno = ENOMEM; /* which pthread_create insists on */
+    errno = ENOMEM; /* pthread_create requires it */
     return false;
 }
 
@@ -280,7 +281,7 @@ int main(int argc, char **argv)
             alarm(hang_seconds);
             test->run();
             fflush(nullptr);
-            exit(0); /* not _exit: leak checkers look at exit */
+            exit(0); /* not _exit: leak checkers run at exit */
         }
         running[running_count++] = (running_test){process, number, test};
     }

@@ -1,5 +1,5 @@
-/* The test harness. A test is a function that registers itself; each runs in a process of its own, so a crash or a leak
- * of one test is that test's alone. The runner prints one line for each failure and ends with "N passed, N failed".
+/* The test harness. A test is a function that registers itself. Each test runs in a process of its own, so a crash
+ * or a leak affects only that test. The runner prints one line for each failure and ends with "N passed, N failed".
  *
  * TEST(tensor_rows_share_bytes)
  * {
@@ -10,7 +10,7 @@
  *     mr_tensor_deinit(&tensor);
  * }
  *
- * A failed CHECK ends the test. Run some: ./zigw build test -- tensor */
+ * A failed CHECK ends the test. To run only tests whose name or file contains "tensor": ./zigw build test -- tensor */
 #ifndef MR_TESTS_TEST_H
 #define MR_TESTS_TEST_H
 
@@ -38,34 +38,34 @@ void test_register(test_case *test);
     }                                                                                                                  \
     static void test_name(void)
 
-/* Prints place and text, ends this test as failed. */
+/* Prints file, line and text, and ends this test as failed. */
 [[noreturn, gnu::format(printf, 3, 4)]] void test_fail(const char *file, int line, const char *format, ...);
-/* Ends this test as passed, with a note: what it needs is not there (root, a tmpfs, …). */
+/* Ends this test as skipped, with a reason: the system lacks what it needs (root, a tmpfs, …). */
 [[noreturn, gnu::format(printf, 1, 2)]] void test_skip(const char *format, ...);
-/* A directory of this test's own, removed when it ends. */
+/* A directory for this test only, removed when the test ends. */
 const char *test_directory(void);
-/* directory/name, in static storage of which 8 are good at a time. */
+/* directory/name, in static storage; each result stays valid for the next 7 calls. */
 [[gnu::format(printf, 1, 2)]] const char *test_path(const char *format, ...);
-/* The seed of this run: MILLRACE_TEST_SEED or 1. Printed with every failure. */
+/* The seed of this run: MILLRACE_TEST_SEED, or 1 by default. Every failure message includes it. */
 uint64_t test_seed(void);
-/* Where the built programs are: MILLRACE_BIN, or zig-out/bin. */
+/* The path of a built program, in MILLRACE_BIN or by default in zig-out/bin. */
 const char *test_bin(const char *program);
-/* Allocations of this process so far, on every thread; -1 where the C library is not glibc. */
+/* The number of allocations in this process so far, on all threads; -1 if the C library is not glibc. */
 long long test_allocations(void);
-/* Makes the allocation that test_allocations will count as `number` fail, on whatever thread; 0: none. */
+/* Makes the allocation that test_allocations counts as `number` fail, on any thread; 0: none. */
 void test_fail_allocation(long long number);
-/* The same for `count` of them in a row, as when memory is short for a while. */
+/* The same for `count` consecutive allocations, as in a temporary shortage of memory. */
 void test_fail_allocations(long long number, long long count);
-/* Makes every allocation of more than size_bytes fail; 0: none. */
+/* Makes every allocation of more than size_bytes fail; 0: no limit. */
 void test_limit_allocation(size_t size_bytes);
-/* True under AddressSanitizer and ThreadSanitizer, which have memory and allocations of their own. */
+/* True with AddressSanitizer and ThreadSanitizer, which use additional memory and make allocations of their own. */
 bool test_is_sanitized(void);
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) test_fail(__FILE__, __LINE__, "%s is false", #condition);                                    \
     } while (0)
-/* error: a variable mr_error error in scope. */
+/* Requires a variable `mr_error error` in scope. */
 #define CHECK_OK(call)                                                                                                 \
     do {                                                                                                               \
         mr_status test_status_ = (call);                                                                               \

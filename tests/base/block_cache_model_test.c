@@ -56,7 +56,7 @@ static void touch(mr_buffer *block, size_t size_bytes)
     if (size_bytes > 0) data[0] = data[size_bytes - 1] = 1;
 }
 
-/* fails: number of consecutive failures of the C library's allocation. */
+/* fails: number of consecutive allocations of the C library that fail. */
 static void model_allocate(model *m, mr_device *device, size_t size_bytes, int fails)
 {
     mr_error error = {0};

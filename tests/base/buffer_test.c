@@ -1,5 +1,5 @@
-/* Buffers: sizes around the alignment and beyond available memory, references on many threads, wrapped memory that is
- * released once. */
+/* Buffers: sizes near the alignment and larger than the available memory, references on many threads, and wrapped
+ * memory that is released once. */
 #include "base/buffer.h"
 #include "tests/test.h"
 

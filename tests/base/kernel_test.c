@@ -1,4 +1,4 @@
-/* Attrs by name, and selection of a kernel by its types. */
+/* Lookup of attrs by name, and selection of a kernel by its types. */
 #include "base/kernel.h"
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-/* Permutations at counts below, at and above each power of four, up to the largest: every number occurs once, and the
+/* Permutations of sizes below, at and above each power of four, up to the largest: every number occurs once, and the
  * inverse is correct. */
 #include "base/random.h"
 #include "tests/test.h"

@@ -1,4 +1,4 @@
-/* Stacked rows, checked element by element: padding, numbers and strings, empty rows and no rows. */
+/* Stacking of rows, checked element by element: padding, numbers and strings, empty rows and no rows. */
 #include "base/random.h"
 #include "base/stack.h"
 #include "tests/test.h"

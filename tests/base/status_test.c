@@ -1,4 +1,4 @@
-/* Errors: their text, no control characters, and truncation at character boundaries. */
+/* Error messages: their text, replacement of control characters, and truncation at character boundaries. */
 #include "tests/test.h"
 
 TEST(status_names_are_tensorflows)

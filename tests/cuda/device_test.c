@@ -39,7 +39,7 @@ TEST(cuda_entry_is_registered)
     const mr_device_entry *entry = mr_device_entry_find(MR_DEVICE_GPU);
     CHECK(entry != nullptr);
     CHECK_STR(entry->kind_name, "GPU");
-    /* With or without a GPU, open returns: a device, or the reason why there is none. */
+    /* With a GPU, open returns a device; without one, an error with the reason. */
     mr_status status = entry->open(0, &gpu, &error);
     CHECK(status == MR_OK || (status == MR_UNAVAILABLE && strlen(error.message) > 10));
     mr_device_free(gpu);
@@ -68,8 +68,8 @@ TEST(cuda_copies_keep_their_order)
     CHECK_EQ(fake.contexts, 0);
 }
 
-/* Large copies from pinned memory run concurrently with queued work and still complete in order, for more copies than
- * stages. */
+/* Large copies from pinned memory run concurrently with queued work and still complete in order, even if there are
+ * more copies than staging buffers. */
 TEST(cuda_pinned_copies_arrive_in_order)
 {
     mr_error error = {0};
@@ -208,7 +208,7 @@ TEST(cuda_copies_beside_the_queue_are_ordered_by_events)
     CHECK_EQ(fake.live_allocations, 0);
 }
 
-/* Memory that is returned while queued work still reads it is refilled only after that work. */
+/* Returned memory that queued work still reads is refilled only after that work. */
 TEST(cuda_memory_beside_is_not_filled_too_soon)
 {
     mr_error error = {0};

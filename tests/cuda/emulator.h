@@ -13,7 +13,7 @@ typedef struct emulator_index {
 } emulator_index;
 extern emulator_index threadIdx, blockIdx, blockDim, gridDim;
 
-/* Waits until all threads of the block are here, or have returned. */
+/* Waits until all threads of the block have reached it or have returned. */
 void __syncthreads(void);
 #define __shared__ static
 

@@ -72,7 +72,7 @@ static void note(char call, const struct CUstream_st *stream)
 
 struct CUevent_st {
     mr_cu_stream stream; /* null: never recorded */
-    uint64_t at;         /* the work that must be completed */
+    uint64_t at;         /* number of the stream's work items that must have run */
 };
 
 static void run_until(mr_cu_stream stream, uint64_t at)
@@ -262,7 +262,7 @@ static void run_move(void *data)
     free(m->owned);
 }
 
-/* Does not distinguish pinned memory: the bytes are read when the stream reaches the copy, as from pinned memory. */
+/* Treats all memory as pinned: the bytes are read when the stream reaches the copy. */
 static mr_cu_result copy_in(mr_cu_pointer target, const void *source, size_t size_bytes, mr_cu_stream stream)
 {
     TURN;

@@ -1,8 +1,8 @@
 /* A CUDA driver, a cuBLAS and a cuDNN that work in host memory, so that all of cuda/ is tested without a GPU.
  *
- * A stream is a list of queued work. Work runs only when someone waits, and then only what is required: work that does
- * not wait for an event of another stream is not delayed by it, and code that forgets to wait sees the memory
- * unchanged. Memory that is returned is overwritten with garbage. */
+ * A stream is a list of queued work. Work runs only when someone waits, and then only as much as the wait requires.
+ * Work that does not wait for an event of another stream is therefore not delayed by that stream, and code that
+ * forgets to wait sees unchanged memory. Returned memory is overwritten with garbage. */
 #ifndef MR_TESTS_CUDA_FAKE_H
 #define MR_TESTS_CUDA_FAKE_H
 
@@ -11,7 +11,7 @@
 typedef struct fake_gpu {
     int device_count;
     int capability_major;
-    int fail_allocations; /* number of calls to come that run out of memory */
+    int fail_allocations; /* number of following allocations that fail with "out of memory" */
     int fail_copies;      /* number of the next copy to the GPU that fails, counted from now; 0: none */
     mr_cu_result fail_event_wait;
     mr_cu_result fail_launch; /* the result of a launch, if not 0 */
@@ -29,7 +29,7 @@ typedef struct fake_gpu {
 } fake_gpu;
 extern fake_gpu fake;
 
-/* Changes a field of `fake` while threads use the GPU: under the lock that every call of the driver takes. */
+/* Changes a field of `fake` while threads use the GPU, with the lock that every driver call acquires. */
 #define FAKE_SET(field, value)                                                                                         \
     do {                                                                                                               \
         fake_lock();                                                                                                   \

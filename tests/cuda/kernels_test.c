@@ -1,4 +1,4 @@
-/* Compares every GPU kernel with the CPU's, on a GPU that works in host memory. */
+/* Compares every GPU kernel with the CPU's, on the fake GPU. */
 #include "base/kernel.h"
 #include "builtin/builtin.h"
 #include "cuda/kernels.h"
@@ -23,7 +23,7 @@ static void compare_all(const char *op_part, mr_device *gpu)
     mr_device_free(cpu);
 }
 
-/* If libraries are missing or refuse, our own kernels compute what they support. */
+/* Without cuBLAS and cuDNN, or if they offer no algorithm, our own kernels compute what they support. */
 static mr_device *open_fake(void)
 {
     mr_error error = {0};

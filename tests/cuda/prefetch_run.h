@@ -13,7 +13,7 @@ typedef struct prefetch_size {
 } prefetch_size;
 typedef struct prefetch_times {
     size_t batch_bytes;
-    double alone_s;  /* for a batch that is not used */
+    double alone_s;  /* for a batch that no step uses */
     double step_s;   /* for a step that needs no batch */
     double beside_s; /* for the step with a batch already on the device */
     double inside_s; /* for the step with a batch in pinned memory, which it copies itself */

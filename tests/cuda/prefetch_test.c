@@ -106,7 +106,7 @@ TEST(prefetch_to_device_leaves_strings_on_the_host)
     }
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
-    /* Only strings. */
+    /* Elements that consist of strings only. */
     mr_tensor text;
     CHECK_OK(mr_tensor_init_string(&text, MR_STR("dog"), &error));
     iterator = iterate(mr_dataset_prefetch_to_device(mr_dataset_from_tensors(&text, 1), "/gpu:0", 2), nullptr);
@@ -118,7 +118,7 @@ TEST(prefetch_to_device_leaves_strings_on_the_host)
     check_nothing_is_left();
 }
 
-/* A consumer queues work on each batch, releases it at once and never waits: the work reads its own batch. */
+/* A consumer queues work on each batch, releases it immediately and never waits. The work must read its own batch. */
 TEST(prefetch_to_device_fills_memory_behind_the_work_that_reads_it)
 {
     mr_error error = {0};
@@ -162,7 +162,7 @@ TEST(prefetch_to_device_waits_for_events_alone)
     long long more = test_allocations() - allocations;
     FAKE_SET(logs, false);
     CHECK_EQ(fake.stream_waits, before.stream_waits);
-    /* Two ready elements and one in use, of two tensors; on the host four more slots. */
+    /* Two ready elements and one in use, of two tensors each; the host uses four more slots. */
     CHECK(fake.allocations <= 6);
     CHECK(fake.host_allocations <= 12);
     CHECK_EQ(fake.event_news, 2 + 2 * (fake.allocations + fake.host_allocations));
@@ -335,7 +335,7 @@ TEST(prefetch_to_device_is_the_last_stage)
         d = mr_dataset_copy_to_device(mr_dataset_prefetch_to_device(batches(8), devices[i], 2), "/gpu:0");
         CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
         mr_dataset_free(d);
-        /* As in tf.data. */
+        /* As in tf.data, prefetch and options may follow. */
         d = mr_dataset_with_options(mr_dataset_copy_to_device(batches(8), devices[i]), .threads = 3);
         d = mr_dataset_prefetch(d, 2);
         CHECK_OK(mr_dataset_status(d, &error));
@@ -601,7 +601,7 @@ TEST(prefetch_to_device_is_cancelled_at_any_moment)
     }
 }
 
-/* More elements are to be prefetched than the host's budget has room for. */
+/* The prefetch distance exceeds the host's memory budget. */
 TEST(prefetch_to_device_goes_on_with_a_small_budget)
 {
     mr_error error = {0};

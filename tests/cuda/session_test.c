@@ -24,7 +24,7 @@ TEST(cuda_network_trains_as_on_the_cpu)
     CHECK_OK(model_train(small, "/device:GPU:0", 4, ours, nullptr, notes, sizeof notes, &error));
     for (int i = 0; i < 4; i++) CHECK_NEAR((double)ours[i], (double)theirs[i], 1e-4);
     CHECK(fake.launches > 100 && fake.dnn_runs > 0);
-    /* What is trained is on the GPU; only step counters and constants are on the CPU. */
+    /* All training computation runs on the GPU, except step counters and constants, which are on the CPU. */
     CHECK(strstr(notes, "dropout/SelectV2 (SelectV2): /device:GPU:0") != nullptr);
     CHECK_EQ(fake.live_allocations, 0);
     CHECK_EQ(fake.contexts, 0);
@@ -131,13 +131,13 @@ TEST(cuda_session_takes_batches_where_they_are)
         fake.device_count = 2;
         program p = open_program(cases[i].data, cases[i].session);
         for (int64_t step = 0; step < 4; step++) check_step(&p, step);
-        /* Copies that join the queue are those of batches that were not on the device. */
+        /* If the batches are already on the device, the only copies are those of the pipeline, on the copy stream. */
         if (cases[i].is_there) CHECK_EQ(fake.copies_in, fake.async_copies);
         close_program(&p);
     }
 }
 
-/* The plan was made for elements on the GPU; the elements of another dataset are copied there. */
+/* The plan expects elements on the GPU; elements of another dataset are copied there. */
 TEST(cuda_session_brings_elements_of_another_dataset)
 {
     mr_error error = {0};

@@ -266,5 +266,5 @@ TEST(image_colors_are_drawn_in_their_range)
     }
     mr_random random = mr_random_at(test_seed(), 0, 0, 33);
     options.color = (mr_color_options){.contrast_max = 1e-40f};
-    CHECK(mr_image_choose(&options, 30, 20, &random).contrast > 0); /* 0 would be none */
+    CHECK(mr_image_choose(&options, 30, 20, &random).contrast > 0); /* 0 means none */
 }

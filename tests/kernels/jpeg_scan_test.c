@@ -250,7 +250,7 @@ TEST(jpeg_without_tables_does_not_take_those_of_another)
         test_bytes file = test_jpeg(64, 48, test_jpeg_kinds[2]);
         for (size_t i = 2; i + 3 < scan_begin(file);) {
             size_t length = 2 + (size_t)(file.bytes[i + 2] << 8 | file.bytes[i + 3]);
-            if (file.bytes[i + 1] == marker) file.bytes[i + 1] = 0xfe; /* a comment */
+            if (file.bytes[i + 1] == marker) file.bytes[i + 1] = 0xfe; /* marker of a comment segment */
             i += length;
         }
         mr_image_decode_options options = {.channels = 3};

@@ -90,7 +90,8 @@ TEST(upright_jpeg_is_the_turned_image)
             CHECK_EQ(orientation_of(upright), 0);
             mr_tensor before = decoded(file.bytes, file.size_bytes), after = decoded(upright.data, upright.size_bytes);
             CHECK_OK(mr_image_orient(&before, orientation, &turned, &error));
-            /* Decoding rounds columns, then rows, and rounds halves up; color conversion follows. */
+            /* Differences are due to rounding: the decoder rounds columns, then rows, with halves up; color
+             * conversion follows. */
             check_near(&after, &turned, 6);
             mr_tensor_deinit(&turned);
             mr_tensor_deinit(&before);
@@ -151,9 +152,9 @@ TEST(exif_orientation_is_taken_out_and_nothing_else)
     mr_exif_remove_orientation(bytes, sizeof bytes);
     CHECK_EQ(mr_exif_orientation(bytes, sizeof bytes), 0);
     CHECK_EQ(bytes[8], 2);
-    CHECK(memcmp(bytes + 10, little_exif + 16, 12) == 0);     /* the maker */
+    CHECK(memcmp(bytes + 10, little_exif + 16, 12) == 0);     /* the Make tag */
     CHECK(memcmp(bytes + 22, little_exif + 40, 12 + 4) == 0); /* the resolution and the next directory */
-    CHECK(memcmp(bytes + 50, little_exif + 56, 8) == 0);      /* what the resolution points to */
+    CHECK(memcmp(bytes + 50, little_exif + 56, 8) == 0);      /* the value of the resolution */
     /* Truncated at any position, no byte after the end is read. */
     for (size_t size = 0; size <= sizeof bytes; size++) {
         unsigned char *copy = malloc(size + 1);

@@ -1,4 +1,4 @@
-/* Operators that move elements: strings, limits, and indices that are not trusted. */
+/* Operators that move elements: strings, limits, and untrusted indices. */
 #include "tests/ops/run.h"
 
 static mr_tensor strings_of(mr_shape shape, const mr_string *values)

@@ -1,6 +1,5 @@
-/* Hostile input for every operator: each row's valid sample is mutated in one to three places, built into a graph and
- * run in a session. No case may crash, hang, allocate without bound or contradict the inferred shape.
- */
+/* Hostile input for every operator: each row's valid sample is mutated in one to three places, built into a graph
+ * and run in a session. No case may crash, hang, allocate without bound or contradict the inferred shape. */
 #ifndef MR_TESTS_OPS_HOSTILE_H
 #define MR_TESTS_OPS_HOSTILE_H
 
@@ -26,8 +25,8 @@ typedef enum hostile_form {
 typedef enum hostile_source {
     HOSTILE_CONST,
     HOSTILE_FED,         /* the placeholder has the shape of the value */
-    HOSTILE_FED_PARTIAL, /* the placeholder knows every second size */
-    HOSTILE_FED_UNKNOWN, /* the placeholder does not know the rank */
+    HOSTILE_FED_PARTIAL, /* the placeholder's shape specifies every second size */
+    HOSTILE_FED_UNKNOWN, /* the placeholder's rank is unknown */
     HOSTILE_SOURCE_COUNT
 } hostile_source;
 

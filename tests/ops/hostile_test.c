@@ -176,7 +176,7 @@ static bool fork_operator(const char *op)
     CHECK(process >= 0);
     if (process == 0) {
         run_operator(op, samples, count);
-        exit(0); /* not _exit: leak checkers look at exit */
+        exit(0); /* not _exit: leak checkers run at exit */
     }
     int status = 0;
     CHECK(waitpid(process, &status, 0) == process);

@@ -1,11 +1,11 @@
-/* Rows, kernels and samples belong together: a row without a kernel is in a list that can only get shorter, a kernel
- * without a row cannot be used, and every row has a sample. */
+/* Checks that rows, kernels and samples match: a row without a kernel is in a list that may only get shorter, every
+ * kernel has a row, and every row has a sample. */
 #include "builtin/builtin.h"
 #include "graph/state/state.h"
 #include "tests/ops/hostile.h"
 
-/* Operators that can be built, imported and exported, but not run yet. Remove what gets a kernel; add
- * nothing. */
+/* Operators that can be built, imported and exported, but not run yet. Remove an operator when it gets a kernel;
+ * never add one. */
 static const char *const without_kernel[] = {
     "Cumsum",
     "DepthwiseConv2dNative",
@@ -47,7 +47,7 @@ static void find_kernel(void *context, const mr_kernel *kernel)
     s->found |= kernel->device == MR_DEVICE_CPU && strcmp(kernel->op, s->op) == 0;
 }
 
-/* A resource and a constant need no kernel. */
+/* Resources and constants need no kernel. */
 static bool can_run(const mr_op *op)
 {
     search s = {.op = op->name};
@@ -90,7 +90,7 @@ TEST(ops_every_row_has_a_sample)
     CHECK_EQ(faults, 0);
 }
 
-/* A kernel is of an operator, or of a fusion. */
+/* A kernel belongs to an operator or to a fusion. */
 static void count_without_row(void *context, const mr_kernel *kernel)
 {
     bool found = mr_op_find(kernel->op) != nullptr;

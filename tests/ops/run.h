@@ -1,8 +1,8 @@
-/* Runs one kernel in a test, as a plan would: attrs and inputs in, outputs out.
+/* Runs one kernel in a test as a plan would, with the given attrs and inputs.
  *
  * run_op(&(op_run){.op = "Relu", .inputs = {x}, .threads = 2}, outputs);
  *
- * The attr T is MR_FLOAT unless attrs specify it; output dtypes are those of the first input unless given. A failure
+ * The attr T is MR_FLOAT unless attrs specify it; output dtypes are those of the first input by default. A failure
  * ends the test, or is checked with expect_error. */
 #ifndef MR_TESTS_OPS_RUN_H
 #define MR_TESTS_OPS_RUN_H

@@ -1,9 +1,9 @@
 /* A shared library for LD_PRELOAD that makes one call of a program fail: the n-th allocation, write or read.
  *
- *     MILLRACE_FAIL=allocation:17   which call; 0: none
+ *     MILLRACE_FAIL=allocation:17   the call that fails: allocation, write or read, and its number; 0: none
  *     MILLRACE_FAIL_COUNT=FILE      8 bytes that are set to the number of such calls so far
  *
- * Writes of stdio do not pass through here: a limit on the size of files makes those fail. */
+ * Writes through stdio are not intercepted; use a file size limit to make those fail. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -21,7 +21,7 @@ enum { NOTHING, ALLOCATION, WRITE, READ };
 
 static int failing_kind;
 static uint64_t failing_number;
-static _Atomic uint64_t *calls; /* null until the program's own code begins */
+static _Atomic uint64_t *calls; /* null until the constructor has run */
 
 void *__libc_malloc(size_t size_bytes);
 void *__libc_calloc(size_t count, size_t size_bytes);
@@ -41,7 +41,7 @@ void *__libc_memalign(size_t alignment, size_t size_bytes);
     if (shared != MAP_FAILED) calls = shared;
 }
 
-/* Counts a call; true when it is the one that fails. */
+/* Counts a call. True if it is the one that must fail. */
 static bool fails(int kind)
 {
     return calls && kind == failing_kind && atomic_fetch_add(calls, 1) + 1 == failing_number;

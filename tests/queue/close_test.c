@@ -63,7 +63,7 @@ static void check_contents(mr_queue *queue, mr_queue_kind kind, int64_t count)
     CHECK_EQ(mr_queue_size(queue), 0);
 }
 
-/* A batch of more elements than are ever enqueued: all of them are in the queue afterwards. */
+/* Requests a batch of more elements than are ever enqueued; afterwards all of them are in the queue. */
 static void check_close(mr_queue_kind kind, int64_t capacity, int64_t count, bool cancel_pending)
 {
     pthread_t thread;

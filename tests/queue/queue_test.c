@@ -332,7 +332,7 @@ TEST(input_producers_deliver_complete_epochs)
     CHECK_EQ(mr_queue_dequeue(queue, &tensor, &error), MR_OUT_OF_RANGE);
     CHECK_OK(mr_coordinator_join(coordinator, -1, &error));
     mr_queue_unref(queue);
-    /* Endless, stopped from outside while the producer waits. */
+    /* A producer without an epoch limit, stopped from outside while it waits. */
     mr_coordinator_clear_stop(coordinator);
     CHECK_OK(mr_range_input_producer(5, &(mr_input_producer_options){.no_shuffle = true, .capacity = 2}, coordinator,
                                      &queue, &error));

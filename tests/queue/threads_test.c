@@ -1,5 +1,5 @@
-/* Many threads on one queue: each element is dequeued once, each producer's elements in order, and no thread waits
- * indefinitely, for all kinds, sizes and times of the close. */
+/* Many threads on one queue, for all kinds, sizes and times of the close: each element is dequeued once, each
+ * producer's elements stay in order, and no thread waits indefinitely. */
 #include "base/random.h"
 #include "tests/test.h"
 

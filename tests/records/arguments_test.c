@@ -1,4 +1,5 @@
-/* Arguments of the public functions below, at and above their limits: every build returns a status. */
+/* Arguments of public functions, below, at and above their limits: in every build type, the functions return a
+ * status. */
 #include "tests/records/record_data.h"
 
 #include <millrace/example.h>

@@ -1,4 +1,4 @@
-/* Checkpoints: what is written can be read, a partial checkpoint never exists, and damage is reported. */
+/* Checkpoints: written values are read back, a partial checkpoint never exists, and damage is reported. */
 #include "records/checkpoint/checkpoint.h"
 #include "records/io/file.h"
 #include "tests/test.h"
@@ -235,7 +235,7 @@ TEST(checkpoint_state_moves_with_its_directory)
                     "all_model_checkpoint_paths: \"model-1\"\n"
                     "all_model_checkpoint_paths: \"mo\\\"d\\303\\251l-2\"\n");
     free(text);
-    /* First the named checkpoint does not exist, then it does. */
+    /* The named checkpoint does not exist at first. */
     CHECK_STATUS(mr_latest_checkpoint(directory, path, sizeof path, &error), MR_DATA_LOSS);
     write_sample(paths[1]);
     CHECK_OK(mr_latest_checkpoint(directory, path, sizeof path, &error));

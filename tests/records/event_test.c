@@ -128,7 +128,7 @@ TEST(proto_refuses_deep_nesting)
     /* AttrValue.list.func.attr.value …: each iteration wraps the message in four tags and lengths. */
     uint8_t bytes[4096];
     size_t end = sizeof bytes, begin = end;
-    static const uint8_t tags[] = {0x12, 0x12, 0x4a, 0x0a}; /* value, attr, func, list: from the inside */
+    static const uint8_t tags[] = {0x12, 0x12, 0x4a, 0x0a}; /* value, attr, func, list: innermost first */
     for (int depth = 0; depth < 200; depth++) {
         size_t length = end - begin;
         if (length >= 0x80) bytes[--begin] = (uint8_t)(length >> 7);

@@ -105,7 +105,7 @@ TEST(example_places_and_partitions_that_do_not_fit_are_named)
     CHECK_STR(said(&encoder, &features[2]), "feature \"pairs\": partition 1 requires a multiple of 2 items, found 3");
     mr_example_add_float_list(&encoder, "v", values, 4);
     CHECK_STR(said(&encoder, &features[2]), "feature \"pairs\": the row splits in \"p\" do not match 2 values");
-    /* A row number that would make countless rows. */
+    /* A row number that would create a huge number of rows. */
     mr_example_add_float_list(&encoder, "v", values, 1);
     mr_example_add_int64(&encoder, "q", INT64_MAX);
     CHECK_STR(said(&encoder, &features[3]), "feature \"rows\": the value rowids in \"q\" do not match 1 values");

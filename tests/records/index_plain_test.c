@@ -91,7 +91,7 @@ TEST(index_in_dalis_form_is_tfrecord2idxs)
     CHECK_OK(mr_record_index_check(path, 1, &read, &error));
     CHECK_EQ(read.file_modified_ns, index.file_modified_ns);
 
-    /* After it is written, it is the file's own index. */
+    /* Once written, it is loaded as the file's own index. */
     CHECK_OK(mr_record_index_write(path, &read, &error));
     mr_record_index_deinit(&read);
     CHECK_OK(mr_record_index_open(path, &read, &error));
@@ -134,7 +134,7 @@ TEST(index_in_dalis_form_is_not_believed)
     CHECK_EQ(index.count, 0);
     mr_record_index_deinit(&index);
 
-    /* An index of another file: its size, or its headers. */
+    /* An index of another file is detected by its size or its headers. */
     const char *path = test_path("y.tfrecord");
     record_write(path, 6, 500, (mr_record_writer_options){0});
     file_save(name, "0 16\n16 503\n519 489\n", 20);

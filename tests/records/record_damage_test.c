@@ -18,7 +18,7 @@ static void note(void *context, const mr_record_damage *damage, const mr_error *
     memcpy(report->message, error->message, sizeof report->message);
 }
 
-/* Reads with MR_DAMAGE_SKIP; sets seen[i] for each record of ours that was returned. */
+/* Reads with MR_DAMAGE_SKIP; sets seen[i] for each original record that is returned. */
 static int read_what_is_left(const char *path, bool *seen, report *report, size_t buffer_bytes)
 {
     mr_error error = {0};

@@ -99,7 +99,7 @@ TEST(seekable_scan_of_damage_tells_what_a_reader_tells)
         bytes[at] ^= 0x11;
         file_save(path, bytes, i % 8 == 7 ? at + 1 : size);
         bytes[at] ^= 0x11;
-        /* The index claims to be of this version of the file. */
+        /* Store the index with the size and time of this version of the file, so that it is accepted. */
         mr_record_index written = index;
         mr_record_index now = {0};
         (void)mr_record_index_open(path, &now, nullptr);

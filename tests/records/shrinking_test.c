@@ -49,7 +49,7 @@ static void read_in_order(reading *r)
         CHECK_CONTAINS(error.message, "has shrunk while it was being read");
         status = mr_record_reader_next(reader, &record, &error);
     }
-    /* It is reported once. */
+    /* The truncation is reported once. */
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
     mr_record_reader_close(reader);
 }

@@ -1,4 +1,4 @@
-/* Tables: added entries are found, and all damage is detected. */
+/* Tables: every added entry is found; damage is detected or does not affect the entries. */
 #include "records/checkpoint/table.h"
 #include "tests/test.h"
 

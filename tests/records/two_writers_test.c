@@ -68,7 +68,7 @@ TEST(two_writers_in_processes_leave_a_complete_file)
             mr_record_writer *writer = nullptr;
             mr_status status = mr_record_writer_open(path, &atomically, &writer, &error);
             for (int k = 0; status == MR_OK && k < 40; k++) status = mr_record_writer_append(writer, "same", 4, &error);
-            /* One of them is killed in the middle. */
+            /* One of the writers is killed before it closes the file. */
             if (i == 3 && round % 2 == 0) (void)kill(getpid(), SIGKILL);
             if (status == MR_OK) status = mr_record_writer_close(writer, &error);
             _exit(status == MR_OK ? 0 : status == MR_ABORTED ? 1 : 2);
