@@ -1,4 +1,4 @@
-/* Dtypes, shapes, buffers and tensors. */
+/* Dtypes (names, sizes, conversion of every half and bfloat16), shapes, reference counts of buffers, and tensors. */
 #include "tests/test.h"
 #include <millrace/tensor.h>
 

@@ -35,7 +35,7 @@ void fake_unlock(void)
     pthread_mutex_unlock(&turn);
 }
 
-/* Zeroed memory. These allocations are not under test: if a test makes one fail, it is retried. */
+/* Zeroed memory for the fake driver itself. If a test makes this allocation fail, it is retried. */
 static void *own(size_t size_bytes)
 {
     void *made = calloc(1, size_bytes + 1);

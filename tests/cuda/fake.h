@@ -12,7 +12,7 @@ typedef struct fake_gpu {
     int device_count;
     int capability_major;
     int fail_allocations; /* number of following allocations that fail with "out of memory" */
-    int fail_copies;      /* number of the next copy to the GPU that fails, counted from now; 0: none */
+    int fail_copies;      /* n: the n-th following copy to the GPU fails; 0: none */
     mr_cu_result fail_event_wait;
     mr_cu_result fail_launch; /* the result of a launch, if not 0 */
     bool no_blas, no_dnn;

@@ -12,7 +12,7 @@ typedef struct model_size {
 /* Trains a new network on random images for `steps` steps and returns the loss of each.
  * device   null: the CPU
  * seconds  duration of the steps after the first two; may be null
- * notes    the session's notes on placement, cut at notes_size; may be null */
+ * notes    the session's notes on placement, truncated to notes_size; may be null */
 mr_status model_train(model_size size, const char *device, int32_t steps, float *losses, double *seconds, char *notes,
                       size_t notes_size, mr_error *error);
 

@@ -616,7 +616,7 @@ TEST(prefetch_to_device_goes_on_with_a_small_budget)
     check_nothing_is_left();
 }
 
-/* Runs what the kit runs on a real GPU. */
+/* The checks and measurements that the kit runs on a real GPU. */
 TEST(prefetch_to_device_passes_the_kit)
 {
     mr_error error = {0};

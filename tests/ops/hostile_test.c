@@ -19,7 +19,7 @@
 
 constexpr size_t ALLOCATION_MAX_BYTES = (size_t)16 << 20;
 
-/* What an operator's process reports to its parent. */
+/* The report from an operator's process to its parent. */
 typedef struct report {
     int cases, accepted, succeeded;
     bool sample_succeeded;
@@ -55,7 +55,7 @@ static void limit_time(void)
     alarm(120);
 }
 
-/* Runs the case; different sources of the same case must give the same bits. */
+/* Runs the case; the results for different sources of the same case must be bitwise equal. */
 static mr_status run_case(hostile_case *c, const char *label, hostile_result *result)
 {
     int used = snprintf(shared->current, sizeof shared->current, "%s ", label);

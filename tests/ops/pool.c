@@ -1,5 +1,5 @@
-/* Pooling: compares full vectors of channels with single channels. The plain code for leftover channels is the
- * oracle. */
+/* Pooling: compares full vectors of channels with single channels, which the plain code for leftover channels
+ * computes. */
 #include "tests/ops/run.h"
 #include "tests/ops/sample.h"
 

@@ -1,4 +1,4 @@
-/* Queues with TensorFlow's behavior, coordinators, runners, readers and batches. */
+/* Queues of every kind behave as in TensorFlow; coordinators, queue runners, input producers, readers and batches. */
 #include "tests/test.h"
 
 #include <millrace/queue.h>

@@ -1,4 +1,5 @@
-/* Event files and summaries, read back through protobuf. */
+/* Event files and summaries, written by the library and read back through protobuf; the parser's nesting limit and
+ * unknown fields. */
 #include "proto/event.pb-c.h"
 #include "proto/proto.h"
 #include "records/event/event.h"

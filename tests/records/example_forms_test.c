@@ -1,5 +1,5 @@
-/* Sparse and ragged features of Examples. tests/oracle compares the rules with TensorFlow; these tests check what
- * callers rely on, what is stricter than in TensorFlow, and invalid specifications. */
+/* Sparse and ragged features of Examples. tests/oracle compares the rules with TensorFlow; these tests check the
+ * guarantees to callers, rules that are stricter than TensorFlow's, and invalid specifications. */
 #include "tests/test.h"
 
 #include <millrace/example.h>

@@ -1,5 +1,5 @@
-/* Examples: encoding, iteration and parsing. tests/oracle compares the rules with TensorFlow; these tests check what
- * callers rely on, one rule at a time. */
+/* Examples: encoding, iteration and parsing. tests/oracle compares the rules with TensorFlow; these tests check the
+ * guarantees to callers, one rule at a time. */
 #include "tests/test.h"
 
 #include <millrace/example.h>

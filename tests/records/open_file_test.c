@@ -1,4 +1,4 @@
-/* A limited number of open files: any number of files in use, by any number of threads. */
+/* The limit on open files: more files than the limit can be in use, by any number of threads. */
 #include "records/io/open_file.h"
 
 #include "records/io/file.h"

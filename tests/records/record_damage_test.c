@@ -1,4 +1,4 @@
-/* Damaged files: which records are lost, which are found again, and every reader reaches the end. */
+/* Damaged files: checks which records are lost and which are found again, and that every reader reaches the end. */
 #include "tests/records/record_data.h"
 
 static constexpr int COUNT = 40;

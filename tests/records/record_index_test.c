@@ -1,4 +1,4 @@
-/* The index: built, loaded, stale, damaged; records read by number. */
+/* The index: built with the file or later, loaded, stale, damaged; records read by number with it. */
 #include "tests/records/record_data.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* Records written and read: plain, compressed, in order, with small buffers, through a pipe. */
+/* Records written and read back: plain, compressed, in order, with small buffers, through a pipe; matching of path
+ * patterns. */
 #include "tests/records/record_data.h"
 
 #include <fcntl.h>

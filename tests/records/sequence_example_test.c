@@ -144,7 +144,7 @@ static mr_string frames(mr_sequence_encoder *encoder, int i)
     return record;
 }
 
-/* true: compares all bytes of the tensor. */
+/* True if the tensor has this shape and all of its bytes equal `values`. */
 static bool holds(const mr_tensor *tensor, mr_shape shape, const void *values)
 {
     return mr_shape_equal(tensor->shape, shape) && memcmp(tensor->data, values, mr_tensor_size_bytes(tensor)) == 0;

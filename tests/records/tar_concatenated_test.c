@@ -33,7 +33,7 @@ static void put_member(bytes *file, const char *name, size_t size)
     file->size += 512 + (size + 511) / 512 * 512;
 }
 
-/* Archives with members in each, each ended by 1 to 41 blocks of zeros. */
+/* Archives that contain members; each archive ends with 1 to 41 blocks of zeros. */
 typedef struct model {
     int archives, members;
     uint32_t archive_of[64];

@@ -1,5 +1,6 @@
-/* gpu-kit: checks and times a GPU. Compares every GPU kernel with the CPU's on the same random numbers, then the first
- * losses of a small network on both; then times training steps, and prefetching of batches to the GPU.
+/* gpu-kit: checks a GPU and measures its speed. Compares every GPU kernel with the CPU's on the same random numbers,
+ * then the first losses of a small network on both; then measures training steps, and prefetching of batches to the
+ * GPU.
  *
  *     gpu-kit [INDEX] [PART-OF-AN-OPERATOR | prefetch]
  *

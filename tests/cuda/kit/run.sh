@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs gpu-kit with the cuBLAS and cuDNN of this machine: the system's, the toolkit's, or those of Python packages.
-# If Python has torch, its way of copying batches to the GPU is measured for comparison.
+# If PyTorch is installed, its copying of batches to the GPU is measured too, for comparison.
 # usage: ./run.sh [INDEX] [PART-OF-AN-OPERATOR | prefetch]
 cd "$(dirname "$0")" || exit 1
 directories=.

@@ -1,9 +1,10 @@
-"""PyTorch's counterpart of what gpu-kit times for prefetch_to_device: pinned batches, .to(non_blocking=True) on a
-separate stream, an event for each. One thread gathers rows into pinned memory, as DataLoader's pin_memory thread does.
+"""PyTorch's counterpart of gpu-kit's measurement of prefetch_to_device: pinned batches, .to(non_blocking=True) on a
+separate stream, an event for each. One thread gathers rows into pinned memory, like DataLoader's pin_memory
+thread.
 
     python3 torch_prefetch.py [INDEX]
 
-Prints one line: the result, or why nothing can be measured."""
+Prints one line: the result, or the reason why nothing can be measured."""
 
 import queue
 import sys
@@ -14,7 +15,7 @@ BATCH, SIDE, ROWS, STEPS, WARM, COPIES, DEPTH = 64, 224, 256, 100, 5, 60, 3
 
 
 def pinned_batches(torch, rows):
-    """Batches in pinned memory, gathered ahead by a thread; batches in `done` are filled again."""
+    """Batches in pinned memory, gathered ahead by a thread. Batches in `done` are reused."""
     ready, done = queue.Queue(), queue.Queue()
     for _ in range(DEPTH + 1):
         done.put((torch.empty(BATCH, SIDE, SIDE, 3, pin_memory=True), None))
