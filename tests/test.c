@@ -1,5 +1,5 @@
-/* The test runner: runs each test in a process of its own, with as many concurrently as there are processors, and
- * kills tests that hang. */
+/* The test runner: runs each test in a process of its own, with as many concurrently as there are processors, and kills
+ * tests that hang. */
 #include "tests/test.h"
 
 #include <errno.h>
@@ -140,9 +140,9 @@ static void wait_one(void)
 
 /* ---- Counting allocations: this program's malloc counts a call, then calls the real one ---- */
 
-/* A sanitizer's malloc has a second name for programs that define malloc themselves. The functions below must then
- * be visible to the C library too, because memory that it allocates is freed here; but only this program's own
- * allocations are counted. Code that runs before a sanitizer is initialized must not be instrumented. */
+/* A sanitizer's malloc has a second name for programs that define malloc themselves. The functions below must then be
+ * visible to the C library too, because memory that it allocates is freed here; but only this program's own allocations
+ * are counted. Code that runs before a sanitizer is initialized must not be instrumented. */
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define BENEATH(name) __interceptor_##name
 #define BENEATH_ALIGNED __interceptor_aligned_alloc

@@ -1,5 +1,5 @@
-/* The test harness. A test is a function that registers itself. Each test runs in a process of its own, so a crash
- * or a leak affects only that test. The runner prints one line for each failure and ends with "N passed, N failed".
+/* The test harness. A test is a function that registers itself. Each test runs in a process of its own, so a crash or a
+ * leak affects only that test. The runner prints one line for each failure and ends with "N passed, N failed".
  *
  * TEST(tensor_rows_share_bytes)
  * {

@@ -1,5 +1,5 @@
-/* The CPU device: it reuses returned blocks, its buffers outlive it, its names are TensorFlow's, and the process
- * shares one. */
+/* The CPU device: it reuses returned blocks, its buffers outlive it, its names are TensorFlow's, and the process shares
+ * one. */
 #include "base/device.h"
 #include "tests/test.h"
 

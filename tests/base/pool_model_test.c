@@ -1,6 +1,6 @@
-/* Model test of parallel loops: random sizes below, at and above the numbers of threads and pieces, up to the
- * largest. Every piece runs once, with the bounds that count and grain determine. Pools are created and freed, and
- * loops run from many threads and inside other loops. */
+/* Model test of parallel loops: random sizes below, at and above the numbers of threads and pieces, up to the largest.
+ * Every piece runs once, with the bounds that count and grain determine. Pools are created and freed, and loops run
+ * from many threads and inside other loops. */
 #include "base/pool.h"
 #include "base/random.h"
 #include "tests/test.h"

@@ -68,8 +68,8 @@ TEST(cuda_copies_keep_their_order)
     CHECK_EQ(fake.contexts, 0);
 }
 
-/* Large copies from pinned memory run concurrently with queued work and still complete in order, even if there are
- * more copies than staging buffers. */
+/* Large copies from pinned memory run concurrently with queued work and still complete in order, even if there are more
+ * copies than staging buffers. */
 TEST(cuda_pinned_copies_arrive_in_order)
 {
     mr_error error = {0};

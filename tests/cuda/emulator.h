@@ -1,6 +1,6 @@
-/* GPU kernels on the CPU: the .cu files compiled as C. All threads of all blocks run, one at a time. The threads of
- * a block switch at __syncthreads, so that __shared__ arrays have the same contents at each barrier as on a GPU.
- * Include this before "cuda/NAME.cu". One launch at a time in the process. */
+/* GPU kernels on the CPU: the .cu files compiled as C. All threads of all blocks run, one at a time. The threads of a
+ * block switch at __syncthreads, so that __shared__ arrays have the same contents at each barrier as on a GPU. Include
+ * this before "cuda/NAME.cu". One launch at a time in the process. */
 #ifndef MR_TESTS_CUDA_EMULATOR_H
 #define MR_TESTS_CUDA_EMULATOR_H
 

@@ -1,8 +1,8 @@
 /* A CUDA driver, a cuBLAS and a cuDNN that work in host memory, so that all of cuda/ is tested without a GPU.
  *
  * A stream is a list of queued work. Work runs only when someone waits, and then only as much as the wait requires.
- * Work that does not wait for an event of another stream is therefore not delayed by that stream, and code that
- * forgets to wait sees unchanged memory. Returned memory is overwritten with garbage. */
+ * Work that does not wait for an event of another stream is therefore not delayed by that stream, and code that forgets
+ * to wait sees unchanged memory. Returned memory is overwritten with garbage. */
 #ifndef MR_TESTS_CUDA_FAKE_H
 #define MR_TESTS_CUDA_FAKE_H
 

@@ -199,8 +199,8 @@ static bool fits(const struct cudnnTensorStruct *x, const struct cudnnFilterStru
     return y->h == h && y->w == width && y->n == x->n && y->c == w->k && x->c == w->c;
 }
 
-/* The first choice is rejected, the second is not deterministic, and the third fails when it runs, so the fourth
- * must be used. */
+/* The first choice is rejected, the second is not deterministic, and the third fails when it runs, so the fourth must
+ * be used. */
 static mr_dnn_result list_choices(bool good, int capacity, int *count, mr_dnn_choice *choices)
 {
     *count = 0;

@@ -4,8 +4,8 @@
 
 #include <millrace/dataset.h>
 
-/* Queues work on every batch and releases the batch immediately; compares the data that the work read with the
- * host's batches.
+/* Queues work on every batch and releases the batch immediately; compares the data that the work read with the host's
+ * batches.
  * device  "/device:GPU:0" */
 mr_status prefetch_compare(const char *device, mr_error *error);
 

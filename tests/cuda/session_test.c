@@ -1,5 +1,5 @@
-/* Sessions on the fake GPU: a complete network trains as on the CPU, and batches and variables on any device are
- * used or copied as needed. */
+/* Sessions on the fake GPU: a complete network trains as on the CPU, and batches and variables on any device are used
+ * or copied as needed. */
 #include "tests/cuda/emulator.h"
 #include "tests/cuda/fake.h"
 #include "tests/cuda/model.h"

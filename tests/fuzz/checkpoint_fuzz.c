@@ -1,6 +1,6 @@
-/* Fuzz target: checkpoints. Bit 0 of the first byte selects what the rest is. 0: an index file. 1: a list of keys
- * and values, from which a table with valid checksums is built, so that the code that runs after the checksums match
- * is tested too. The data file has the same bytes. */
+/* Fuzz target: checkpoints. Bit 0 of the first byte selects what the rest is. 0: an index file. 1: a list of keys and
+ * values, from which a table with valid checksums is built, so that the code that runs after the checksums match is
+ * tested too. The data file has the same bytes. */
 #include "records/checkpoint/checkpoint.h"
 #include "records/checkpoint/table.h"
 #include "records/io/file.h"

@@ -1,6 +1,6 @@
-/* Fuzz target: conversion to crop-ready JPEGs. The conversion returns, with a message if it fails. Its output
- * decodes to the pixels of the original, with our decoder and with libjpeg's, and converting it again does not
- * change it. The last byte selects the segment length. The corpus comes from `image_work corpus` (tests/oracle). */
+/* Fuzz target: conversion to crop-ready JPEGs. The conversion returns, with a message if it fails. Its output decodes
+ * to the pixels of the original, with our decoder and with libjpeg's, and converting it again does not change it. The
+ * last byte selects the segment length. The corpus comes from `image_work corpus` (tests/oracle). */
 #include "kernels/image/jpeg.h"
 #include "tests/fuzz/image_fuzz.h"
 

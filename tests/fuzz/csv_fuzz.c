@@ -1,5 +1,5 @@
-/* Fuzz target: CSV files. Each row must equal the row read separately at its offset, and its text must equal the
- * bytes of the file at that offset. Corpus: formats_corpus.py. */
+/* Fuzz target: CSV files. Each row must equal the row read separately at its offset, and its text must equal the bytes
+ * of the file at that offset. Corpus: formats_corpus.py. */
 #include <millrace/formats.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Fuzz target: Examples. The bytes are iterated, searched, and parsed into columns of every form, alone and in a
- * batch with a valid record. Parsed tensors must be consistent with the record. */
+/* Fuzz target: Examples. The bytes are iterated, searched, and parsed into columns of every form, alone and in a batch
+ * with a valid record. Parsed tensors must be consistent with the record. */
 #include <millrace/example.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Fuzz target: EXIF and TIFF data. Reads must stay within the bytes, and a removed orientation must no longer be
- * found. The bytes are also inserted into a JPEG of 16 x 16 pixels, which is then rotated as they specify. Corpus:
+/* Fuzz target: EXIF and TIFF data. Reads must stay within the bytes, and a removed orientation must no longer be found.
+ * The bytes are also inserted into a JPEG of 16 x 16 pixels, which is then rotated as they specify. Corpus:
  * exif_corpus.py. */
 #include "kernels/image/exif.h"
 

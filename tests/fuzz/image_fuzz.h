@@ -1,5 +1,4 @@
-/* The common part of the fuzz targets for JPEG, PNG and crop-ready JPEGs. Every call returns, with a message if it
- * fails. */
+/* The common part of the fuzz targets for JPEG, PNG and crop-ready JPEGs. Calls return, with a message if they fail. */
 #ifndef MR_TESTS_FUZZ_IMAGE_FUZZ_H
 #define MR_TESTS_FUZZ_IMAGE_FUZZ_H
 

@@ -1,7 +1,7 @@
 /* Fuzz target: record indexes, and indexing of compressed files.
  *
- * The low two bits of the first byte select what the rest is. 0: an index file; bit 2 repairs its checksum, and bit
- * 3 makes the size and checksum of the record file match it. 1: an index in DALI's text format. 2 or 3: a compressed
+ * The low two bits of the first byte select what the rest is. 0: an index file; bit 2 repairs its checksum, and bit 3
+ * makes the size and checksum of the record file match it. 1: an index in DALI's text format. 2 or 3: a compressed
  * file, which is indexed and whose records are then all read by number. */
 #include "records/record/gzip_seek.h"
 #include "records/record/record_format.h"

@@ -1,7 +1,7 @@
 /* Fuzz target: JPEG. Reads the header, decodes the complete image, and decodes and resizes a region, with various
  * options. If libjpeg itself decodes the image without a warning, regions of it must have the same pixels, with and
- * without restart segments. The last byte of the input, which an image does not need, selects the options. The
- * corpus comes from `image_work corpus` (tests/oracle). */
+ * without restart segments. The last byte of the input, which an image does not need, selects the options. The corpus
+ * comes from `image_work corpus` (tests/oracle). */
 #include "kernels/image/jpeg.h"
 #include "tests/fuzz/image_fuzz.h"
 

@@ -1,5 +1,5 @@
-/* Fuzz target: NumPy arrays (.npy) and archives of them (.npz). If an array can be read, reading it row by row
- * returns the same elements. Corpus: formats_corpus.py. */
+/* Fuzz target: NumPy arrays (.npy) and archives of them (.npz). If an array can be read, reading it row by row returns
+ * the same elements. Corpus: formats_corpus.py. */
 #include <millrace/formats.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
-/* Fuzz target: record files. Each is read in order with either damage policy, scanned in blocks, indexed, and read
- * by number.
+/* Fuzz target: record files. Each is read in order with either damage policy, scanned in blocks, indexed, and read by
+ * number.
  *
  * The first byte selects the options. Bit 0: the damage policy; bit 1: a tiny buffer; bit 2: repair the checksums of
- * headers, at positions that the data determines, so that headers with wrong lengths and valid checksums are tested
- * too. */
+ * headers, at positions that the data determines, so that wrong lengths with valid checksums are tested too. */
 #include "records/record/record_format.h"
 
 #include <fcntl.h>
@@ -20,8 +19,7 @@ static void need(bool holds)
     if (!holds) abort();
 }
 
-/* The result of one way of reading: a hash of everything found, in order, and the numbers of records, losses and
- * bytes. */
+/* The result of one way of reading: a hash of everything found, in order, and numbers of records, losses and bytes. */
 typedef struct found {
     uint64_t hash, records, lost, bytes;
 } found;
@@ -69,7 +67,7 @@ static bool read_in_order(const char *path, uint8_t choice, size_t size_bytes, f
     mr_string record;
     mr_status status;
     size_t calls = 0;
-    /* Each call consumes at least one byte, so the loop ends. A compressed file expands to at most 1032 times its
+    /* Each call consumes at least one byte, so the loop ends. Compressed files expand to at most 1032 times their
      * size. */
     while ((status = mr_record_reader_next(reader, &record, nullptr)) != MR_OUT_OF_RANGE) {
         need(status == MR_OK || status == MR_DATA_LOSS);

@@ -1,6 +1,6 @@
-/* Fuzz target: SequenceExamples. The kind of the record is detected; it is iterated, and parsed into columns of
- * every form, alone and between valid records. It is also parsed as an Example, in the forms that combine several
- * features. Parsed tensors must be consistent. */
+/* Fuzz target: SequenceExamples. The kind of the record is detected; it is iterated, and parsed into columns of every
+ * form, alone and between valid records. It is also parsed as an Example, in the forms that combine several features.
+ * Parsed tensors must be consistent. */
 #include <millrace/example.h>
 #include <stdlib.h>
 #include <string.h>

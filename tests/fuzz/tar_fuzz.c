@@ -1,5 +1,5 @@
-/* Fuzz target: tar archives. Members must be inside the file, in order and without overlap, and a reader that starts
- * at a member must return the same member. Corpus: formats_corpus.py. */
+/* Fuzz target: tar archives. Members must be inside the file, in order and without overlap, and a reader that starts at
+ * a member must return the same member. Corpus: formats_corpus.py. */
 #include <millrace/formats.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Fuzz target: the --where option of tfrecord-cat. The bytes before the first zero are the expression; the bytes
- * after it are a record. If the expression parses, evaluating it twice on the record must return the same result. */
+/* Fuzz target: the --where option of tfrecord-cat. The bytes before the first zero are the expression; the bytes after
+ * it are a record. If the expression parses, evaluating it twice on the record must return the same result. */
 #include "tools/common/query/tfds_find.c"
 #include "tools/common/query/values.c"
 #include "tools/common/query/where.c"

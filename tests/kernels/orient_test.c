@@ -90,8 +90,8 @@ TEST(upright_jpeg_is_the_turned_image)
             CHECK_EQ(orientation_of(upright), 0);
             mr_tensor before = decoded(file.bytes, file.size_bytes), after = decoded(upright.data, upright.size_bytes);
             CHECK_OK(mr_image_orient(&before, orientation, &turned, &error));
-            /* Differences are due to rounding: the decoder rounds columns, then rows, with halves up; color
-             * conversion follows. */
+            /* Differences are due to rounding: the decoder rounds columns, then rows, halves up; color conversion
+             * follows. */
             check_near(&after, &turned, 6);
             mr_tensor_deinit(&turned);
             mr_tensor_deinit(&before);

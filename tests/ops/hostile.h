@@ -1,5 +1,5 @@
-/* Hostile input for every operator: each row's valid sample is mutated in one to three places, built into a graph
- * and run in a session. No case may crash, hang, allocate without bound or contradict the inferred shape. */
+/* Hostile input for every operator: each row's valid sample is mutated in one to three places, built into a graph and
+ * run in a session. No case may crash, hang, allocate without bound or contradict the inferred shape. */
 #ifndef MR_TESTS_OPS_HOSTILE_H
 #define MR_TESTS_OPS_HOSTILE_H
 

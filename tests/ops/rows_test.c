@@ -4,8 +4,8 @@
 #include "graph/state/state.h"
 #include "tests/ops/hostile.h"
 
-/* Operators that can be built, imported and exported, but not run yet. Remove an operator when it gets a kernel;
- * never add one. */
+/* Operators that can be built, imported and exported, but not run yet. Remove an operator when it gets a kernel; never
+ * add one. */
 static const char *const without_kernel[] = {
     "Cumsum",
     "DepthwiseConv2dNative",

@@ -2,8 +2,8 @@
  *
  * run_op(&(op_run){.op = "Relu", .inputs = {x}, .threads = 2}, outputs);
  *
- * The attr T is MR_FLOAT unless attrs specify it; output dtypes are those of the first input by default. A failure
- * ends the test, or is checked with expect_error. */
+ * The attr T is MR_FLOAT unless attrs specify it; output dtypes are those of the first input by default. A failure ends
+ * the test, or is checked with expect_error. */
 #ifndef MR_TESTS_OPS_RUN_H
 #define MR_TESTS_OPS_RUN_H
 

@@ -1,5 +1,5 @@
-/* An index whose file was rewritten in place between the samples, with the same size: checks which records are
- * returned and which are not. */
+/* An index whose file was rewritten in place between the samples, with the same size: checks which records are returned
+ * and which are not. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 

@@ -1,5 +1,5 @@
-/* Seekable GZIP: files are ordinary GZIP streams, can be read from every entry point and by record number, and do
- * not depend on the number of threads. Indexes of compressed files: built, stale, damaged. */
+/* Seekable GZIP: files are ordinary GZIP streams, can be read from every entry point and by record number, and do not
+ * depend on the number of threads. Indexes of compressed files: built, stale, damaged. */
 #include "tests/records/record_data.h"
 
 #include <pthread.h>
