@@ -1,4 +1,5 @@
-/* Parallel loops: every item runs once, pieces do not depend on the number of threads, nested loops, many callers. */
+/* Parallel loops: every item runs once, and pieces do not depend on the number of threads; nested loops and many
+ * concurrent callers. */
 #include "base/pool.h"
 #include "tests/test.h"
 

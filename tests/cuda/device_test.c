@@ -1,5 +1,5 @@
-/* Tests of the GPU's memory, copies and opening, with a driver that works in host memory and defers all work as long as
- * possible. */
+/* The GPU device: opening, memory, copies and events. The fake driver works in host memory and defers all work as long
+ * as possible. */
 #include "base/buffer.h"
 #include "builtin/builtin.h"
 #include "tests/cuda/fake.h"

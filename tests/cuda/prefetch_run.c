@@ -1,4 +1,4 @@
-/* The work of a step is copies within device memory, which every device supports. */
+/* A step's work consists of copies within device memory, because every device supports them. */
 #include "tests/cuda/prefetch_run.h"
 
 #include "base/device.h"

@@ -1,4 +1,4 @@
-/* Tests of pipelines that end on a GPU: elements, synchronization, saved states, and errors. */
+/* Pipelines that end on the fake GPU: elements, synchronization, saved states, errors, counters and traces. */
 #include "tests/cuda/fake.h"
 #include "tests/cuda/prefetch_run.h"
 #include "tests/pipeline/pipelines.h"

@@ -1,4 +1,4 @@
-/* The samples: at least one for every row of cuda/, and more for kernels with several code paths. */
+/* The list of samples: at least one for every kernel row of cuda/, and more for kernels with several code paths. */
 #include "tests/cuda/samples.h"
 
 #define FLOATS(...) {.dtype = MR_FLOAT, .shape = MR_SHAPE(__VA_ARGS__)}

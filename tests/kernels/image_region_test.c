@@ -1,4 +1,4 @@
-/* The fused path compared with a separate decode, crop and resize. */
+/* Decoding of a region, with crop and resize in one pass, compared with a separate decode, crop and resize. */
 #include "kernels/image/image_rows.h"
 #include "tests/kernels/images.h"
 #include "tests/test.h"
@@ -171,7 +171,7 @@ TEST(image_region_resizes_normalises_and_lays_out)
     free(files[1].bytes);
 }
 
-/* Half and bfloat16 are the floats rounded to nearest even, in any layout. */
+/* Half and bfloat16 results are the float results rounded to nearest even, in any layout. */
 TEST(image_region_narrow_is_the_float_rounded)
 {
     mr_error error = {0};

@@ -1,5 +1,5 @@
-/* Every vector row loop compared bit for bit with the plain one, at every length; bytes after the target must not
- * change. */
+/* Every vector loop over a row compared bit for bit with the plain loop, at every length. Bytes after the target must
+ * not change. */
 #include "base/random.h"
 #include "kernels/image/image_rows.h"
 #include "tests/test.h"

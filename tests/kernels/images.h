@@ -85,7 +85,7 @@ static inline test_bytes test_jpeg(int width, int height, test_jpeg_options opti
 }
 
 typedef struct test_png_options {
-    int color_type, bits; /* as in the header */
+    int color_type, bits; /* as in the PNG header */
     bool interlaced, transparent, gamma;
 } test_png_options;
 

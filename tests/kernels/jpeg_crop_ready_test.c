@@ -1,4 +1,4 @@
-/* Crop-ready JPEGs: different bytes, the same pixels. */
+/* Crop-ready JPEGs: the conversion changes the bytes of a file but not its pixels. */
 #include "tests/kernels/images.h"
 #include "tests/test.h"
 

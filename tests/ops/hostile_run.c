@@ -335,7 +335,7 @@ static void run_gradients(build *b, mr_session *session)
         return;
     for (int32_t i = 0; i < count; i++) {
         char given[MR_SHAPE_TEXT_SIZE], found[MR_SHAPE_TEXT_SIZE];
-        bool is_one = mr_tensor_count(&results[i]) == 1; /* TensorFlow sometimes accepts [1] as a scalar */
+        bool is_one = mr_tensor_count(&results[i]) == 1; /* some TensorFlow operators accept [1] as a scalar */
         if (!is_one && !has_loose_shape(b) && !mr_shape_equal(results[i].shape, b->values[inputs[i]].shape))
             test_fail(__FILE__, __LINE__, "the gradient by input %d has shape %s, the input %s", inputs[i],
                       mr_shape_text(results[i].shape, found, sizeof found),

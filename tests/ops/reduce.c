@@ -1,4 +1,5 @@
-/* Reductions: compares every subset of axes with index arithmetic; NaN; the same bits at any number of threads. */
+/* Reductions: compares every subset of axes with index arithmetic; NaN; results are bitwise equal at any number of
+ * threads. */
 #include "tests/ops/run.h"
 #include "tests/ops/sample.h"
 

@@ -1,4 +1,4 @@
-/* Compares softmax and its losses with double precision; labels are not trusted. */
+/* Compares softmax and its losses with double precision; labels out of range are rejected. */
 #include "tests/ops/run.h"
 #include "tests/ops/sample.h"
 

@@ -1,4 +1,5 @@
-/* CRC32C: known values, all variants against the plain one, and the folding constants by long division. */
+/* CRC32C: known values, all variants compared with the plain one, and the folding constants computed by long
+ * division. */
 #include "records/io/crc32c.h"
 
 #include "tests/test.h"

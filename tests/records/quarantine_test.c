@@ -1,4 +1,4 @@
-/* The quarantine contains every damaged byte once, with its position; ranges return their records. */
+/* The quarantine contains every damaged byte once, with its position. Readers of a range return the range's records. */
 #include "tests/records/record_data.h"
 
 #include <millrace/example.h>

@@ -1,4 +1,4 @@
-/* Read-ahead: the same bytes for all ways of reading, cached or not, with and without io_uring. */
+/* Read-ahead: every way of reading returns the same bytes, from the page cache or not, with and without io_uring. */
 #include "records/io/read_ring.h"
 #include "tests/records/record_data.h"
 
