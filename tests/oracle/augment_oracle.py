@@ -1,4 +1,5 @@
-"""What is done to images on their way into a batch, beside the TensorFlow operators that do the same one by one."""
+"""The fused path from an image file to a batch row, compared with the sequence of TensorFlow operators that does the
+same."""
 import glob
 import os
 import subprocess
@@ -33,7 +34,7 @@ def read_tensor(path):
 
 
 def work(directory, cases):
-    """Each case is a file and settings; the results in order."""
+    """Runs augment_work. A case is a file and its settings. Returns the results in the order of the cases."""
     lines = [f"{path} {directory}/result-{i} " + " ".join(f"{k}={v}" for k, v in settings.items()) + "\n"
              for i, (path, settings) in enumerate(cases)]
     subprocess.run([f"{DIRECTORY}/augment_work"], input="".join(lines), text=True, check=True)
@@ -41,7 +42,7 @@ def work(directory, cases):
 
 
 def images(directory):
-    """(path, pixels) of every kind that TensorFlow decodes."""
+    """A (path, pixels) pair for each kind of image that TensorFlow decodes."""
     subprocess.run([f"{DIRECTORY}/image_work"], input=f"make {directory}\n", text=True, check=True)
     found = []
     for path in sorted(glob.glob(directory + "/*.jpg") + glob.glob(directory + "/*.png")):
@@ -61,7 +62,8 @@ def laid_out(pixels, settings):
 
 
 def windows(directory, found):
-    """Cut out and padded: tf.image.resize_with_crop_or_pad, and a crop of tf.pad. Bytes are equal."""
+    """Cropping and padding, compared with tf.image.resize_with_crop_or_pad and with a crop of tf.pad. Bytes are
+    equal."""
     random = np.random.RandomState(6)
     cases, expected = [], []
     for i in range(400):
@@ -83,7 +85,7 @@ def windows(directory, found):
                          "x": x - padding, "y": y - padding, "w": w, "h": h}
             result = padded[y:y + h, x:x + w]
         if settings["flip"] and i % 2:
-            # The whole region, flipped, has to be named.
+            # A flip needs the complete region in the settings.
             settings |= {"x": -((w - width) // 2) if w > width else (width - w) // 2,
                          "y": -((h - height) // 2) if h > height else (height - h) // 2, "w": w, "h": h}
         cases.append((path, settings))
@@ -100,8 +102,9 @@ PLACES = ["first", "second", "third", "fourth"]
 
 
 def colors(directory, found):
-    """tf.image.adjust_… of floats in 0…1, in any order, after cropping and resizing; floats are within 1e-5 of the
-    range, narrow types where rounding TensorFlow's floats puts them, give or take one place."""
+    """Color adjustments in any order, after cropping and resizing, compared with tf.image.adjust_* on floats in [0, 1].
+    Floats differ by at most 1e-5 of the range. Narrower types differ from TensorFlow's floats by at most that and their
+    rounding error."""
     random = np.random.RandomState(7)
     cases, expected = [], []
     for i in range(500):
@@ -117,7 +120,7 @@ def colors(directory, found):
             settings["std"] = 255
         if i % 3:
             settings |= {place: order[k] + 1 for k, place in enumerate(PLACES)}
-        # As settings reach both sides, in text: the same float32.
+        # Use float32 values, because settings are passed to augment_work as text.
         drawn = {"brightness": random.uniform(-0.5, 0.5), "contrast": random.uniform(0.1, 2),
                  "saturation": random.uniform(0.01, 2.5), "hue": random.uniform(-0.5, 0.5)}
         drawn = {name: np.float32(value) for name, value in drawn.items() if i < 60 or random.randint(3)}

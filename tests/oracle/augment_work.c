@@ -1,9 +1,9 @@
-/* What augment_oracle.py asks of the fused way from an image to a batch row, one image a line on stdin:
+/* The fused path from an image file to a batch row, for augment_oracle.py. Reads one image per line from stdin:
  *
  *     FILE TENSOR name=value…
  *
- * with the names of mr_image_options and mr_image_region. A tensor file is "dtype rank dims…" and a newline, then the
- * elements; after a failure "error: why". */
+ * The names are those of mr_image_options and mr_image_region. A tensor file contains "dtype rank dims…", a newline and
+ * the elements; after a failure, "error: " and the message. */
 #include <millrace/image.h>
 
 #include <stdio.h>

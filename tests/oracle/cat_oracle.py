@@ -1,5 +1,5 @@
-"""tfrecord-cat: records that TensorFlow wrote, Examples and SequenceExamples with every kind of value, as JSON, CSV and
-by --where; what comes out is what went in."""
+"""tfrecord-cat on records that TensorFlow wrote: Examples and SequenceExamples with every kind of value, printed as
+JSON and CSV and selected by --where. The printed values equal the written ones."""
 
 import base64
 import csv
@@ -112,7 +112,7 @@ def check_json(directory):
             if isinstance(record, tf.train.Example):
                 check_features(shown["features"], dict(record.features.feature))
             elif not record.feature_lists.feature_list:
-                # Without lists a SequenceExample is the bytes of an Example.
+                # A SequenceExample without feature lists has the same bytes as an Example.
                 check_features(shown.get("features", shown.get("context")), dict(record.context.feature))
             else:
                 check_features(shown["context"], dict(record.context.feature))

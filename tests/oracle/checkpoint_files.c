@@ -1,6 +1,6 @@
-/* For checkpoint_oracle.py. `checkpoint_files copy SOURCE TARGET` reads every tensor of one checkpoint and writes it to
- * another, in the order of the lines of standard input; `checkpoint_files slices TARGET` writes a tensor in two
- * slices. */
+/* Copies and writes checkpoints for checkpoint_oracle.py. `checkpoint_files copy SOURCE TARGET` copies the tensors
+ * named on standard input, one per line, from one checkpoint to another in that order; `checkpoint_files slices TARGET`
+ * writes one tensor in two slices. */
 #include "records/checkpoint/checkpoint.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static mr_status copy(const char *source, const char *target, mr_error *error)
     return status;
 }
 
-/* [300, 5] of floats 0, 1, …, in rows 0…99 and 100…299. */
+/* A [300, 5] tensor of floats 0, 1, …, as the slices of rows 0 to 99 and 100 to 299. */
 static mr_status write_slices(const char *target, mr_error *error)
 {
     mr_checkpoint_writer *writer;

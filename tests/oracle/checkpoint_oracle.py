@@ -1,4 +1,4 @@
-"""Checkpoints go both ways: we read TensorFlow's, and what we write is TensorFlow's to the byte."""
+"""Checkpoints in both directions: millrace reads TensorFlow's, and writes the same bytes as TensorFlow."""
 import os
 import subprocess
 import sys
@@ -15,7 +15,7 @@ DATA = ".data-00000-of-00001"
 
 
 def save(prefix, tensors, slices=None):
-    """What SaveV2 writes for the named arrays, in their order."""
+    """Writes the named arrays in their order with TensorFlow's SaveV2."""
     with tf1.Graph().as_default(), tf1.Session() as session:
         feeds = [tf1.placeholder(tf.string if v.dtype == object else v.dtype) for _, v in tensors]
         names = [name for name, _ in tensors]
@@ -36,7 +36,7 @@ def copy(source, target, names):
 
 
 def same_bytes(directory, name, tensors):
-    """TensorFlow writes, we read and write; both pairs of files are equal."""
+    """TensorFlow writes a checkpoint and millrace copies it. Both pairs of files are equal."""
     theirs, ours = f"{directory}/{name}", f"{directory}/{name}-ours"
     save(theirs, tensors)
     copy(theirs, ours, [key for key, _ in tensors])
@@ -64,14 +64,14 @@ def strings():
 
 
 def many():
-    """An index of several blocks, with keys that are hard to part."""
+    """Tensors whose index has several blocks, with keys that are hard to separate."""
     keys = [f"layer_{i:05d}/kernel/with/a/long/name/{i * 7919 % 1000}" for i in range(9000)]
     keys += ["\x7f", "\x7f\x7f", "a", "ab", "b"] + ["k" * i for i in range(1, 400)]
     return [(key, np.float32(i)) for i, key in enumerate(keys)]
 
 
 def partitioned(directory):
-    """Slices: ours to the byte as theirs, and both read them whole."""
+    """Slices: millrace writes the same bytes as TensorFlow, and both read the slices as one tensor."""
     whole = np.arange(1500, dtype=np.float32).reshape(300, 5)
     key = "parté/w"
     save(f"{directory}/theirs", [(key, whole[:100]), (key, whole[100:])], ["300 5 0,100:0,5", "300 5 100,200:0,5"])
@@ -84,7 +84,7 @@ def partitioned(directory):
 
 
 def slice_keys(directory):
-    """The ordered code of small, large and negative-looking numbers."""
+    """Slices whose bounds test the ordered encoding of integers at its length limits."""
     whole = np.arange(20000, dtype=np.int32).reshape(20000, 1)
     cuts = [0, 1, 63, 64, 65, 8191, 8192, 20000]
     parts = [("t", whole[a:b]) for a, b in zip(cuts, cuts[1:])]
@@ -94,7 +94,7 @@ def slice_keys(directory):
 
 
 def sharded(directory):
-    """Several data files, as a sharded Saver merges them."""
+    """Several data files, merged as a sharded Saver does."""
     with tf1.Graph().as_default(), tf1.Session() as session:
         a, b = tf.constant([1.0, 2.0]), tf.constant([[3]])
         parts = [f"{directory}/tmp/part-0000{i}-of-00002" for i in range(2)]

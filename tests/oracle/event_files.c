@@ -1,5 +1,5 @@
-/* For event_oracle.py: `event_files DIRECTORY < numbers` writes an event file with a scalar, a histogram of the numbers
- * (one C99 literal a line) and two images, and prints its path. */
+/* Writes an event file for event_oracle.py: `event_files DIRECTORY < numbers` writes a scalar, a histogram of the
+ * numbers (one C99 literal per line) and two images, and prints the file's path. */
 #include "records/event/event.h"
 #include "records/event/summary.h"
 

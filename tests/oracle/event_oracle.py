@@ -1,4 +1,4 @@
-"""TensorFlow reads our event files, and our histogram is its histogram, bucket for bucket."""
+"""TensorFlow reads millrace's event files, and the histograms of both have the same buckets."""
 import os
 import subprocess
 import sys

@@ -1,10 +1,11 @@
-"""Serialised Examples and SequenceExamples, made byte by byte from a seed by a generator that likes the rare forms: map
-entries with the value first, names twice, messages concatenated, unknown fields, lists packed, unpacked and in chunks,
-empty lists, Features without a list, lengths and integers in more bytes than needed, keys that do not fit their values.
+"""Generator of serialized Examples and SequenceExamples, encoded byte by byte from a seed. It prefers rare encodings:
+map entries with the value first, duplicate names, concatenated messages, unknown fields, lists that are packed,
+unpacked or in chunks, empty lists, Features without a list, lengths and integers in more bytes than needed, and keys
+that do not match their values.
 
-A record is made after a plan, which says what each name of a spec holds; the forms are chosen on the way to bytes.
-Three forms of SequenceExamples TensorFlow's parser cannot read (see example.h); canonical=True leaves just these out,
-so that the same seed gives TensorFlow the same record in a form that it reads. """
+A plan determines the values of each name in a spec; the encoding is chosen while a record is serialized. TensorFlow's
+parser cannot read three encodings of SequenceExamples (see example.h). canonical=True omits only these, so that the
+same seed generates the same record for TensorFlow in an encoding that it reads."""
 
 import dataclasses
 import math
@@ -14,17 +15,17 @@ import struct
 
 @dataclasses.dataclass
 class Feature:
-    """One line of a spec, in our terms."""
+    """One line of a spec."""
 
     name: str
     dtype: str
     form: str = "fixed"
     shape: tuple = ()
     default_value: object = None
-    scope: str = "example"  # context, list
+    scope: str = "example"  # or context, list
     value: str = None
     keys: tuple = ()
-    parts: tuple = ()  # ("splits", key) … ("uniform", length)
+    parts: tuple = ()  # such as ("splits", key) or ("uniform", length)
     sorted: bool = False
     missing: bool = False
     int32: bool = False
@@ -62,7 +63,7 @@ def varint(value, padding=0):
 class Generator:
     def __init__(self, seed, wild, canonical=False):
         self.random = random.Random(seed)
-        self.wild = wild  # how often something rare is done
+        self.wild = wild  # probability of rare encodings
         self.canonical = canonical
         self.in_step = self.in_sequence = False
 
@@ -111,7 +112,7 @@ class Generator:
             return b"".join(tag + value for value in values)
         if not values and not self.rare():
             return b""
-        if self.rare(0.3):  # a second chunk, which protobuf would join
+        if self.rare(0.3):  # a second chunk, which protobuf parsers append
             second = self.field(1, values[0] if values else b"")
             return self.field(1, packed) + (b"" if self.canonical and self.in_step else second)
         return self.field(1, packed)
@@ -139,19 +140,19 @@ class Generator:
             parts.append(self.unknown())
         return self.field(1, b"".join(parts))
 
-    # ---- Plans: what each name holds ----
+    # ---- Plans: the values of each name ----
 
     def count(self, feature):
         if feature.form == "fixed" and not self.rare(0.05):
             return feature.stride
         if feature.form == "sequence" and not self.rare(0.05):
             return feature.stride * self.random.choice([0, 1, 2, 5])
-        # Too many unpacked floats for a fixed shape are written past TensorFlow's buffer, and it dies.
+        # TensorFlow writes excess unpacked floats of a fixed shape past its buffer and crashes.
         most = feature.stride if feature.form == "fixed" and feature.dtype == "float" else 7
         return self.random.choice([n for n in (0, 1, 2, 3, 7) if n <= most])
 
     def parted(self, feature, plan, known):
-        """Plans keys of a ragged feature's partitions; returns how many values they part."""
+        """Plans the partition keys of a ragged feature. Returns the number of values that they partition."""
         if feature.parts in known:
             return known[feature.parts]
         r = self.random
@@ -192,7 +193,7 @@ class Generator:
             keys.append(keys[-1] if keys else 0)
 
     def placed(self, feature, plan):
-        """Plans the places of a sparse feature; returns how many values it has."""
+        """Plans the indices of a sparse feature. Returns the number of values."""
         r = self.random
         places = {tuple(r.randrange(size) for size in feature.shape) for _ in range(r.choice([0, 1, 2, 3, 9]))}
         places = sorted(places)
@@ -205,7 +206,7 @@ class Generator:
         return len(places)
 
     def plan(self, features):
-        """{name: (kind, values)} of features that need no step."""
+        """Plans features outside of feature lists: {name: (kind, values)}."""
         keys, kinds, counts, known = {}, {}, {}, {}
         for f in features:
             if f.form == "ragged" and f.parts:
@@ -221,7 +222,7 @@ class Generator:
         return plan
 
     def stray(self, features, name):
-        """Some other values for a name, as a feature of the spec might have."""
+        """Other values for a name, of the kind that a feature of the spec could have."""
         for f in features:
             if f.value_key == name:
                 return f.dtype, self.values(f.dtype, self.count(f))
@@ -251,7 +252,7 @@ class Generator:
         return body
 
     def lists(self, features):
-        """Entries of feature lists. Features that share a partition have as many steps."""
+        """Entries of feature lists. Features that share a partition have the same number of steps."""
         r = self.random
         steps = r.choice([0, 1, 2, 3])
         plan = {}
@@ -286,7 +287,8 @@ class Generator:
         return entries
 
     def message(self, make):
-        """Fields of one message, some of it in several pieces with unknown fields between. make: [(field, entries)]"""
+        """The fields of one message, sometimes in several pieces with unknown fields between them. make() returns
+        [(field, entries)]."""
         r = self.random
         message = b""
         while True:

@@ -1,9 +1,10 @@
-"""Examples and SequenceExamples: TensorFlow and we parse the same bytes to the same tensors, or both say that they are
-wrong. The records come from example_generator.py; every failure names its seed.
+"""Parsing of Examples and SequenceExamples: TensorFlow and millrace parse the same bytes to the same tensors, or both
+report an error. example_generator.py generates the records; every failure prints its seed.
 
-TensorFlow checks ragged partitions over a batch as a whole (values may move from one record to the next) and neither
-the places nor, when sorted, the number of places of sparse features; we check each record. Where we alone refuse a
-batch, the raw lists of keys and values are read with TensorFlow and must show a record that does not fit by itself. """
+TensorFlow checks ragged partitions over the complete batch (values may move from one record to the next). It does not
+check the indices of sparse features, nor, when they are sorted, the number of indices. millrace checks each record. If
+only millrace rejects a batch, the test reads the raw lists of keys and values with TensorFlow, and they must contain a
+record that is invalid by itself."""
 
 import os
 import subprocess
@@ -191,7 +192,7 @@ def tensorflow_feature(f):
 
 
 def tensors_of(f, value, lengths, single):
-    """TensorFlow's value of a feature as the list of our tensors."""
+    """TensorFlow's value of a feature, as the list of millrace's tensors."""
     if isinstance(value, tf.SparseTensor):
         return [value.indices, value.values, value.dense_shape]
     if f.form == "ragged":
@@ -204,7 +205,7 @@ def tensors_of(f, value, lengths, single):
 
 
 def make_parse(spec, single):
-    """serialized -> our tensors, flat, as a function of a graph."""
+    """A graph function from serialized records to a flat list of millrace's tensors."""
     is_sequence = any(f.scope != "example" for f in spec)
     context = {f.name: tensorflow_feature(f) for f in spec if f.scope != "list"}
     lists = {f.name: tensorflow_feature(f) for f in spec if f.scope == "list"}
@@ -234,7 +235,7 @@ def make_parse(spec, single):
 def text(tensor):
     kind = tensor.dtype.name.replace("float32", "float")
     array = tensor.numpy()
-    # numpy takes NULs off the end of bytes that it makes an array of.
+    # NumPy strips trailing NULs from bytes when it creates an array.
     items = [array] if isinstance(array, bytes) else np.asarray(array).ravel().tolist()
     if kind == "float":
         items = ["%08x" % x for x in np.asarray(array, np.float32).ravel().view(np.uint32).tolist()]
@@ -248,15 +249,15 @@ def tensorflow_line(parse, records, single):
         return "ok" + "".join(text(t) for t in parse(tf.constant(records[0] if single else records)))
     except (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError) as error:
         return "error " + str(error)[:500]
-    except UnicodeDecodeError:  # the message of an error that holds the record's bytes
+    except UnicodeDecodeError:  # the error's message contains bytes of the record
         return "error"
 
 
-# ---- Where we alone refuse: does each record fit by itself? ----
+# ---- Batches that only millrace rejects: is each record valid by itself? ----
 
 
 def fits(f, lists, single):
-    """lists: {key: values} of one record, or of one step."""
+    """Whether a feature is valid in one record or one step. lists: {key: values}"""
     values = len(lists[f.value_key])
     if f.form == "sparse":
         return all(len(lists[k]) == values and all(0 <= x < size for x in lists[k]) for k, size in zip(f.keys, f.shape))
@@ -411,7 +412,7 @@ def check_encoder(directory):
 
 
 def check_schema(directory):
-    """What tfrecord-cat --schema prints for Python parses the records, and finds what is in them."""
+    """The Python code that tfrecord-cat --schema prints parses the records and returns their values."""
     source = os.path.join(directory, "schema.tfrecord")
     programs = os.environ["MILLRACE_BIN"]
     for number, (spec, make) in enumerate(

@@ -1,12 +1,12 @@
-/* Our side of example_oracle.py:
+/* Encodes and parses with millrace, for example_oracle.py:
  *
- *     example_parse encode TARGET                        SequenceExamples of our encoder, which the script knows
- *     example_parse parse SOURCE SPEC BATCH|single       parses batches and prints their tensors, or "error" and why
+ *     example_parse encode TARGET                        writes SequenceExamples whose values the script knows
+ *     example_parse parse SOURCE SPEC BATCH|single       parses batches; prints their tensors, or "error" and a message
  *
- * SPEC is a text file with a line for each feature; "-" is none:
+ * SPEC is a text file with a line for each feature; "-" means none:
  *     example|context|list name dtype form shape default_value value_key index_keys partitions flags
- * Shapes and keys have commas between; partitions are splits:KEY, lengths:KEY, starts:, limits:, rowids:,
- * uniform:LENGTH; flags are of sorted, missing, int32. */
+ * Shapes and keys are separated by commas. Partitions are splits:KEY, lengths:KEY, starts:KEY, limits:KEY, rowids:KEY
+ * and uniform:LENGTH. Flags are sorted, missing and int32. */
 #include <millrace/example.h>
 #include <millrace/record.h>
 
@@ -60,7 +60,7 @@ static int encode(const char *target)
 
 typedef struct spec {
     bool is_sequence;
-    int32_t context_count, list_count; /* an Example's features are in context */
+    int32_t context_count, list_count; /* features of an Example are in context */
     mr_feature context[FEATURES_MAX], lists[FEATURES_MAX];
     mr_example_parser *example;
     mr_sequence_parser *sequence;
@@ -161,7 +161,7 @@ static void print_tensor(const mr_tensor *tensor)
     printf(";");
 }
 
-/* Compares a tensor with what mr_feature_tensor_spec promises. */
+/* Compares a tensor with mr_feature_tensor_spec. */
 static void check_spec(mr_dtype dtype, mr_shape shape, const mr_tensor *tensor)
 {
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];

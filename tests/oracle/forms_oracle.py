@@ -1,5 +1,5 @@
-"""dense_to_ragged_batch, dense_to_sparse_batch and from_sparse_tensor_slices give what tf.data gives, errors too, for
-elements of random shapes."""
+"""dense_to_ragged_batch, dense_to_sparse_batch and from_sparse_tensor_slices produce the same results and errors as
+tf.data, for elements of random shapes."""
 
 import os
 import random
@@ -17,7 +17,7 @@ D = tf.data.Dataset
 
 
 def random_elements(r, scalars):
-    """dtype, the spec's shape, and the shapes of the elements."""
+    """A dtype, the shape of the spec, and the shapes of the elements."""
     spec = [r.choice([-1, -1, 1, 2]) for _ in range(r.randint(0 if scalars else 1, 3))]
     return (
         r.choice(["int32", "string"]),
@@ -34,13 +34,13 @@ def random_case(r):
         if places and r.random() < 0.3:
             r.shuffle(places)
         elif r.random() < 0.3:
-            # Only rows have to be in order.
+            # Only the rows must be in order.
             places.sort(key=lambda p: (p[0], tuple(-n for n in p[1:])))
         return kind, sizes, places
     size, drop = r.randint(1, 4), r.randint(0, 1) if kind == "ragged" else 0
     dtype, spec, shapes = random_elements(r, kind == "sparse")
     if kind == "ragged":
-        # TensorFlow cannot make int32 splits of several levels: it fails with a dtype that does not fit.
+        # TensorFlow cannot create int32 splits of several levels: it fails with a dtype mismatch.
         levels = max((d + 1 for d, n in enumerate(spec) if n < 0), default=0)
         return kind, size, drop, r.choice([32, 64]) if levels < 2 else 64, dtype, spec, shapes
     row = [r.choice([-1, 3, 3, 2]) for _ in spec]

@@ -1,11 +1,12 @@
-/* Batches and slices of ragged and sparse elements, for forms_oracle.py: forms_run THREADS < lines. A line is one of
+/* Batches and slices of ragged and sparse elements, for forms_oracle.py. `forms_run THREADS` reads datasets from stdin,
+ * one per line:
  *
  *     ragged SIZE DROP BITS DTYPE RANK SPEC… COUNT SHAPES…   elements of RANK dimensions, filled with 0, 1, 2 …
  *     sparse SIZE DROP ROW-RANK ROW… DTYPE RANK SPEC… COUNT SHAPES…
  *     slices RANK SIZES… COUNT INDICES…                      values 0, 1, 2 …
  *
- * For each line what comes, an element a line: "[2] 0 1;[3] 0 2 2"; "error" and the status where it fails, which ends
- * it; "end". */
+ * For each dataset it prints one line per element, such as "[2] 0 1;[3] 0 2 2". At the first failure it prints "error"
+ * and the status and reads no further elements. The last line is "end". */
 #include <millrace/dataset.h>
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ typedef struct elements {
     mr_element_spec spec;
     int64_t count;
     mr_shape shapes[ELEMENTS_MAX];
-    int64_t at, value; /* the next */
+    int64_t at, value; /* of the next element */
 } elements;
 
 static mr_status elements_next(void *context, void *state, mr_element *output, mr_error *error)

@@ -1,9 +1,9 @@
-/* The graph's side of graph_oracle.py:
- *   ops OUT          every operator's row as a serialised OpList
- *   build OUT META   a graph made with the typed builders, as GraphDef and MetaGraphDef
- *   copy IN OUT      a GraphDef imported and exported
- *   meta IN OUT      a MetaGraphDef imported and exported
- *   shapes IN        a GraphDef imported; one line for each output: NAME:INDEX SHAPE */
+/* Graph files written and read by millrace, for graph_oracle.py:
+ *   ops OUT          writes every operator's row as a serialized OpList
+ *   build OUT META   writes a graph built with the typed builders, as GraphDef and MetaGraphDef
+ *   copy IN OUT      imports and exports a GraphDef
+ *   meta IN OUT      imports and exports a MetaGraphDef
+ *   shapes IN        imports a GraphDef and prints one line for each output: NAME:INDEX SHAPE */
 #include "builtin/builtin.h"
 #include "graph/ir/convert.h"
 #include "graph/ir/graph.h"
@@ -128,7 +128,7 @@ static int write_ops(const char *path)
 
 /* ---- build ---- */
 
-/* The same graph as build_graph of graph_oracle.py, name by name. */
+/* The same graph as build_graph of graph_oracle.py, with the same names. */
 static void build_graph(mr_graph *g)
 {
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 4, 4, 1), .name = "x");
@@ -171,7 +171,7 @@ static int write_built(const char *graph_path, const char *meta_path)
     return result;
 }
 
-/* ---- Files of TensorFlow ---- */
+/* ---- TensorFlow's files ---- */
 
 static int copy(const char *from, const char *to, bool is_meta)
 {

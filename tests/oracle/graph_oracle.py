@@ -1,4 +1,5 @@
-"""Graphs beside TensorFlow's: operator definitions, builders, names, GraphDef and MetaGraphDef both ways, shapes."""
+"""Graphs compared with TensorFlow's: operator definitions, builders, names, GraphDef and MetaGraphDef in both
+directions, shapes."""
 import difflib
 import os
 import subprocess
@@ -37,12 +38,12 @@ def write(message, path):
 
 # ---- Comparing messages ----
 
-# What Python says of how it made a node.
+# An attr in which Python records how it created a node.
 IGNORED_ATTRS = ("_has_manual_control_dependencies",)
 
 
 def normal_value(value):
-    """An AttrValue as plain Python; tensors by their elements."""
+    """An AttrValue as plain Python; tensors as lists of elements."""
     kind = value.WhichOneof("value")
     if kind == "tensor":
         array = tf.make_ndarray(value.tensor)
@@ -72,7 +73,7 @@ def same_graph(a, b):
 
 
 def plain(op):
-    """An OpDef without prose; allowed types as a set, since their order means nothing."""
+    """An OpDef without descriptions; allowed types are a set, because their order has no meaning."""
     result = op_def_pb2.OpDef()
     result.CopyFrom(op)
     for field in ("summary", "description", "deprecation", "is_distributed_communication"):
@@ -113,7 +114,7 @@ def check_operators(directory):
 
 
 def build_graph():
-    """The same as build_graph of graph_files.c."""
+    """The same graph as build_graph of graph_files.c."""
     graph = tf.Graph()
     with graph.as_default():
         x = tf1.placeholder(tf.float32, [None, 4, 4, 1], name="x")
@@ -140,7 +141,7 @@ def build_graph():
 def run_built(session):
     session.run("init")
     feed = {"x:0": np.linspace(-1, 1, 32, dtype=np.float32).reshape(2, 4, 4, 1)}
-    # One at a time: a fetch that reads b in the run that updates it may see either value.
+    # One fetch per run: a fetch that reads b in the run that updates it may see either value.
     return [session.run(name, feed) for name in ["out:0", "step:0", "out:0"]]
 
 
@@ -163,11 +164,11 @@ def check_builders(directory):
         assert [item.name for item in tf1.get_collection("losses")] == ["out:0"]
 
 
-# ---- TensorFlow's files through us ----
+# ---- TensorFlow's files imported and exported by millrace ----
 
 
 def training_graph():
-    """What an ordinary TensorFlow 1 program leaves: layers, gradients, optimizer, summaries, Saver, a loop."""
+    """The graph of an ordinary TensorFlow 1 program: layers, gradients, optimizer, summaries, Saver, a loop."""
     graph = tf.Graph()
     with graph.as_default():
         x = tf1.placeholder(tf.float32, [None, 28, 28, 3])
@@ -232,7 +233,7 @@ def check_round_trip(directory):
 
 
 def check_functions(directory):
-    """Functions in the library come out as they went in."""
+    """Import and export preserve the functions of the library."""
     source, target = os.path.join(directory, "in"), os.path.join(directory, "out")
 
     @tf.function
@@ -260,7 +261,8 @@ def shape_text(shape):
 
 
 def is_narrower(mine, theirs):
-    """Ours may know more: values of arithmetic on shapes are followed further here."""
+    """Whether millrace's shape equals TensorFlow's or is more specific: millrace infers more values of shape
+    arithmetic."""
     if theirs == "<unknown>":
         return True
     mine, theirs = mine[1:-1].split(","), theirs[1:-1].split(",")
@@ -271,7 +273,7 @@ def compare_shapes(directory, graph):
     path = os.path.join(directory, "shapes")
     write(graph.as_graph_def(), path)
     found = dict(line.split(" ", 1) for line in ours("shapes", path).splitlines())
-    # Python narrows some shapes after inference; what the C++ functions alone say is seen after an import.
+    # Python refines some shapes after inference; an import shows the shapes that the C++ functions infer alone.
     wrong = []
     with tf.Graph().as_default() as fresh:
         tf1.import_graph_def(graph.as_graph_def(), name="")
@@ -504,7 +506,7 @@ def main():
         for check in checks:
             try:
                 check(directory)
-            except Exception as problem:  # one check's failure does not hide the others
+            except Exception as problem:  # run the remaining checks after a failure
                 failed += 1
                 print(f"{check.__name__}: {type(problem).__name__}: {problem}")
     print(f"{len(checks) - failed} passed, {failed} failed")

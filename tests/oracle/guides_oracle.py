@@ -1,4 +1,4 @@
-"""docs/tensorflow-graphs.md: its Python code in real TensorFlow, and its commands on the resulting files."""
+"""docs/tensorflow-graphs.md: runs its Python code with real TensorFlow, and its commands on the resulting files."""
 import os
 import re
 import subprocess
@@ -7,7 +7,7 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
-# Appended to the guide's program: the checkpoint that graph-run reads is the one that TensorFlow trained.
+# Appended to the guide's program: trains and saves the checkpoint that graph-run reads.
 TRAIN = """
 with tf.Session() as session:
     session.run(init)

@@ -1,14 +1,14 @@
-/* What images_oracle.py asks of us, one command a line on stdin:
+/* Image functions of millrace for images_oracle.py. Reads one command per line from stdin:
  *
- *     make DIRECTORY                              every kind of JPEG and PNG, as files
- *     corpus DIRECTORY                            a small image of each kind, DIRECTORY/jpeg, crop_ready and png
- *     ready FILE FILE segment                  crop-ready, so many MCUs a segment
+ *     make DIRECTORY                        writes every kind of JPEG and PNG
+ *     corpus DIRECTORY                      writes a small image of each kind to DIRECTORY/jpeg, crop_ready and png
+ *     ready FILE FILE segment               makes a file crop-ready; segment: MCUs per segment
  *     decode FILE TENSOR channels bits ratio plain accurate recover
  *     resize TENSOR TENSOR method height width align half
  *     region FILE TENSOR method height width x y w h flip
  *     encode TENSOR FILE jpeg|png
  *
- * A tensor file is "dtype rank dims…" and a newline, then the elements. A failure leaves "error: why" in the file. */
+ * A tensor file contains "dtype rank dims…", a newline and the elements; after a failure, "error: " and the message. */
 #include "tests/kernels/images.h"
 
 #include <inttypes.h>
@@ -106,7 +106,7 @@ static test_bytes crop_ready(test_bytes file, int32_t segment_mcus)
     return result;
 }
 
-/* An orientation, a profile and a comment behind the start marker. */
+/* Inserts an orientation, a profile and a comment after the start marker. */
 static test_bytes with_metadata(test_bytes file)
 {
     static const unsigned char segments[] = {

@@ -1,4 +1,4 @@
-"""Images decode to TensorFlow's bytes, and resize to its numbers within 1e-5 of the range."""
+"""Images decode to the same bytes as TensorFlow's, and resize to its values within 1e-5 of the range."""
 import glob
 import os
 import subprocess
@@ -45,7 +45,7 @@ def work(commands):
 
 
 def attempt(call):
-    """The result, or None where TensorFlow refuses."""
+    """The result, or None if TensorFlow reports an error."""
     try:
         return call().numpy()
     except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError):
@@ -69,7 +69,7 @@ def decode(directory):
     for path in sorted(glob.glob(directory + "/*.png")):
         cases += [(path, False, c, bits, 1, 0, 0, 0) for c in (0, 1, 3, 4) for bits in (8, 16)]
         cases += [(path, True, 0, 8, 1, 0, 0, 0)]
-    # Cut short, with and without leave to go on; and with bits flipped.
+    # Truncated files, with and without permission to recover, and files with flipped bits.
     random = np.random.RandomState(1)
     for path in sorted(glob.glob(directory + "/*-0.*"))[:24]:
         with open(path, "rb") as file:
@@ -134,7 +134,7 @@ def resize(directory):
 
 
 def region(directory):
-    """The fused way beside tf.image.resize of the cropped decode."""
+    """The fused crop and resize, compared with tf.image.resize of the cropped decoded image."""
     random = np.random.RandomState(3)
     files = sorted(f for f in glob.glob(directory + "/*") if f.endswith((".jpg", ".png")))
     cases = []
@@ -165,7 +165,8 @@ def region(directory):
 
 
 def crop_ready(directory):
-    """TensorFlow decodes the rewritten file to the original's pixels; our crops of it are crops of that."""
+    """TensorFlow decodes the rewritten file to the original's pixels, and millrace's crops of it equal crops of those
+    pixels."""
     random = np.random.RandomState(5)
     pairs = []
     for number, path in enumerate(sorted(glob.glob(directory + "/jpeg-*-?.jpg"))):

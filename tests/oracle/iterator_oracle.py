@@ -1,4 +1,4 @@
-"""Reinitializable and feedable iterators give at every step of a random sequence what tf.data's give:
+"""Reinitializable and feedable iterators return the same elements as tf.data's at every step of a random sequence:
 Iterator.from_structure with make_initializer, and Iterator.from_string_handle."""
 
 import os

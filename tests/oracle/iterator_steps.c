@@ -1,9 +1,9 @@
-/* Runs steps of iterators, for iterator_oracle.py: iterator_steps THREADS < steps. There are three of them, a and b of
- * a structure and c of a dataset; a step is two letters:
+/* Runs steps of three iterators for iterator_oracle.py: iterator_steps THREADS < steps. a and b are created from a
+ * structure, c from a dataset. A step is two letters:
  *
- *     a1   initialise a with dataset 1 (0 to 3)     a.   its next element     ah   its next element by its handle
+ *     a1   initialize a with dataset 1 (0 to 3)     a.   its next element     ah   its next element by its handle
  *
- * For each step a line: the number, "end", "uninitialized", "mismatch", or "ok". */
+ * Prints a line for each step: the number, "end", "uninitialized", "mismatch", or "ok". */
 #include <millrace/dataset.h>
 
 #include <stdio.h>

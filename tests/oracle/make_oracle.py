@@ -1,5 +1,5 @@
-"""tfrecord-make's input forms, written by the programs that people have (csv, json, numpy, tarfile), read back by
-TensorFlow with the specification that --help documents."""
+"""tfrecord-make's input formats, written by the usual programs (csv, json, numpy, tarfile), converted, and read back by
+TensorFlow with the feature specification that --help documents."""
 import csv
 import glob
 import gzip
@@ -41,7 +41,7 @@ def many(dtype):
 
 
 def convert(name, source, spec, *options):
-    """Runs tfrecord-make; the records, parsed."""
+    """Runs tfrecord-make and returns the parsed records."""
     out = os.path.join(directory, "out-" + name)
     command = [PROGRAM, "--out", out, "--split", "all", *options, source]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -120,7 +120,7 @@ def lists():
               record["weight"] == np.float32(row["weight"]) and record["code"].decode() == row["code"] and
               record["note"].decode() == (row["note"] or "none"), (row, record["note"]))
 
-    # The same as JSON Lines, with lists and nested objects, numbers as labels, other names for features.
+    # The same data as JSON Lines, with lists and nested objects, numeric labels, and renamed features.
     with gzip.open(directory + "/list.jsonl.gz", "wt", encoding="utf-8") as file:
         for i, row in enumerate(rows):
             file.write(json.dumps({"image": row["path"], "class": i % 3 + 5, "tags": ["a"] * (i % 3),
@@ -198,7 +198,7 @@ def boxes(images):
         w, h = image["width"], image["height"]
         check("coco ids", record["image/source_id"].decode() == str(image["id"]) and
               record["image/key/sha256"].decode() == hashlib.sha256(record["image/encoded"]).hexdigest())
-        # As create_coco_tf_record computes them.
+        # As computed by create_coco_tf_record.
         wanted = {"xmin": [a["bbox"][0] / w for a in own], "ymin": [a["bbox"][1] / h for a in own],
                   "xmax": [(a["bbox"][0] + a["bbox"][2]) / w for a in own],
                   "ymax": [(a["bbox"][1] + a["bbox"][3]) / h for a in own]}
@@ -314,7 +314,7 @@ def archives(images):
             "npy": tf.io.FixedLenFeature([4], FLOAT)}
     for name, form, mode in (("ustar", tarfile.USTAR_FORMAT, "w"), ("gnu", tarfile.GNU_FORMAT, "w"),
                              ("pax", tarfile.PAX_FORMAT, "w:gz")):
-        # Long names, which ustar has not.
+        # Long names, which ustar does not support.
         deep = "" if name == "ustar" else "d" * 120 + "/"
         path = f"{directory}/{name}.tar" + (".gz" if mode == "w:gz" else "")
         with tarfile.open(path, mode, format=form) as archive:

@@ -1,5 +1,6 @@
-"""Every kernel of kernels/ beside TensorFlow's: one graph holds all cases, TensorFlow runs it once, ops_run runs the
-same nodes with the same inputs, and the outputs are compared — bits where both must agree, else to 1e-5 of the size."""
+"""Every kernel of kernels/, compared with TensorFlow's. One graph contains all cases. TensorFlow runs it once, ops_run
+runs the same nodes with the same inputs, and the outputs are compared: bit for bit where both must agree, otherwise
+within 1e-5 of the magnitude."""
 import os
 import struct
 import subprocess
@@ -32,7 +33,7 @@ def values(shape, dtype=np.float32, low=-4.0, high=4.0, special=False):
     if special:
         numbers = numbers.copy()
         flat = numbers.reshape(-1)
-        # No subnormal numbers: TensorFlow's threads take them for zero.
+        # No subnormal numbers: TensorFlow's threads flush them to zero.
         odd = np.array([NAN, INF, -INF, 0.0, -0.0, 3e38, 88.8, -80.0, -120.5, 1e-8], dtype=dtype)
         flat[: min(len(odd), len(flat))] = odd[: len(flat)]
     return numbers
@@ -456,7 +457,7 @@ def pool_cases():
             ((8, 9), 2, 3, "VALID"),
             ((8, 9), 1, 2, "SAME"),
         ]:
-            x = np.floor(values([2, *size, channels], np.float32, 0, 6))  # equal values: the first must win
+            x = np.floor(values([2, *size, channels], np.float32, 0, 6))  # equal values: the first is selected
             arguments = dict(ksize=[1, window, window, 1], strides=[1, stride, stride, 1], padding=padding)
             add("MaxPool", 0, input=x, **arguments)
             y = cases[-1][0].outputs[0]
@@ -583,7 +584,7 @@ def image_cases():
 
 
 def empty_cases():
-    """Tensors without elements: no batch, no channels, no height, no classes."""
+    """Tensors without elements: batch size, channels, height or number of classes is 0."""
     ones = dict(strides=[1, 1, 1, 1], padding="SAME")
     for shape in [[0, 5, 4, 3], [2, 0, 4, 3], [2, 5, 4, 0]]:
         x, c = values(shape), shape[3]
@@ -648,7 +649,7 @@ def empty_cases():
 
 
 def extreme_cases():
-    """Integers at both ends of their range, and real numbers that no integer holds."""
+    """Integers at both ends of their range, and floats that no integer type can represent."""
     for dtype in [np.int32, np.int64, np.int8, np.int16]:
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         x, y = np.array([low, high, low, high, 5], dtype), np.array([-1, 1, 1, high, -3], dtype)
@@ -659,7 +660,7 @@ def extreme_cases():
         add("AddN", 0, inputs=[x, x, y])
         for name in ["Sum", "Prod", "Max", "Min"]:
             add(name, 0, input=x, axis=np.array([0], np.int32))
-        if dtype != np.int64:  # TensorFlow's mean of int64 may overflow in any order
+        if dtype != np.int64:  # TensorFlow's mean of int64 may overflow, depending on the order
             add("Mean", 0, input=np.array([high] * 300, dtype), axis=np.array([0], np.int32))
             add("Mean", 0, input=np.array([low] * 300, dtype), axis=np.array([0], np.int32))
         add("UnsortedSegmentSum", 0, data=x, segment_ids=np.array([0, 0, 1, 1, 1], np.int32), num_segments=np.int32(2))
@@ -700,14 +701,15 @@ def extreme_cases():
             x = np.array(odd, np.float64).astype(source)
         for target in [tf.int32, tf.int64, tf.uint64, tf.bool]:
             add("Cast", 0, x=x, DstT=target)
-        # TensorFlow's vector loops saturate narrow types, its scalar loops do not: one element is always a scalar.
+        # TensorFlow's vector loops saturate narrow types and its scalar loops do not. A tensor of one element always
+        # uses the scalar loop.
         for target in [tf.int8, tf.int16, tf.uint8, tf.uint16, tf.uint32]:
             for number in x:
                 add("Cast", 0, x=np.array([number], source), DstT=target)
 
 
 def is_unset(op, index):
-    """Outputs that TensorFlow leaves as they were in memory."""
+    """Whether TensorFlow leaves this output uninitialized."""
     if not op.type.startswith("FusedBatchNorm") or "Grad" in op.type:
         return False
     if op.inputs[0].shape.num_elements() == 0:
@@ -784,7 +786,7 @@ class Reader:
 
 
 def difference(ours, theirs, tolerance):
-    """None when they agree, else a sentence."""
+    """None if they agree, otherwise a description of the difference."""
     theirs = np.asarray(theirs)
     if ours.shape != theirs.shape:
         return f"the shape is {ours.shape}, TensorFlow's {theirs.shape}"
@@ -845,7 +847,8 @@ def main():
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.rewrite_options.constant_folding = rewriter_config_pb2.RewriterConfig.OFF
     with tf.compat.v1.Session(graph=graph, config=config) as session:
-        # What runs several times must have run before: one session.run for each, the cases of fewer runs left out.
+        # A case with several runs needs its earlier runs first: one session.run for each, without the cases of fewer
+        # runs.
         expected = {}
         inputs = {}
         for run in range(1, 4):

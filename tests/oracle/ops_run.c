@@ -1,4 +1,4 @@
-/* Runs kernels on the cases of a file and writes what they gave: the other half of ops_oracle.py.
+/* Runs the kernels of a file of cases and writes their outputs, for ops_oracle.py:
  *
  *     ops_run cases results
  *
@@ -6,7 +6,7 @@
  * cases    count, then for each: operator, attrs (count; name, kind letter, is list, count, values), inputs (count;
  *          tensors), outputs (count; dtypes), runs
  * tensor   dtype, rank, sizes (i64), elements; a string element is text
- * results  for each case: status, message, and for the last run each output as a tensor */
+ * results  for each case: status, message, and each output of the last run as a tensor */
 #include "base/kernel.h"
 #include "base/pool.h"
 #include "builtin/builtin.h"

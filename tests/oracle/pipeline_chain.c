@@ -1,8 +1,9 @@
-/* Runs chains of datasets that are given as lines of words, for pipeline_oracle.py:
+/* Runs chains of datasets for pipeline_oracle.py. Each line of stdin is a chain:
  *
  *     range 0 37 1 map repeat 2 batch 4 0 take 3
  *
- * For each line: the cardinality, then each element as its shape and its numbers, "error" for one that fails, "end". */
+ * Prints for each chain its cardinality, each element as its shape and its numbers ("error" for one that fails), and
+ * "end". */
 #include <millrace/dataset.h>
 
 #include <stdio.h>

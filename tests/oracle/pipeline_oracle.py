@@ -1,5 +1,5 @@
-"""Random chains of datasets give what tf.data gives: the same elements in the same order where no shuffle is in them,
-the same elements in any order where one is and nothing after it cuts, and the same cardinality."""
+"""Random chains of datasets produce the same results as tf.data: the same elements in the same order without a shuffle,
+the same elements in any order with a shuffle after which no stage drops elements, and the same cardinality."""
 import os
 import random
 import subprocess
@@ -14,7 +14,7 @@ LIMIT = 80
 
 
 def random_chain(r):
-    """A list of (word, numbers), at most 10 stages, and whether it shuffles."""
+    """A list of (word, numbers) with at most 10 stages, and whether it shuffles."""
     chain = [("range", (r.randint(-5, 5), r.randint(0, 40), r.choice([1, 1, 2, 3])))]
     shuffled, rank = False, 0
     for _ in range(r.randint(1, 9)):
@@ -23,12 +23,12 @@ def random_chain(r):
             stages += ["take", "skip", "shard", "shuffle"]
         stage = r.choice(stages)
         if stage == "repeat":
-            # Endless data is cut by the limit, which an order at random does not survive.
+            # Infinite data is cut at the limit, so its elements can be compared only if their order is deterministic.
             chain.append((stage, (r.choice([0, 1, 2, 3] if shuffled else [-1, 0, 1, 2, 3]),)))
         elif stage == "take":
             chain.append((stage, (r.choice([-1, 0, 3, 17, 50]),)))
         elif stage == "skip":
-            # Skipping all of endless data leaves none; TensorFlow's cardinality still says endless.
+            # Skipping all elements of infinite data leaves none, but TensorFlow's cardinality is still infinite.
             endless = any(s == "repeat" and n[0] < 0 for s, n in chain)
             chain.append((stage, (r.choice([0, 1, 4, 20] if endless else [-1, 0, 1, 4, 20]),)))
         elif stage == "shard":
@@ -67,7 +67,7 @@ def theirs(chain):
         else:
             d = getattr(d, stage)(*n)
     lines = [str(int(d.cardinality()))]
-    # The rewriting of shuffle before repeat into one stage refuses repeat(0), which is legal.
+    # TensorFlow's fusion of shuffle and repeat into one stage rejects repeat(0), which is valid.
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     d = d.with_options(options)
@@ -110,7 +110,7 @@ def main():
         if shuffled and len(expected) > LIMIT:
             expected = found = found[:1]
         if expected[-1] == "error" and "error" not in found:
-            # Elements that are passed over are not computed here, so one that would have failed is not met.
+            # millrace does not compute skipped elements, so an error of one of them does not occur.
             expected, found = expected[:-1], found[:len(expected) - 1]
         same = multiset(found) == multiset(expected) if shuffled else found == expected
         same = same and results[1][i] == results[3][i]

@@ -1,5 +1,5 @@
-/* Input producers, readers and batches on queues, as queue_inputs_oracle.py asks for them: each element, record or
- * batch is a line, and so is what ended it. Strings are printed in hexadecimal.
+/* Input producers, readers and batches on queues, for queue_inputs_oracle.py. Prints a line for each element, record or
+ * batch, and one for the status that ended them. Strings are printed in hexadecimal.
  *
  *     queue_inputs strings EPOCHS SHUFFLE STRING …
  *     queue_inputs range LIMIT EPOCHS SHUFFLE
@@ -145,7 +145,7 @@ typedef struct numbers {
     bool are_many, are_ragged;
 } numbers;
 
-/* One tensor of so many elements from first on, or rows of them. */
+/* Appends a tensor of this shape with the values first, first + step, … */
 static mr_status put(mr_element *output, mr_shape shape, int64_t first, int64_t step, mr_error *error)
 {
     mr_tensor *to = &output->tensors[output->count];
@@ -155,7 +155,7 @@ static mr_status put(mr_element *output, mr_shape shape, int64_t first, int64_t 
     return MR_OK;
 }
 
-/* x and [x, 2x]; [0 … x modulo 4) when ragged; three rows of the same when many. */
+/* x and [x, 2x]. are_ragged: the second component is [0 … x modulo 4). are_many: three such rows. */
 static mr_status produce_number(void *context, mr_element *output, mr_error *error)
 {
     numbers *n = context;

@@ -1,6 +1,6 @@
-"""TensorFlow 1's input producers, readers and batches on queues: ours give the same elements, keys, records and batches
-in the same order, and end in the same way. Where TensorFlow shuffles or has several threads: the same ones in any
-order."""
+"""TensorFlow 1's input producers, readers and batches on queues: millrace produces the same elements, keys, records and
+batches in the same order, and ends with the same status. Where TensorFlow shuffles or has several threads, the order is
+not compared."""
 
 import itertools
 import os
@@ -34,7 +34,7 @@ def name_of(error):
 
 
 def theirs(make, finish=None, errors_max=1):
-    """Lines of what the tensors that make() gives are, run after run."""
+    """One line for each run of the tensors that make() returns."""
     lines, errors = [], 0
     with tf.Graph().as_default(), tf.Session() as session:
         tensors = make()
@@ -84,7 +84,7 @@ def check_producers():
             ),
         ]
         for mine, other in pairs:
-            if shuffle:  # each epoch is whole
+            if shuffle:  # each epoch contains all elements
                 assert mine[-1] == other[-1] and len(mine) == len(other), (mine, other)
                 size = (len(other) - 1) // epochs
                 for e in range(epochs):
@@ -162,7 +162,7 @@ def check_readers(directory):
         (0, 3, 0, 5),
         (3, 2, 2, 0),
     ]:
-        # A file that is shorter than the header ends TensorFlow's data; ours goes on with the next one.
+        # A file shorter than the header ends TensorFlow's data; millrace continues with the next file.
         one(
             lambda: tf.FixedLengthRecordReader(record, header, footer, hop),
             ["fixed", 0, header, record, footer, hop],
@@ -236,7 +236,7 @@ def check_batches():
             assert mine == other, (kind, words, mine, other)
             continue
         assert len(mine) == len(other) and mine[-1] == other[-1], (kind, words, mine, other)
-        if smaller and not pad:  # nothing is dropped: the same numbers, wherever they are
+        if smaller and not pad:  # nothing is dropped: the same numbers in any order
             first = [
                 Counter(w for line in lines[:-1] for w in line[line.index("]") : line.rindex("[")].split()[1:])
                 for lines in (mine, other)

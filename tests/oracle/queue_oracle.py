@@ -1,6 +1,6 @@
-"""Queues: seeded sequences of operations on TensorFlow 1's four kinds of queue and on ours give the same elements,
-sizes and errors. What a shuffling queue gives is compared as a multiset. MILLRACE_QUEUE_SEQUENCES says how many
-sequences of each kind, MILLRACE_TEST_SEED from which seed on."""
+"""Queues: seeded sequences of operations on TensorFlow 1's four kinds of queue and on millrace's produce the same
+elements, sizes and errors. The elements of a shuffling queue are compared as a multiset. MILLRACE_QUEUE_SEQUENCES sets
+the number of sequences of each kind, MILLRACE_TEST_SEED the first seed."""
 
 import os
 import random
@@ -49,7 +49,7 @@ def array_of(text):
 
 
 class Run:
-    """Lines of one sequence, run in a session."""
+    """Runs the lines of one sequence in a session."""
 
     def __init__(self, line):
         words = line.split()
@@ -113,7 +113,7 @@ class Run:
                 thread = closing.join() if closing else None
                 results.append(pending.pop())
             elif line == "close 0" and thread:
-                # It waits for those who wait to enqueue; and so do later lines, at the join.
+                # close waits for the pending enqueue, and so do later lines, until the join.
                 closing = threading.Thread(target=self.operate, args=[line])
                 closing.start()
                 results.append("OK")
@@ -123,7 +123,7 @@ class Run:
         return results
 
 
-# ---- Sequences: a small model keeps those from waiting that nobody would wake ----
+# ---- Sequences: a small model prevents waits that nothing would end ----
 
 
 class Sequence:
@@ -155,7 +155,7 @@ class Sequence:
         self.lines += ["dequeue"] * (self.size + 1) + ["size"]
 
     def component(self, spec, rows, index):
-        """rows None: one element."""
+        """One component as text. rows: None for a single element."""
         r = self.random
         dims = shape_of(spec[1:]) if spec[1:] != "?" else [2] * (self.next % 2)
         each = []
@@ -166,7 +166,7 @@ class Sequence:
                 sizes = list(each[0].shape)
             n = int(np.prod(sizes)) if sizes else 1
             first = self.next + row
-            if self.kind == "priority" and index == 0:  # all different: the order of equal ones is ours alone
+            if self.kind == "priority" and index == 0:  # distinct keys: only millrace defines the order of equal ones
                 first += 1000 * r.randrange(-5, 5)
             values = [first + 100 * j for j in range(n)]
             each.append(
@@ -187,7 +187,7 @@ class Sequence:
         return text
 
     def wrong(self):
-        """An element that the queue may not take."""
+        """An element that does not match the queue's specification."""
         spec = self.specs[-1]
         return " ".join([self.component(s, None, i) for i, s in enumerate(self.specs[:-1])] + [spec[0] + "1,1,1,1=5"])
 
@@ -215,7 +215,7 @@ class Sequence:
             if not many:
                 add(f"dequeue_{'up_to' if up_to else 'many'} {n}")
             elif self.closed and self.kind == "priority" and up_to and n > self.size:
-                pass  # TensorFlow gives an error, and loses what there was
+                pass  # TensorFlow returns an error and loses the elements
             elif self.closed or self.size - n >= self.least or n == 0:
                 add(f"dequeue_{'up_to' if up_to else 'many'} {n}")
                 self.size -= n if self.size >= n else self.size if up_to and self.kind != "priority" else 0
@@ -233,13 +233,13 @@ class Sequence:
             add("closed")
 
     def waiting_dequeue(self):
-        """Of more than there is, and of more than fit, so that it waits with some taken."""
+        """Requests more elements than are available or fit, so that the operation waits after it has taken some."""
         r, add, have = self.random, self.lines.append, self.size - self.least
         if have < 1:
             return
         more, up_to = r.choice([1, 2, 3, self.capacity + 1, 2 * self.capacity + 1, 17, 40]), r.randrange(2)
         more = max(1, more)
-        if self.kind == "priority":  # takes nothing before there is all of it, so more than fit would wait for ever
+        if self.kind == "priority":  # takes all or nothing: waits indefinitely above the capacity
             more, up_to = 10**6 if self.capacity < 0 else self.capacity - have, 0
             if more < 1:
                 return
@@ -260,7 +260,7 @@ class Sequence:
         add("join")
 
     def waiting_enqueue(self):
-        """Of more rows than there is room for."""
+        """Enqueues more rows than fit."""
         r, add, many = self.random, self.lines.append, "i?" not in self.specs
         more = r.choice([1, 2, self.capacity, self.capacity + 1])
         how = r.randrange(3)
@@ -283,7 +283,7 @@ class Sequence:
 
 
 def elements_of(result):
-    """What a shuffling queue may give in any order: rows of the first component, whole tuples."""
+    """Arrays of a result whose order a shuffling queue may change: rows of the first component, or complete tuples."""
     return [array_of(part) for part in result.split(" ")]
 
 
@@ -295,7 +295,7 @@ def compare(lines, ours, theirs):
     kind = lines[0].split()[1]
     started = "".join(l[6:] + "\n" for l in lines if l.startswith("start")).splitlines()
     shown = [started.pop(0) if l == "join" else l for l in lines[1:] if not l.startswith(("start", "settle"))]
-    # To close twice is an error of TensorFlow's, but no harm.
+    # Closing a queue twice is an error in TensorFlow and allowed in millrace.
     theirs = ["OK" if l.startswith("close ") else t for l, t in zip(shown, theirs)]
     if len(ours) != len(theirs):
         return f"{len(ours)} results, not {len(theirs)}"
@@ -337,7 +337,7 @@ def check(name, lines):
     return False
 
 
-# Where a random sequence does not come.
+# Sequences that the random generator does not produce.
 NAMED = {
     "capacity 0": ["queue fifo 0 0 i", "start enqueue i=1", "close 1", "join", "size", "dequeue"],
     "closed at once": [

@@ -1,12 +1,12 @@
-/* Runs operations on one queue, given as lines of words, for queue_oracle.py, and prints a line for each:
+/* Runs operations on one queue, for queue_oracle.py. Reads one operation per line and prints a line for each:
  *
  *     queue fifo 4 0 i s2
  *     enqueue i=7 s2=a,b
  *     dequeue_up_to 3
  *
  * A component is its dtype (i: int64, s: string), its sizes and, after "=", its elements. "start" before an operation
- * leaves it to another thread; "settle n" waits until the queue has n elements, which shows that the operation is under
- * way, and "join" prints what came of it. */
+ * runs it on another thread; "settle n" waits until the queue has n elements, which shows that the operation has begun,
+ * and "join" prints its result. */
 #include <millrace/queue.h>
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ static mr_dtype dtype_of(char letter)
     return letter == 's' ? MR_STRING : MR_INT64;
 }
 
-/* "2,-1" up to the end or "="; "?" is of any rank. */
+/* Parses "2,-1" up to the end or "="; "?" is an unknown rank. */
 static const char *read_shape(const char *text, mr_shape *shape)
 {
     *shape = (mr_shape){.rank = *text == '?' ? -1 : 0};
@@ -62,7 +62,7 @@ static mr_status read_component(char *text, mr_tensor *tensor, mr_error *error)
     return status;
 }
 
-/* The tensors as text; gives them back. */
+/* Prints the tensors as text and releases them. */
 static void print_components(mr_tensor *tensors, int32_t count, char *text)
 {
     char *at = text, *end = text + TEXT_MAX;

@@ -1,4 +1,4 @@
-"""Our Philox numbers are those of TensorFlow's RandomUniform, bit for bit."""
+"""millrace's Philox numbers equal those of TensorFlow's RandomUniform bit for bit."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
-/* Random pipelines for random_pipelines_oracle.py: random_pipelines SEED COUNT LIMIT THREADS. For each pipeline its
- * text, a line "= CARDINALITY", its elements (each component's shape and numbers, with a ';' between), "error" where
- * one fails, and "end". */
+/* Random pipelines for random_pipelines_oracle.py: random_pipelines SEED COUNT LIMIT THREADS. Prints for each pipeline
+ * its text, a line "= CARDINALITY", its elements (each component's shape and numbers, separated by ';'; "error" for an
+ * element that fails), and "end". */
 #include "tests/pipeline/random_pipelines.h"
 
 static void print(const mr_element *element)

@@ -1,8 +1,9 @@
-"""Random pipelines of up to ten stages give what tf.data gives: the same elements in the same order where nothing
-shuffles, the same elements in any order, epoch by epoch, where something does, and the same cardinality.
+"""Random pipelines of up to ten stages produce the same results as tf.data: the same elements in the same order without
+a shuffle, the same elements of each epoch in any order with one, and the same cardinality.
 
-The program random_pipelines draws them and prints each as text (tests/pipeline/pipeline_text.h) with what it gave; here
-the text is built again from tf.data. MILLRACE_RANDOM_PIPELINES says how many, MILLRACE_TEST_SEED from which seed on."""
+The program random_pipelines generates them and prints each as text (tests/pipeline/pipeline_text.h) with its results;
+this script builds the same pipeline with tf.data from the text. MILLRACE_RANDOM_PIPELINES sets the number of pipelines,
+MILLRACE_TEST_SEED the first seed."""
 
 import os
 import subprocess
@@ -71,7 +72,7 @@ def slices(count, components):
 
 
 def components(*x):
-    """Ragged and sparse tensors as the dense ones that they are made of."""
+    """Ragged and sparse tensors as their dense components."""
     parts = []
     for c in x:
         if isinstance(c, tf.RaggedTensor):
@@ -195,7 +196,7 @@ def text_of(element):
 def theirs(lines):
     d = build(lines)
     options = tf.data.Options()
-    # Rewriting shuffle and repeat into one stage refuses repeat(0), which is legal.
+    # TensorFlow's fusion of shuffle and repeat into one stage rejects repeat(0), which is valid.
     options.experimental_optimization.apply_default_optimizations = False
     options.autotune.enabled = False
     options.threading.private_threadpool_size = 1
@@ -228,11 +229,11 @@ def ours(threads):
 
 
 def unordered(lines, results):
-    """Results of a pipeline that shuffles: the elements, in any order; epoch by epoch when they are repeated last."""
+    """Results of a pipeline that shuffles: the elements in any order, per epoch if the last stage repeats them."""
     elements = results[1:]
     last = lines[-1].split()
     if last[0].endswith("batch"):
-        # Which elements meet in a batch is chance.
+        # The shuffle determines which elements are in a batch.
         shapes = sorted(" ".join(c.split()[0] for c in e.split(";")) for e in elements)
         if last[0] == "padded_batch":
             shapes = [len(shapes)]
@@ -244,9 +245,9 @@ def unordered(lines, results):
 
 
 def cardinality_fits(lines, found, expected):
-    """Ours may say unknown where endless data may turn out empty, and know where TensorFlow does not. TensorFlow counts
-    to the end of its numbers instead of saying endless for enumerate, and takes all elements to pass
-    rejection_resample. """
+    """Whether millrace's cardinality agrees with TensorFlow's. It may be unknown if infinite data may turn out empty,
+    and known where TensorFlow's is unknown. TensorFlow counts to the largest integer for enumerate instead of reporting
+    infinite, and assumes that rejection_resample keeps all elements."""
     found_count, expected_count = int(found[0]), int(expected[0])
     if expected_count > 1 << 62:
         expected_count = -1

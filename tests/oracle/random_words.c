@@ -1,4 +1,5 @@
-/* Prints count floats and then count doubles of Philox(seed, seed2): random_oracle.py compares them with TensorFlow. */
+/* Prints count floats and then count doubles of Philox(seed, seed2), which random_oracle.py compares with
+ * TensorFlow's. */
 #include "base/random.h"
 
 #include <inttypes.h>

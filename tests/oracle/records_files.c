@@ -1,7 +1,7 @@
-/* Our side of records_oracle.py:
+/* Copies and encodes records with millrace, for records_oracle.py:
  *
- *     records_files copy SOURCE TARGET none|gzip|zlib     every record of SOURCE, written again
- *     records_files encode TARGET                         Examples of our encoder, which the script knows */
+ *     records_files copy SOURCE TARGET none|gzip|zlib     writes every record of SOURCE to TARGET
+ *     records_files encode TARGET                         writes Examples whose values the script knows */
 #include <millrace/example.h>
 #include <millrace/record.h>
 

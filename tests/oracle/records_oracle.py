@@ -1,4 +1,4 @@
-"""Records, and Examples that are written: TensorFlow reads ours, we read TensorFlow's. Parsing is in
+"""Record files and encoded Examples: TensorFlow reads millrace's, and millrace reads TensorFlow's. Parsing is tested in
 example_oracle.py."""
 
 import os

@@ -1,5 +1,5 @@
-"""Files that tfrecord-cat writes, read by TensorFlow, and TensorFlow's files rewritten: seekable GZIP, merge, split,
-shuffle; DALI's index beside tfrecord2idx's own, where that is installed."""
+"""TensorFlow reads files that tfrecord-cat rewrote from TensorFlow's: seekable GZIP, merge, split, shuffle. DALI's
+index is compared with tfrecord2idx's if that is installed."""
 import os
 import random
 import subprocess
@@ -25,7 +25,7 @@ def read(directory, name, compression=""):
 
 
 def make(directory):
-    """Three files of TensorFlow's in its three forms, and their records."""
+    """Three files written by TensorFlow, plain, GZIP and ZLIB; returns their records."""
     numbers = random.Random(SEED)
     words = [numbers.randbytes(9) for _ in range(50)]
     records = []
@@ -51,7 +51,7 @@ def check_seekable(directory, records):
     for number in (0, 1499, 1500, 1501, 3000):
         cat(directory, "--merge", "--force", "--out", "one", "--record", number, "seekable")
         assert read(directory, "one") == [records[number]], number
-    # As TensorFlow's own reader of one stream sees it, in small reads too.
+    # TensorFlow's own reader sees one stream, also with a small read buffer.
     again = tf.data.TFRecordDataset(os.path.join(directory, "seekable"), "GZIP", buffer_size=100)
     assert [r.numpy() for r in again] == records
 

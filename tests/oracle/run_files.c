@@ -1,5 +1,5 @@
-/* For run_oracle.py: builds a small model with the C API, writes its GraphDef and data into a directory, trains it here
- * and prints the loss of each step as a hexadecimal float. */
+/* Model for run_oracle.py: builds a small model with the C API, writes its GraphDef and data into a directory, trains
+ * it and prints the loss of each step as a hexadecimal float. */
 #include <millrace/ops.h>
 #include <millrace/train.h>
 #include <stdio.h>

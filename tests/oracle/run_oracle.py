@@ -1,8 +1,9 @@
-"""Graphs that TensorFlow wrote give here what they give there, and ours give there what they give here.
+"""Graphs that TensorFlow wrote produce the same results in millrace, and millrace's graphs the same results in
+TensorFlow.
 
-Each case builds a graph with tf.compat.v1, runs it some steps in a tf.compat.v1.Session, exports it and runs the export
-with graph-run; the fetches of every step are compared. Then run_files builds and trains a model with the C API, and
-TensorFlow runs the GraphDef that it wrote."""
+Each case builds a graph with tf.compat.v1, runs some steps of it in a tf.compat.v1.Session, exports it and runs the
+export with graph-run; the fetches are compared after one step and after the last. Then run_files builds and trains a
+model with the C API, and TensorFlow runs the GraphDef that it wrote."""
 import os
 import re
 import subprocess
@@ -27,7 +28,7 @@ def case(function):
 
 
 class Run:
-    """What a case returns: what to feed, fetch and run, how often, and how near the numbers must be."""
+    """One case: its feeds, fetches and targets, the number of steps, and the tolerance."""
 
     def __init__(self, fetches, feeds=None, targets=(), steps=1, tolerance=1e-5, init=True):
         self.fetches, self.feeds, self.targets = fetches, feeds or {}, targets
@@ -207,7 +208,7 @@ def uninitialized(directory):
 
 
 def our_graph_there(directory):
-    """run_files DIRECTORY writes graph.pb, feeds and the loss of each step; TensorFlow runs the same steps."""
+    """run_files DIRECTORY writes graph.pb, the feeds and the loss of each step; TensorFlow runs the same steps."""
     program = os.path.join(ORACLE, "run_files")
     done = subprocess.run([program, directory], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -239,7 +240,7 @@ def main():
             with tempfile.TemporaryDirectory() as directory:
                 check(directory)
             passed += 1
-        except Exception as error:  # the other cases are still worth running
+        except Exception as error:  # run the remaining cases after a failure
             print(f"FAILED {name}: {error}")
             failed += 1
     print(f"{passed} passed, {failed} failed")

@@ -1,5 +1,5 @@
-"""Lines of text and rows of CSV are those of TextLineDataset and CsvDataset: random bytes of the few that matter, with
-every number that either side might take."""
+"""Lines of text and rows of CSV equal those of TextLineDataset and CsvDataset, for random strings of the few characters
+with a special meaning, and for every number format that either side might accept."""
 
 import os
 import random
@@ -100,11 +100,12 @@ def ours(words):
 
 
 def same(found, expected):
-    """Where a quote hides the end of its row the rest of the file is lost here; TensorFlow looks for another quote."""
+    """Whether the results agree. If a quote hides the end of its row, millrace loses the rest of the file; TensorFlow
+    looks for another quote."""
     if "lost" in found:
         at = found.index("lost")
         return found[:at] == expected[:at] and expected[at:at + 1] == ["error"] and at == len(found) - 1
-    # The sign of a NaN is nobody's.
+    # The sign of a NaN is not specified.
     return [line.replace("-nan", "nan") for line in found] == [line.replace("-nan", "nan") for line in expected]
 
 

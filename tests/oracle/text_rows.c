@@ -1,10 +1,10 @@
-/* Lines of text and rows of CSV, for text_oracle.py: text_rows < lines. A line is one of
+/* Lines of text and rows of CSV, for text_oracle.py. `text_rows` reads one data set per line from stdin:
  *
  *     text PATH
- *     csv PATH HEADER CELLS NO_QUOTES NA DTYPES     NA is - for none; all columns from 0, one of "sfdil" each
+ *     csv PATH HEADER CELLS NO_QUOTES NA DTYPES     NA is - for none; DTYPES is one of "sfdil" for each column from 0
  *
- * For each line what comes, an element a line, strings as bytes in hexadecimal; "error", or "lost" where the rest of
- * the file is lost with it; "end". */
+ * Prints for each data set one line per element, with strings as hexadecimal bytes; "error" for an element that fails,
+ * or "lost" if the rest of the file is lost with it; and "end". */
 #include <millrace/dataset.h>
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
-"""Layers, gradients, optimizers and Saver beside TensorFlow's.
+"""Layers, gradients, optimizers and Saver, compared with TensorFlow's.
 
-TensorFlow imports our MetaGraphDef, restores our first checkpoint, and takes the same 50 steps: the same losses, and
-the same variables at the end as in our last checkpoint. Its own layers and optimizers give the variables the same
-names. """
+TensorFlow imports millrace's MetaGraphDef, restores its first checkpoint and takes the same 50 steps. The losses are
+the same, and so are the variables at the end and those of millrace's last checkpoint. TensorFlow's own layers and
+optimizers give the variables the same names."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def batch(step):
 
 
 def tensorflow_names(kind):
-    """The variables that TensorFlow's own layers and optimizer make."""
+    """The names of the variables that TensorFlow's own layers and optimizer create."""
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [None, SIZE, SIZE, CHANNELS])
         y = tf.placeholder(tf.int64, [None])
@@ -80,7 +80,7 @@ def check(kind):
                 value = reader.get_tensor(variable.op.name)
                 np.testing.assert_allclose(value, session.run(variable), rtol=2e-3, atol=2e-4,
                                            err_msg=variable.op.name)
-            # Our restore nodes, run by TensorFlow, and its Saver over our variables.
+            # TensorFlow runs millrace's restore nodes.
             session.run("save/restore_all", {"save/Const:0": directory + "/model.ckpt-0"})
             assert session.run("global_step:0") == 0
 

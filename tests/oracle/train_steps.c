@@ -1,9 +1,10 @@
-/* Trains a small network for 50 steps with the optimizer that is named: train_oracle.py imports the MetaGraphDef,
- * restores the first checkpoint, and takes the same steps with TensorFlow.
+/* Trains a small network for 50 steps with the named optimizer, for train_oracle.py, which imports the MetaGraphDef,
+ * restores the first checkpoint and takes the same steps with TensorFlow.
  *
  *     train_steps DIRECTORY adam|momentum|nesterov|descent
  *
- * Writes DIRECTORY/model.ckpt-0 and -50; prints the loss of each step, and the names of variables and train op. */
+ * Writes DIRECTORY/model.ckpt-0 and -50. Prints the loss of each step, and the names of the variables and the train
+ * op. */
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static model build(mr_graph *g, const char *kind)
     m.y = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1), .name = "y");
     mr_output h = mr_layer_conv2d(g, m.x, .filters = 8, .kernel_size = 3, .same = true,
                                   .activation = mr_activation_relu, .weight_decay = 1e-2f);
-    h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true)); /* without relu its beta would not matter */
+    h = mr_relu(g, mr_layer_batch_normalization(g, h, .training = true)); /* without ReLU, beta would have no effect */
     h = mr_layer_max_pool(g, h, .pool_size = 2);
     h = mr_layer_conv2d(g, h, .filters = 6, .kernel_size = 3, .strides = 2, .use_bias = false);
     h = mr_layer_batch_normalization(g, h, .training = true, .momentum = 0.9f);
