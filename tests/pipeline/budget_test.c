@@ -1,12 +1,12 @@
-/* The memory budget of all stages, for elements of any size. The memory that the process really uses is measured, as a
- * control group would measure it, but without the privileges that creating one requires. */
+/* The memory budget of all stages, for elements of any size. The tests measure the memory that the process uses, as a
+ * cgroup would, but without the privileges that creating one requires. */
 #include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* 100 images in one file, the 38th of 50 megapixels (150 MB of pixels), the others small. */
+/* 100 images in one file. The 38th has 50 megapixels (150 MB of pixels), the others are small. */
 static const char *write_images(void)
 {
     mr_error error = {0};
@@ -37,7 +37,7 @@ static size_t status_kilobytes(const char *format)
     return kilobytes;
 }
 
-/* What a control group would count: pages that were touched. */
+/* The pages that were touched, as a cgroup counts them. */
 static size_t peak_bytes(void)
 {
     return status_kilobytes("VmHWM: %zu kB") * 1024;
@@ -52,7 +52,7 @@ static size_t forget_peak(void)
     return peak_bytes();
 }
 
-/* All elements of the dataset, which is taken over. */
+/* Counts the elements of the dataset and frees it. */
 static int64_t count_within(mr_dataset *dataset, size_t budget_bytes, size_t beyond_bytes, int32_t threads)
 {
     size_t before_bytes = forget_peak();
@@ -81,10 +81,10 @@ static mr_dataset *shuffled(const char *path, int64_t epochs)
 }
 
 static constexpr size_t MIB = (size_t)1 << 20;
-/* What one element needs beyond the budget, the record and the pixels of an image of 50 megapixels; what the caller has
- * of the element before; and what malloc does not return at once. */
+/* Memory that one element may need beyond the budget: the record and the pixels of an image of 50 megapixels. The slack
+ * covers the previous element, which the caller still owns, and memory that malloc returns late. */
 static constexpr size_t RECORD_BYTES = 20 * MIB, PIXELS_BYTES = 50 * MIB, SLACK_BYTES = 96 * MIB;
-/* Of stacks and of what malloc sets aside for threads, which they do not fill. */
+/* Stacks, and arenas that malloc reserves for threads without filling them. */
 static constexpr size_t STACKS_BYTES = 24 * 8 * MIB;
 
 TEST(budget_holds_crops_of_huge_images)
@@ -97,7 +97,7 @@ TEST(budget_holds_crops_of_huge_images)
              20);
 }
 
-/* Whole images: five of 150 MB would be read ahead. */
+/* Uncropped images: without a budget, five of 150 MB would be read ahead. */
 TEST(budget_holds_huge_images)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
@@ -108,7 +108,7 @@ TEST(budget_holds_huge_images)
     CHECK_EQ(count_within(mr_dataset_prefetch(d, 64), 400 * MIB, 3 * PIXELS_BYTES + SLACK_BYTES, 4), 20);
 }
 
-/* What an element needs beyond the budget it gets, alone. */
+/* Memory that an element needs beyond the budget is granted to one element at a time. */
 TEST(budget_smaller_than_an_element_goes_on)
 {
     const char *path = write_images();
@@ -117,7 +117,7 @@ TEST(budget_smaller_than_an_element_goes_on)
     CHECK_EQ(count_within(mr_dataset_prefetch(d, 16), 4 * MIB, RECORD_BYTES + 2 * PIXELS_BYTES + SLACK_BYTES, 4), 30);
 }
 
-/* Strings of a batch are kept for the next one, but not those of an unusual one. */
+/* Memory of strings is reused for the next batch, except that of unusually large strings. */
 static mr_status make_string(void *context, const mr_element *input, mr_random *random, mr_element *output,
                              mr_error *error)
 {
@@ -139,13 +139,13 @@ TEST(budget_unusual_strings_are_freed)
     CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 16), 4), 64 * MIB, SLACK_BYTES, 1), 625);
 }
 
-/* Private memory that could be written, touched or not: what RLIMIT_DATA counts. */
+/* Private writable memory, touched or not, as RLIMIT_DATA counts it. */
 static size_t data_bytes(void)
 {
     return status_kilobytes("VmData: %zu kB") * 1024;
 }
 
-/* ---- All together, with a limit that the system sets ---- */
+/* ---- All stages together, under a limit enforced by the system ---- */
 
 static mr_status any(void *context, const mr_element *input, bool *keep, mr_error *error)
 {
@@ -154,15 +154,15 @@ static mr_status any(void *context, const mr_element *input, bool *keep, mr_erro
     return MR_OK;
 }
 
-/* 10 epochs of decoded images, shuffled, and a cache of reduced ones: kept elements, read-ahead and the threads'
- * working memory share one budget. Beyond the budget, allocations fail. */
+/* 10 epochs of decoded images, shuffled, and a cache of reduced ones: retained elements, read-ahead and the threads'
+ * working memory share one budget. Allocations beyond the budget fail. */
 TEST(budget_is_one_for_shuffle_cache_and_batches)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     constexpr size_t BUDGET_BYTES = 256 * MIB, BEYOND_BYTES = RECORD_BYTES + 3 * PIXELS_BYTES + SLACK_BYTES;
     const char *path = write_images();
     mr_dataset *whole = mr_dataset_decode_image(shuffled(path, 10), .image = {.dtype = MR_UINT8, .channels = 1});
-    /* A stream, so that the shuffle holds images and not their numbers. */
+    /* A stream, so that the shuffle buffers images instead of element numbers. */
     whole = mr_dataset_shuffle(mr_dataset_filter(whole, any, nullptr), .buffer_size = 30, .seed = 2);
     mr_dataset *small = mr_dataset_decode_image(mr_dataset_records(path), .image = {.height = 32, .width = 32});
     small = mr_dataset_repeat(mr_dataset_cache(small, nullptr), 10);

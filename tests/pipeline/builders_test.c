@@ -276,7 +276,7 @@ static const char *const names[] = {
 #undef C
 };
 
-/* In a child: 0 when the case is refused as it has to be. */
+/* Runs in a child process. Returns 0 if the case fails as expected. */
 static int run_case(int which)
 {
     const char *text = names[which];
@@ -292,7 +292,7 @@ static int run_case(int which)
     bool is_same = mr_iterator_new(d, nullptr, &iterator, &again) == status && iterator == nullptr;
     (void)mr_dataset_cardinality(d);
     (void)mr_dataset_spec(d);
-    /* The stages after it pass the error on. */
+    /* Later stages return the same error. */
     d = mr_dataset_prefetch(mr_dataset_take(d, 3), 1);
     is_same &= mr_dataset_status(d, &again) == status && strcmp(error.message, again.message) == 0;
     mr_dataset_free(d);

@@ -15,7 +15,7 @@ static mr_dataset *cached(const char *path)
                             path);
 }
 
-/* Two passes; the first failure. Elements are those of the pipeline without a cache. */
+/* Runs two passes and returns the first failure. The elements equal those of the pipeline without a cache. */
 static mr_status run(const char *path, const int64_t *expected, mr_error *error)
 {
     mr_iterator *iterator = nullptr;
@@ -53,7 +53,7 @@ TEST(cache_file_survives_any_allocation_failing)
     int failures = 0;
     for (int n = 1; was_reached && n < 3000; n++) {
         mr_error error = {0};
-        /* Every other time a file exists. */
+        /* In every other iteration a file exists. */
         if (n % 2 == 0) (void)unlink(path);
         long long number = test_allocations() + n;
         test_fail_allocation(number);

@@ -1,6 +1,6 @@
-/* Cache files: one writer, with any number of other iterators; the file is complete or does not exist; a file that is
- * damaged, belongs to another input or was left by a killed writer is replaced; a file that is not a cache is
- * unchanged. */
+/* Cache files: one iterator writes the file while any number of others use the cache; the file is complete or does not
+ * exist; a file that is damaged, belongs to another input or was left by a killed writer is replaced; a file that is
+ * not a cache is unchanged. */
 #include "tests/pipeline/pipelines.h"
 
 #include <pthread.h>
@@ -37,7 +37,7 @@ static mr_iterator *iterate(mr_dataset *dataset)
     return iterator;
 }
 
-/* The next `count` elements, which are 3 first, 3 (first + 1) … */
+/* Checks the next `count` elements, which are 3 first, 3 (first + 1) … */
 static void check_elements(mr_iterator *iterator, int64_t first, int64_t count)
 {
     mr_error error = {0};
@@ -65,7 +65,7 @@ static const char *warning_of(mr_iterator *iterator)
     return "";
 }
 
-/* A pass over the cache: all elements, `computed` of which are computed. */
+/* Runs a pass over the cache: all elements are delivered, and `computed` of them are computed. */
 static void check_pass(const char *path, int computed, const char *warning)
 {
     calls = 0;
@@ -116,8 +116,8 @@ TEST(cache_file_of_another_pipeline_is_replaced)
     free((void *)path);
 }
 
-/* Any byte of the file is damaged, or the file is cut at any byte: right elements, a warning, and a good file
- * afterwards. */
+/* Any byte of the file is damaged, or the file is truncated at any byte: the elements are correct, there is a warning,
+ * and the file is valid afterwards. */
 TEST(cache_file_that_is_damaged_is_replaced)
 {
     const char *path = strdup(test_path("damaged.cache"));
@@ -132,14 +132,14 @@ TEST(cache_file_that_is_damaged_is_replaced)
         bool is_cut = i % 2 == 1;
         bad[at] = (char)(bad[at] ^ (1 << (state >> 20 & 7)));
         write_file(path, bad, is_cut ? at : size_bytes);
-        /* Half a name is still a name; less is not a cache of ours. */
+        /* Half of the magic identifies a cache. A shorter file is not recognized as one and is not replaced. */
         if (is_cut && at > 0 && at < 32) continue;
         mr_iterator *iterator = iterate(mr_dataset_cache(worked(COUNT), path));
         check_elements(iterator, 0, COUNT);
         check_end(iterator);
         CHECK_CONTAINS(warning_of(iterator), "replaced");
         mr_iterator_free(iterator);
-        /* What was found in the middle of a pass is replaced by the next one. */
+        /* A file that was found damaged in the middle of a pass is replaced by the next pass. */
         iterator = iterate(mr_dataset_repeat(mr_dataset_cache(worked(COUNT), path), 2));
         check_elements(iterator, 0, COUNT);
         check_elements(iterator, 0, COUNT);
@@ -147,13 +147,13 @@ TEST(cache_file_that_is_damaged_is_replaced)
         mr_iterator_free(iterator);
         check_pass(path, 0, "");
     }
-    /* An empty file is nobody's. */
+    /* An empty file may be replaced. */
     write_file(path, "", 0);
     check_pass(path, COUNT, "replaced");
     free((void *)path);
 }
 
-/* Cut between two records, the file is a good record file, and not a good cache. */
+/* If it is cut between two records, the file is a valid record file but not a valid cache. */
 TEST(cache_file_that_lacks_elements_is_replaced)
 {
     mr_error error = {0};
@@ -198,7 +198,7 @@ TEST(cache_file_has_one_writer)
     const char *path = strdup(test_path("two.cache")), *partial = strdup(test_path("two.cache.partial"));
     mr_iterator *one = iterate(mr_dataset_cache(worked(COUNT), path));
     mr_iterator *other = iterate(mr_dataset_cache(worked(COUNT), path));
-    /* The first one writes, the other computes. */
+    /* The first iterator writes the file, the other one computes its elements. */
     check_elements(one, 0, 20);
     check_elements(other, 0, 40);
     CHECK(exists(partial) && !exists(path));
@@ -211,7 +211,7 @@ TEST(cache_file_has_one_writer)
     mr_iterator_free(one);
     mr_iterator_free(other);
     check_pass(path, 0, "");
-    /* The writer gives up: another one may begin. */
+    /* The writer is freed before the end: another one may begin. */
     CHECK_EQ(unlink(path), 0);
     one = iterate(mr_dataset_cache(worked(COUNT), path));
     check_elements(one, 0, 20);
@@ -222,7 +222,7 @@ TEST(cache_file_has_one_writer)
     free((void *)partial);
 }
 
-/* The files of a process that was killed do not disturb others. */
+/* The files of a killed process do not affect other processes. */
 TEST(cache_file_of_a_killed_writer_is_replaced)
 {
     const char *path = strdup(test_path("killed.cache")), *partial = strdup(test_path("killed.cache.partial"));
@@ -231,7 +231,7 @@ TEST(cache_file_of_a_killed_writer_is_replaced)
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it waits without end, also for a test that failed */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it waits indefinitely, also after a failed test */
         mr_iterator *iterator = iterate(mr_dataset_cache(worked(COUNT), path));
         check_elements(iterator, 0, 20);
         if (write(ready[1], "x", 1) != 1) _exit(1);
@@ -239,7 +239,7 @@ TEST(cache_file_of_a_killed_writer_is_replaced)
     }
     char byte = 0;
     CHECK_EQ(read(ready[0], &byte, 1), 1);
-    /* While it lives, others compute. */
+    /* While it lives, other iterators compute their elements. */
     check_pass(path, COUNT, "");
     CHECK(exists(partial) && !exists(path));
     CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &state, 0) == child);
@@ -264,7 +264,7 @@ static int run_process(const char *path, bool is_snapshot, int pass)
     return 0;
 }
 
-/* Four processes at a time, over one cache that some of them want for other data, and one snapshot directory. */
+/* Four concurrent processes use one cache file, some of them for other data, and one snapshot directory. */
 TEST(cache_file_is_shared_by_processes)
 {
     const char *path = strdup(test_path("shared.cache")), *directory = strdup(test_path("snapshots"));

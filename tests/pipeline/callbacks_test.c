@@ -1,8 +1,8 @@
-/* Results of user functions are checked before use: invalid counts, dtypes, shapes, sizes and pointers are the
- * element's error, and nothing outside the results is read or freed. */
+/* Results of user functions are validated before use. Invalid counts, dtypes, shapes, sizes and pointers are errors of
+ * the element, and nothing outside the results is read or freed. */
 #include "tests/pipeline/pipelines.h"
 
-/* ---- Outputs that are wrong in one way each ---- */
+/* ---- Outputs with one error each ---- */
 
 static const mr_element_spec one_vector = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{1, {-1}}}};
 
@@ -29,7 +29,7 @@ static mr_status make_wrong(int which, mr_element *output, mr_error *error)
     case 4:
         output->count = 0;
         break;
-    case 5: /* a second component that was never set */
+    case 5: /* the second component is not set */
         output->count = 2;
         break;
     case 6:
@@ -58,7 +58,7 @@ static mr_status make_wrong(int which, mr_element *output, mr_error *error)
         break;
     default:
         mr_tensor_deinit(tensor);
-        *tensor = (mr_tensor){.dtype = MR_INT64, .shape = MR_SHAPE(4)}; /* no elements at all */
+        *tensor = (mr_tensor){.dtype = MR_INT64, .shape = MR_SHAPE(4)}; /* no data */
     }
     return MR_OK;
 }
@@ -139,7 +139,7 @@ TEST(callbacks_that_make_impossible_elements_are_errors)
         }
 }
 
-/* A function that fails may leave anything in its output. */
+/* A function that fails may leave an invalid output. */
 static mr_status fail_halfway(void *context, const mr_element *, mr_random *, mr_element *output, mr_error *error)
 {
     MR_TRY(make_wrong(*(const int *)context, output, error));
@@ -225,7 +225,7 @@ static mr_status no_dataset_of(void *, const mr_element *, mr_dataset **output, 
     return MR_OK;
 }
 
-/* The first call returns an error message; if the stage has failed permanently, every call does. */
+/* The first call returns an error whose message contains `part`. */
 static void check_fails(mr_dataset *d, const char *part)
 {
     mr_error error = {0};

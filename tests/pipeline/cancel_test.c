@@ -1,5 +1,4 @@
-/* Cancellation: wakes every thread that waits, also in pipelines inside stages, and stops running work at the next
- * row. */
+/* Cancellation wakes every waiting thread, also in pipelines inside stages, and stops running work at the next row. */
 #include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
@@ -8,11 +7,11 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* A map that is stuck at some elements until it is released. */
+/* A map function that blocks at some elements until it is released. */
 typedef struct hurdle {
     atomic_bool is_open, is_reached;
     atomic_int calls;
-    int64_t stuck_at; /* values from there on; -1: none */
+    int64_t stuck_at; /* blocks at this value and larger ones; -1: never */
 } hurdle;
 
 static mr_status pass(void *context, const mr_element *input, mr_random *random, mr_element *output, mr_error *error)
@@ -50,7 +49,7 @@ static mr_dataset *nested(int shape, hurdle *h)
 {
     mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_INFINITE);
     switch (shape) {
-    case 0: /* the caller itself waits for the threads inside */
+    case 0: /* the caller itself waits for the inner threads */
         return mr_dataset_interleave(d, some, h, &one_int64, .cycle_length = 4, .parallel = true);
     case 1:
         d = mr_dataset_interleave(d, some, h, &one_int64, .cycle_length = 3, .block_length = 2, .parallel = true);
@@ -110,9 +109,9 @@ static int threads_here(void)
 /* After cancel returns, each thread starts at most one more row. All threads must end, otherwise the test hangs. */
 TEST(cancel_at_a_random_moment)
 {
-    constexpr int THREADS_MAX = 3 * 4 + 16 + 1; /* engines in a row, datasets of a cycle, the consumer */
+    constexpr int THREADS_MAX = 3 * 4 + 16 + 1; /* consecutive engines, datasets of a cycle, the consumer */
     pthread_t first;
-    CHECK(pthread_create(&first, nullptr, nothing, nullptr) == 0); /* a sanitizer may start one of its own then */
+    CHECK(pthread_create(&first, nullptr, nothing, nullptr) == 0); /* a sanitizer may start a thread of its own here */
     pthread_join(first, nullptr);
     int threads = threads_here();
     uint64_t draw = test_seed() * 0x9e3779b97f4a7c15u;
@@ -138,7 +137,7 @@ TEST(cancel_at_a_random_moment)
     }
 }
 
-/* The element that everything waits for is not done before the consumer is back: or this never ends. */
+/* cancel returns before the blocked element is done; otherwise the test hangs. */
 TEST(cancel_does_not_wait_for_a_stuck_element)
 {
     for (int shape = 0; shape < SHAPES; shape++) {
@@ -213,7 +212,7 @@ static mr_status count_decoded(void *context, const mr_element *input, mr_random
     return MR_OK;
 }
 
-/* An image is not decoded to its end: the work after the decoder is not done. */
+/* Decoding stops before the end of the image: the map function after the decoder is not called. */
 TEST(cancel_stops_a_image_at_its_next_row)
 {
     static unsigned char pixels[64 * 48];
@@ -293,7 +292,7 @@ static mr_dataset *counted(hurdle *h)
 
 constexpr int LOOPS = 13;
 
-/* After at most one element the work is endless, and nothing more is delivered. */
+/* After at most one element the pipeline computes indefinitely and delivers nothing more. */
 static mr_dataset *loop(int which, hurdle *h)
 {
     static const double target[] = {0, 1}, initial[] = {0.5, 0.5}, weights[] = {1, 1e-300};
@@ -317,7 +316,7 @@ static mr_dataset *loop(int which, hurdle *h)
         mr_dataset_free(d);
         d = mr_dataset_map(mr_dataset_repeat(mr_dataset_range(0, 9, 1), MR_INFINITE), constant, h, &one_int64);
         return mr_dataset_skip(mr_dataset_unique(d), 1);
-    case 8: /* far more than are delivered before it is cancelled */
+    case 8: /* far more than are computed before it is cancelled */
         return mr_dataset_skip(mr_dataset_filter(d, keeps_odd, nullptr), (int64_t)1 << 50);
     case 9:
         return mr_dataset_shuffle(mr_dataset_filter(d, keeps_odd, nullptr), .buffer_size = 50000000, .seed = 1);
@@ -325,13 +324,13 @@ static mr_dataset *loop(int which, hurdle *h)
         return mr_dataset_rejection_resample(d, one_key, nullptr, target, 2, .initial_dist = initial);
     case 11: /* the first pass of a cache */
         return mr_dataset_cache(mr_dataset_flat_map(d, nothing_for_it, nullptr, &one_int64), nullptr);
-    default: /* one that has ended is drawn again and again */
+    default: /* draws the exhausted input again and again */
         none = mr_dataset_map(mr_dataset_range(0, 1000, 1), pass, h, &one_int64);
         return mr_dataset_sample_from_datasets(((mr_dataset *[]){none, d}), weights, 2);
     }
 }
 
-/* Cancelled from outside while it loops: all its threads end, or this test never does. */
+/* Cancelled by another thread while it loops. All its threads must end, otherwise the test hangs. */
 TEST(cancel_ends_loops_that_deliver_nothing)
 {
     for (int which = 0; which < LOOPS; which++)

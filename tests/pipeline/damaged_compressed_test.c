@@ -1,4 +1,4 @@
-/* Damaged compressed record files: the error reaches the caller, once, whatever follows the source. */
+/* Damaged compressed record files: the caller receives the error once, whatever stages follow the source. */
 #include "tests/pipeline/pipelines.h"
 #include "tests/records/record_data.h"
 
@@ -9,8 +9,8 @@ static constexpr size_t SIZE_MAX_BYTES = 400;
 
 typedef struct damage {
     const char *name;
-    int64_t keep_bytes;  /* of the file; negative: all but as many; 0: half */
-    int64_t flip_offset; /* byte that is inverted; negative: from the end; 0: the middle; INT64_MAX: none */
+    int64_t keep_bytes;  /* remaining size; negative: bytes to cut off; 0: half */
+    int64_t flip_offset; /* of the inverted byte; negative: from the end; 0: the middle; INT64_MAX: none */
 } damage;
 
 static const damage damages[] = {
@@ -58,7 +58,7 @@ static const char *write_damaged(size_t form, const damage *damage)
     return path;
 }
 
-/* Counts elements up to the end of the data, MR_OK, or to the first error, which is returned. */
+/* Counts elements up to the end of the data (MR_OK) or to the first error, which is returned. */
 static mr_status run(mr_dataset *d, int32_t threads, int64_t *elements)
 {
     mr_error error = {0};
@@ -97,7 +97,8 @@ TEST(damaged_compressed_records_are_an_error)
             }
 }
 
-/* Ignoring errors ends, too: at the end of the data, or with an error that ends the input permanently. */
+/* With errors ignored the pipeline still ends: at the end of the data, or with an error that ends the input
+ * permanently. */
 TEST(damaged_compressed_records_end_when_errors_are_ignored)
 {
     for (size_t f = 0; f < FORMS; f++)

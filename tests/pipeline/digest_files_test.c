@@ -1,4 +1,4 @@
-/* Digests of sources in files: a copied data set, with other paths and times, has the same digest; changed content or
+/* Digests of sources in files: a copy of a data set with other paths and times has the same digest; changed content or
  * another option changes it. A cache or a snapshot never delivers elements of another data set. */
 #include "pipeline/digest.h"
 #include "tests/pipeline/pipelines.h"
@@ -62,8 +62,8 @@ static void write_npy(const char *path, const int64_t *values, int count)
     mr_tensor_deinit(&tensor);
 }
 
-/* A data set of every kind in a directory of its own. change 0 is the original; every other one differs from it in one
- * thing, and keeps sizes and counts where possible. */
+/* Writes a data set of every kind into its own directory. change 0 is the original. Every other value changes one thing
+ * and keeps sizes and counts where possible. */
 enum { CHANGES = 4 };
 static void write_all(const char *directory, int change)
 {
@@ -158,12 +158,12 @@ TEST(digest_is_that_of_the_content)
 {
     const char *original = directory_of("original"), *copy = directory_of("copy");
     write_all(original, 0);
-    usleep(20'000); /* other times */
+    usleep(20'000); /* so that the times differ */
     write_all(copy, 0);
     for (int which = 0; which < SOURCES; which++) {
         uint64_t digest = digest_of(source(which, original));
         CHECK_EQ(digest_of(source(which, original)), digest);
-        /* Paths are what list_files delivers. */
+        /* list_files delivers paths, so only its digest differs. */
         if ((digest_of(source(which, copy)) == digest) != (which != 8))
             test_fail(__FILE__, __LINE__, "source %d and its copy", which);
     }
@@ -227,7 +227,7 @@ TEST(digest_covers_the_options_of_sources_in_files)
           digest_of(mr_dataset_tar(tar, (const char *[]){"jpg", "cls"}, 2)));
 }
 
-/* A large file: the middle is not read, the blocks are. */
+/* The digest of a large file samples blocks; the data between them is not read. */
 TEST(digest_of_a_large_file_is_sampled)
 {
     enum { SIZE_BYTES = 16 << 20 };
@@ -246,7 +246,7 @@ TEST(digest_of_a_large_file_is_sampled)
     free(bytes);
 }
 
-/* Workers accept each other's states, and not each other's elements. */
+/* Workers accept each other's states, but not each other's elements. */
 TEST(caches_distinguish_workers)
 {
     const char *snapshots = directory_of("workers");
@@ -260,7 +260,7 @@ TEST(caches_distinguish_workers)
         }
 }
 
-/* Training and validation data of one size, which go into one snapshot directory and one cache. */
+/* Training and validation data of the same size, with one snapshot directory and one cache. */
 TEST(caches_distinguish_data_sets)
 {
     const char *training = directory_of("training"), *validation = directory_of("validation");

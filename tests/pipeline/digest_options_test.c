@@ -1,4 +1,4 @@
-/* Digests of the stages with many options, parse_example and decode_image: each option is changed separately. */
+/* Digests of the stages with many options, parse_example and decode_image: the tests change each option separately. */
 #include "pipeline/digest.h"
 #include "tests/pipeline/pipelines.h"
 
@@ -108,7 +108,7 @@ TEST(digest_covers_features)
     index_keys[0] = "j";
     add_feature(&seen, sparse);
 
-    /* The same feature, twice or in a SequenceExample. */
+    /* The same feature twice, or in a SequenceExample. */
     const mr_feature both[] = {fixed, {.name = "y", .dtype = MR_INT64}};
     const mr_feature list = {.name = "x", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE};
     const mr_feature missing = {.name = "x", .dtype = MR_INT64, .form = MR_FIXED_LEN_SEQUENCE, .allow_missing = true};
@@ -188,7 +188,7 @@ TEST(digest_covers_image_options)
     add_options(&seen, o);
     o.image.padding_mode = MR_IMAGE_PAD_REFLECT;
     add_options(&seen, o);
-    /* The number of threads changes nothing. */
+    /* The number of threads does not affect elements. */
     o = plain, o.num_parallel_calls = 3;
     CHECK_EQ(digest_of(mr_dataset_decode_image_(strings(), &o)), seen.digests[0]);
 }

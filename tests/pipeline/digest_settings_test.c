@@ -1,11 +1,11 @@
-/* Digests of datasets: every setting of every stage is changed separately and changes the digest; a state saved before
- * the change is rejected after it. Settings that do not affect elements do not affect the digest. */
+/* Digests of datasets: changing any setting of any stage changes the digest, and a state saved before the change is
+ * rejected after it. Settings that do not affect elements do not affect the digest. */
 #include "pipeline/digest.h"
 #include "tests/pipeline/pipelines.h"
 
 #include <millrace/millrace.h>
 
-/* A dataset that differs in one setting for each variant; null behind the last one. */
+/* A dataset that differs in one setting for each variant; null after the last one. */
 typedef mr_dataset *(*family)(int variant);
 
 static uint64_t digest_of(mr_dataset *dataset)
@@ -506,7 +506,7 @@ TEST(digest_covers_stages_with_functions)
     CHECK_FAMILY(bucket_family);
 }
 
-/* The nodes are the function: of graphs nothing has to be said. */
+/* The digest covers the graph's nodes, so a graph needs no `version`. */
 static mr_dataset *graph_family(int variant)
 {
     if (variant > 3) return nullptr;
@@ -522,7 +522,7 @@ TEST(digest_covers_graphs)
     CHECK_FAMILY(graph_family);
 }
 
-/* ---- What changes no element ---- */
+/* ---- Settings that do not affect elements ---- */
 
 TEST(digest_leaves_out_what_changes_no_element)
 {
@@ -541,7 +541,7 @@ TEST(digest_leaves_out_what_changes_no_element)
     CHECK_EQ(digest_of(mr_dataset_cache(numbers(), "a")), digest_of(mr_dataset_cache(numbers(), "b")));
     CHECK_EQ(digest_of(mr_dataset_snapshot(numbers(), "a")),
              digest_of(mr_dataset_snapshot(numbers(), "b", .gzip = true)));
-    /* Any worker of any number of them. */
+    /* The digest is the same for any worker and any number of workers. */
     uint64_t worker = digest_of(mr_dataset_distribute(numbers(), 12, 2, 0, MR_DISTRIBUTE_MASK));
     CHECK_EQ(digest_of(mr_dataset_distribute(numbers(), 12, 2, 1, MR_DISTRIBUTE_MASK)), worker);
     CHECK_EQ(digest_of(mr_dataset_distribute(numbers(), 12, 4, 3, MR_DISTRIBUTE_MASK)), worker);

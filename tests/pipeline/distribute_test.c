@@ -1,5 +1,5 @@
-/* Workers that share a dataset: every element once, equal numbers of steps, and states that are valid for other numbers
- * of workers. */
+/* Workers that share a dataset: together they deliver every element once, they have equal numbers of steps, and their
+ * states are valid for other numbers of workers. */
 #include "tests/pipeline/pipelines.h"
 
 static mr_dataset *part(int64_t workers, int64_t worker, mr_distribute_policy policy)
@@ -8,7 +8,7 @@ static mr_dataset *part(int64_t workers, int64_t worker, mr_distribute_policy po
     return mr_dataset_distribute(mr_dataset_map(d, jitter, nullptr, &one_int64), 12, workers, worker, policy);
 }
 
-/* The numbers (without their jitter) of some steps of a worker, and the state after them. */
+/* Reads the numbers (without their jitter) of some steps of a worker, and saves the state after them. */
 static int64_t steps_of(int64_t workers, int64_t worker, mr_distribute_policy policy, const mr_tensor *from,
                         int64_t steps, int64_t *seen, mr_tensor *state)
 {

@@ -1,5 +1,5 @@
-/* The engine's rings, slots and workspaces against an array as the model: threads, depth and reads are changed at
- * random while it runs, other threads measure it, and it seeks. And the replay log against a set of elements. */
+/* The engine's rings, slots and workspaces, compared with an array as the model: threads, depth and reads change at
+ * random while it runs, other threads measure it, and it seeks. The replay log is compared with a set of elements. */
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/tuner.h"
 #include "pipeline/replay_log.h"
@@ -20,7 +20,7 @@ static uint64_t below(uint64_t *draw, uint64_t limit)
     return draw_next(draw) % limit;
 }
 
-/* Number x 3; some take longer, multiples of 13 fail. */
+/* Triples a number. Some numbers take longer; 12, 25, 38 … fail. */
 static mr_status triple(void *, const mr_element *input, mr_random *, mr_element *output, mr_error *error)
 {
     int64_t value = mr_tensor_int64s(&input->tensors[0])[0];
@@ -33,7 +33,7 @@ static mr_status triple(void *, const mr_element *input, mr_random *, mr_element
 
 static const mr_element_spec one_int64 = {.count = 1, .dtypes = {MR_INT64}};
 
-/* What element, or batch, `position` of the model is; false when it fails. */
+/* The content of element, or batch, `position` of the model; false if it fails. */
 static bool expected(uint64_t position, int64_t count, int64_t batch, int64_t *first, int64_t *rows)
 {
     int64_t size = batch == 0 ? 1 : batch, begin = (int64_t)position * size;
@@ -135,7 +135,7 @@ static void run_engine(uint64_t *draw)
     mr_tuning_free(m.run.tuning);
     mr_engines_deinit(&m.engines);
     mr_dataset_free(d);
-    /* Everything that was counted was given back. */
+    /* All counted memory has been released. */
     CHECK_EQ(atomic_load(&m.budget.held_bytes), 0);
     CHECK_EQ(atomic_load(&m.budget.kept_bytes), 0);
 }
@@ -146,11 +146,11 @@ TEST(engine_model_with_settings_that_change_all_the_time)
     for (int round = 0; round < (test_is_sanitized() ? 30 : 80); round++) run_engine(&draw);
 }
 
-/* ---- The log ---- */
+/* ---- The replay log ---- */
 
 enum { ELEMENTS = 600 };
 
-/* Restores a copy of the log and compares what it holds. */
+/* Restores a copy of the log and compares its contents. */
 static void check_restored(const mr_run *run, mr_counters *counters, mr_replay_log *replay, mr_stage *input,
                            const bool *is_held)
 {
@@ -168,7 +168,7 @@ static void check_restored(const mr_run *run, mr_counters *counters, mr_replay_l
     CHECK_EQ(end, position);
     mr_item items[ELEMENTS] = {0};
     mr_replay_item held[ELEMENTS];
-    /* In any order. */
+    /* The order of the items does not matter. */
     for (uint64_t i = ELEMENTS; i-- > 0;)
         if (is_held[i]) held[count++] = (mr_replay_item){i, &items[i]};
     CHECK_OK(mr_replay_log_refill(&copy, other, end, held, count, &error));

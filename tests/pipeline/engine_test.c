@@ -1,4 +1,4 @@
-/* Threads: errors, cancellation, budget, statistics, and slow work. */
+/* Engine threads: errors, cancellation, budget, statistics, and slow elements. */
 #include "tests/pipeline/pipelines.h"
 
 #include <pthread.h>
@@ -39,7 +39,7 @@ TEST(pipeline_errors_keep_their_position)
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_OUT_OF_RANGE);
     mr_iterator_free(iterator);
 
-    /* In a batch the first failing element speaks for it; the next batch follows. */
+    /* A batch returns the error of its first failing element; the next batch follows. */
     d = mr_dataset_batch(d, 4);
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     CHECK_OK(mr_iterator_next(iterator, &element, &error));
@@ -75,7 +75,7 @@ TEST(pipeline_map_must_keep_its_promise)
     mr_dataset_free(d);
 }
 
-/* Holds element 0 until the others of its window are done: passes only when those run ahead of it. */
+/* Blocks element 0 until the others of its window are done. Passes only if they are computed ahead of it. */
 typedef struct gate {
     atomic_int done;
     int awaited;
@@ -161,7 +161,7 @@ TEST(pipeline_is_freed_at_any_moment)
         mr_dataset_free(d);
         for (int i = 0; i < taken; i++) CHECK_OK(mr_iterator_next(iterator, &held[i], &error));
         mr_iterator_free(iterator);
-        /* What was delivered outlives the iterator. */
+        /* Delivered elements remain valid after the iterator is freed. */
         for (int i = 0; i < taken; i++) {
             CHECK_EQ(mr_tensor_int64s(&held[i].tensors[0])[2] / 1000, 3 * i + 2);
             mr_element_deinit(&held[i]);
@@ -207,11 +207,11 @@ TEST(pipeline_stays_within_its_budget)
     mr_iterator_options options = {.threads = 2, .budget_bytes = 300000, .allocate = allocate};
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     for (int i = 0; i < 50; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
-    /* Four batches of 64 KiB fit; the consumer holds one more, and returns it late. */
+    /* Four batches of 64 KiB fit. The consumer owns one more and releases it late. */
     CHECK(atomic_load(&allocated_bytes) <= 6 * 65536);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
-    /* Less than a batch: the next one is still produced. */
+    /* Less than a batch: the next batch is still produced. */
     options.budget_bytes = 65535;
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     for (int i = 0; i < 50; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));

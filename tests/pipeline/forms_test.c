@@ -1,7 +1,7 @@
-/* Ragged and sparse elements: rows of a sparse tensor, and batches of elements that differ in size. */
+/* Ragged and sparse elements: rows of a sparse tensor, and batches of elements of different sizes. */
 #include "tests/pipeline/pipelines.h"
 
-/* "[2,1] 0 1;[2] 5 6;[1] 5": components of an element, strings as they are. */
+/* The components of an element as text, for example "[2,1] 0 1;[2] 5 6;[1] 5"; strings unquoted. */
 static const char *text_of(const mr_element *element)
 {
     static char text[2048];
@@ -25,7 +25,7 @@ static const char *text_of(const mr_element *element)
     return text;
 }
 
-/* The elements of a dataset, which is freed; what fails is its message. */
+/* Compares the elements of a dataset, or their error messages, with texts, and frees it. */
 static void check_texts(mr_dataset *dataset, const char *const *texts, int count)
 {
     mr_error error = {0};
@@ -81,7 +81,7 @@ TEST(forms_sparse_slices_are_the_rows)
     CHECK_TEXTS(sparse(2, 1, (int64_t[]){0, 2}, (int64_t[]){3}), "[1,0];[1] 1;[0]", "[0,0];[0];[0]", "[1,0];[1] 2;[0]");
     CHECK_TEXTS(sparse(2, 3, (int64_t[]){1, 5, 0, 1, 2, 1}, (int64_t[]){2, 6, 2}), "[0,2];[0];[2] 6 2",
                 "[2,2] 5 0 2 1;[2] 1 2;[2] 6 2");
-    /* A random order and states cost nothing, whatever the number of rows. */
+    /* The cost of random order and of states does not depend on the number of rows. */
     d = sparse(1, 2, (int64_t[]){INT64_C(1) << 39, 1}, (int64_t[]){INT64_C(1) << 40, 2});
     CHECK_TEXTS(mr_dataset_take(mr_dataset_skip(d, INT64_C(1) << 39), 2), "[1,1] 1;[1] 1;[1] 2", "[0,1];[0];[1] 2");
     CHECK_EQ(mr_dataset_cardinality(d = sparse(0, 2, (int64_t[]){0}, (int64_t[]){0, 2})), 0);
@@ -125,7 +125,7 @@ TEST(forms_sparse_slices_refuses_what_is_none)
 
 /* ---- Batches ---- */
 
-/* Elements of given shapes, filled with 0, 1, 2 …, as strings when dtype says so. */
+/* Elements of given shapes, filled with 0, 1, 2 …, as strings if dtype is MR_STRING. */
 typedef struct shapes_source {
     int count;
     mr_dtype dtype;
@@ -198,10 +198,10 @@ TEST(forms_ragged_batch_keeps_sizes)
                 "[2,2] 2 3 4 5;[2] 0 2");
     CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(shapes(&columns, MR_SHAPE(2, -1)), 2),
                 "[2] 0 1;[3] 0 2 4;[5] 0 1 2 2 2", "[4] 2 3 4 5;[2] 0 2;[3] 0 2 4");
-    /* What is known needs no splits. */
+    /* Components of known shape have no splits. */
     CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(mr_dataset_enumerate(mr_dataset_range(5, 8, 1), 0), 2),
                 "[2] 0 1;[2] 5 6", "[1] 2;[1] 7");
-    /* … and where not even the number of dimensions is, sizes must agree. */
+    /* If the rank is unknown, the sizes must be equal. */
     CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(shapes(&vectors, MR_SHAPE_UNKNOWN), 2),
                 "shapes in a batch must be equal", "shapes in a batch must be equal", "[1,4] 6 7 8 9");
 }
@@ -242,7 +242,7 @@ TEST(forms_batches_refuse_what_does_not_fit)
     CHECK_CONTAINS(error.message, "element 0 has shape [2,2], whose rank differs from that of the row shape [5]");
     mr_iterator_free(iterator);
     mr_dataset_free(d);
-    /* Rows without values are many splits. */
+    /* Rows without values still need splits. */
     const shapes_source hollow = {1, MR_INT32, {MR_SHAPE(INT64_C(1) << 40, 0)}};
     CHECK_TEXTS(mr_dataset_dense_to_ragged_batch(shapes(&hollow, MR_SHAPE(-1, -1)), 2), "exceeds the budget");
 
@@ -262,7 +262,7 @@ TEST(forms_batches_refuse_what_does_not_fit)
 
 /* ---- Threads and states ---- */
 
-/* number modulo 5 values, drawn at random. */
+/* `number` modulo 5 random values. */
 static mr_status spread(void *context, const mr_element *input, mr_random *random, mr_element *output, mr_error *error)
 {
     (void)context;

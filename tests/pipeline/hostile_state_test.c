@@ -1,5 +1,5 @@
-/* Manipulated states with a valid checksum: restore rejects them or succeeds, and never crashes, hangs or reads out of
- * bounds. Run under ASan and UBSan. Afterwards the original state can still be restored. */
+/* Manipulated states with a valid checksum: restore rejects or accepts them, and never crashes, hangs or reads out of
+ * bounds. Run these tests under ASan and UBSan. Afterwards the original state can still be restored. */
 #include "tests/pipeline/pipelines.h"
 
 #include <millrace/record.h>
@@ -60,7 +60,7 @@ static mr_status step(void *context, const mr_element *state, const mr_element *
     next_state->tensors[0] = mr_tensor_ref(&state->tensors[0]);
     next_state->tensors[1] = mr_tensor_ref(&state->tensors[1]);
     next_state->count = 2;
-    /* A bool is read: any byte but 0 and 1 is undefined behaviour. */
+    /* Reads a bool: any byte except 0 and 1 is undefined behavior. */
     bool flag = ((const bool *)state->tensors[0].data)[0];
     int64_t sum = mr_tensor_int64s(&input->tensors[0])[0] + flag;
     MR_TRY(mr_tensor_init_int64(&output->tensors[0], sum, error));
@@ -90,7 +90,7 @@ static mr_status key(void *context, const mr_element *input, int64_t *result, mr
 static mr_status group(void *context, int64_t which, mr_dataset *window, mr_dataset **output, mr_error *error)
 {
     (void)context, (void)error;
-    /* Keys are those of the key function. */
+    /* Only values of the key function are keys. */
     if (which < 0 || which > 2) test_fail(__FILE__, __LINE__, "key %lld", (long long)which);
     *output = window;
     return MR_OK;
@@ -215,16 +215,16 @@ static size_t mutate(unsigned char *bytes, size_t size_bytes)
     case 2:
         bytes[at] = (unsigned char)(bytes[at] + 1);
         return size_bytes;
-    case 3: /* cut short */
+    case 3: /* truncated */
         return at + 4;
-    case 4: { /* a huge number instead of a byte: any number of bits */
+    case 4: { /* a huge number of any number of bits replaces a byte */
         size_t more = 1 + (size_t)draw(sizeof huge - 1);
         memmove(bytes + at + more + 1, bytes + at + 1, left - 1);
         memcpy(bytes + at, huge + sizeof huge - 1 - more, more);
         bytes[at + more] = (unsigned char)draw(128);
         return size_bytes + more;
     }
-    default: /* a byte less */
+    default: /* one byte less */
         memmove(bytes + at, bytes + at + 1, left - 1);
         return size_bytes - 1;
     }
@@ -247,7 +247,7 @@ static void check_chain(int which, int position, int rounds)
     mr_element element = {0};
     uint64_t rest[8] = {0}, again[8] = {0};
     mr_dataset *d = chain(which);
-    /* Elements are few: who wants more memory believes a number. */
+    /* There are few elements. A stage that exceeds this budget has trusted a manipulated number. */
     const mr_iterator_options options = {.threads = 1, .budget_bytes = 1 << 20};
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     mr_dataset_free(d);
@@ -291,14 +291,14 @@ TEST(hostile_states_are_refused_or_work)
 {
     const int positions[] = {0, 1, 5, 11, 60};
     double start = seconds();
-    alarm(60); /* a hang is a failure */
+    alarm(60); /* ends a test that hangs */
     random_state = test_seed() * 1000;
     for (int pass = 0; pass < 5 && seconds() - start < 5; pass++)
         for (int which = 0; which < CHAINS; which++) check_chain(which, positions[pass], 120);
     alarm(0);
 }
 
-/* ---- What may take long ---- */
+/* ---- States whose restore may take long ---- */
 
 static void *cancel_soon(void *iterator)
 {
@@ -307,7 +307,7 @@ static void *cancel_soon(void *iterator)
     return nullptr;
 }
 
-/* A position that is passed to one by one: restore can be cancelled. */
+/* Positions that restore reaches by reading elements one by one: it can be cancelled. */
 TEST(hostile_positions_can_be_cancelled)
 {
     alarm(60);
@@ -349,7 +349,7 @@ TEST(hostile_positions_can_be_cancelled)
     alarm(0);
 }
 
-/* Positions past the end of the data. */
+/* Positions after the end of the data. */
 TEST(hostile_positions_behind_the_end_are_refused)
 {
     for (int which = 0; which < 2; which++) {

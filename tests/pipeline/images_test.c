@@ -1,4 +1,4 @@
-/* Random changes of images: the same for any number of threads and after a restore, different in each epoch. */
+/* Random image augmentation: the same for any number of threads and after a restore, different in each epoch. */
 #include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
@@ -22,7 +22,7 @@ static mr_dataset *images(mr_image_options image)
     return mr_dataset_prefetch(mr_dataset_batch(d, batch_size), 2);
 }
 
-/* All batches at 1, 2 and 7 threads, and each of them again from a state saved before it. */
+/* Compares all batches at 1, 2 and 7 threads, and each of them with the batch read from a state saved before it. */
 static void check_repeatable(mr_image_options image)
 {
     mr_error error = {0};

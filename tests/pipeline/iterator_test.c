@@ -6,7 +6,7 @@
 
 static const mr_element_spec one_number = {.count = 1, .dtypes = {MR_INT64}};
 
-/* The numbers that come next; -1 is the end, and the last. */
+/* Checks the next numbers. A last value of -1 expects the end of the data. */
 #define CHECK_NEXT(iterator, ...)                                                                                      \
     do {                                                                                                               \
         int64_t check_expected_[] = {__VA_ARGS__};                                                                     \
@@ -222,7 +222,7 @@ TEST(options_of_a_dataset_are_those_of_its_iterators)
     mr_dataset_free(d);
 }
 
-/* Options change neither elements nor states, wherever they are set. */
+/* Options affect neither elements nor states, whichever dataset they are set on. */
 TEST(options_of_a_dataset_change_no_element)
 {
     mr_error error = {0};
@@ -303,7 +303,7 @@ TEST(iterator_handles_that_are_stale_or_damaged_are_rejected)
     CHECK_STR(error.message, "the iterator of the handle has been freed");
     CHECK_STATUS(mr_iterator_save_by_handle(&stale, &bad, &error), MR_NOT_FOUND);
 
-    /* In the same entry of the table. */
+    /* It reuses the same entry of the table. */
     iterator = iterator_of(mr_dataset_range(0, 5, 1), nullptr);
     CHECK_OK(mr_iterator_handle(iterator, &handle, &error));
     CHECK_STATUS(mr_iterator_next_by_handle(&stale, nullptr, &element, &error), MR_NOT_FOUND);
@@ -381,7 +381,7 @@ TEST(iterator_by_handle_serves_several_threads)
     mr_tensor_deinit(&c.handle);
 }
 
-/* Initialized and freed while others take elements: nobody receives an element of a freed iterator or waits
+/* Initialized and freed while other threads read elements: no thread receives an element of a freed iterator or waits
  * indefinitely. */
 TEST(iterator_by_handle_is_freed_under_its_users)
 {

@@ -22,7 +22,7 @@ TEST(limits_of_take_skip_and_shard)
     CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 2, 1), INT64_MAX), nullptr, &(int64_t){0}, 1), 0);
     CHECK_EQ(numbers_of(mr_dataset_skip(mr_dataset_range(0, 2, 1), INT64_MIN), nullptr, &(int64_t){0}, 1), 0);
     mr_dataset *d = mr_dataset_repeat(mr_dataset_range(0, 3, 1), MR_INFINITE);
-    /* Past all positions is the end; sums of skips must not wrap around to the beginning. */
+    /* Positions past the end are the end; the sum of the skips must not wrap around. */
     for (int i = 0; i < 8; i++) d = mr_dataset_skip(d, INT64_MAX);
     CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
     CHECK_NUMBERS(mr_dataset_shard(mr_dataset_range(0, 3, 1), INT64_MAX, 2), 2);
@@ -71,7 +71,8 @@ TEST(limits_of_buffers_windows_and_cycles)
 
 /* ---- Weights ---- */
 
-/* How often each of two inputs came among the first `count`; input i has sizes[i] elements i. */
+/* Counts how often each of two inputs was selected among the first `count` elements. Input i has sizes[i] elements of
+ * value i. */
 static void sample(double first, double second, const int64_t sizes[2], int64_t count, int64_t seen[2])
 {
     mr_dataset *inputs[2];
@@ -87,7 +88,7 @@ static void sample(double first, double second, const int64_t sizes[2], int64_t 
     free(found);
 }
 
-/* The input that is left when the others have ended is used at once, however small its weight is. */
+/* When the other inputs have ended, the remaining one is selected at once, however small its weight is. */
 TEST(limits_of_weights_that_are_nearly_zero)
 {
     static const double small[] = {1e-12, 1e-100, 1e-300, 5e-324};
@@ -122,7 +123,7 @@ static mr_status class_of(void *, const mr_element *input, int64_t *class, mr_er
     return MR_OK;
 }
 
-/* The class with the smallest initial probability is the only one left. */
+/* Only the class with the smallest initial probability remains. */
 TEST(limits_of_resampling)
 {
     static const double half[] = {0.5, 0.5}, rare[] = {1 - 5e-324, 5e-324};
@@ -134,7 +135,7 @@ TEST(limits_of_resampling)
     for (int64_t i = 0; i < count; i++) CHECK_EQ(found[i], 1);
 }
 
-/* Elements that never stay, of an input without end: cancel ends it. */
+/* All elements of an infinite input are dropped: cancel ends the iteration. */
 static void *cancel_soon(void *argument)
 {
     struct timespec pause = {.tv_nsec = 20000000};
@@ -156,7 +157,7 @@ static mr_dataset *endless(int which)
     switch (which) {
     case 0:
         return mr_dataset_rejection_resample(even, class_of, nullptr, odd_only, 2, .initial_dist = odd_only);
-    case 1: /* choices that name an input that has ended */
+    case 1: /* all choices select an input that has ended */
         mr_dataset_free(even);
         return mr_dataset_choose_from_datasets(((mr_dataset *[]){mr_dataset_range(0, 0, 1), mr_dataset_range(0, 9, 1)}),
                                                2, mr_dataset_repeat(mr_dataset_range(0, 1, 1), MR_INFINITE));
@@ -185,7 +186,7 @@ TEST(limits_of_what_never_stays_can_be_cancelled)
         }
 }
 
-/* ---- A budget without room for an element ---- */
+/* ---- A budget smaller than an element ---- */
 
 static mr_status widen(void *context, const mr_element *input, mr_random *, mr_element *output, mr_error *error)
 {
@@ -197,8 +198,8 @@ static mr_status widen(void *context, const mr_element *input, mr_random *, mr_e
     return MR_OK;
 }
 
-/* Elements of 32 KiB, whose shape the spec knows or does not, single, batched and padded: all are delivered with a
- * budget of 1 byte. */
+/* Elements of 32 KiB, of known or unknown shape, single, batched and padded: all are delivered with a budget of 1
+ * byte. */
 TEST(limits_of_the_budget_let_the_next_element_pass)
 {
     static const mr_element_spec known = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{1, {4096}}}};

@@ -1,5 +1,5 @@
-/* Memory that stages hold between calls: it equals what they report, stays within the budget, and errors name its
- * holders. */
+/* Memory that stages retain between calls: it equals what they report and stays within the budget, and errors name the
+ * stages that use most of it. */
 #include "tests/pipeline/pipelines.h"
 
 #include <malloc.h>
@@ -8,7 +8,7 @@ static constexpr size_t KIB = 1024;
 
 static const mr_element_spec one_string = {.count = 1, .dtypes = {MR_STRING}, .shapes = {{.rank = 0}}};
 
-/* Strings of 1,000 to 5,000 bytes, each another one; without end. */
+/* Strings of 1,000 to 5,000 bytes, all different, without end. */
 static mr_status next_string(void *context, void *state, mr_element *element, mr_error *error)
 {
     (void)state;
@@ -20,7 +20,7 @@ static mr_status next_string(void *context, void *state, mr_element *element, mr
     return mr_tensor_init_string(&element->tensors[0], (mr_string){bytes, 1000 + (size_t)(number * 811 % 4001)}, error);
 }
 
-/* Of rows of a block, which would keep all of it. */
+/* Keeps one row in ten. The rows are views into a block, and a view would retain the complete block. */
 static mr_status is_tenth(void *context, const mr_element *input, bool *keep, mr_error *error)
 {
     (void)context, (void)error;
@@ -87,7 +87,7 @@ static mr_dataset *holder(int which, int64_t *counter)
         return mr_dataset_interleave(mr_dataset_range(0, 50, 1), strings_of, counter, &one_string, .cycle_length = 12);
     case 7: /* one in ten of the rows of a block */
         return mr_dataset_cache(mr_dataset_filter(rows(20000), is_tenth, nullptr, .num_parallel_calls = 1), nullptr);
-    default: /* shuffled after they were kept: the same memory */
+    default: /* shuffles cached elements: both stages use the same memory */
         return mr_dataset_shuffle(mr_dataset_cache(strings(counter), nullptr), .buffer_size = 500, .seed = 1);
     }
 }
@@ -122,7 +122,7 @@ TEST(stages_report_the_memory_they_hold)
         for (int i = 0; i < 700; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
         mr_element_deinit(&element);
         size_t taken_bytes = allocated_bytes() - before_bytes, held = held_bytes(iterator);
-        /* The rows of a batch, and strings before and after assembly, are counted separately. */
+        /* Rows of a batch, and strings before and after assembly, are counted separately. */
         if (held + held / 8 + 64 * KIB < taken_bytes || held > taken_bytes + taken_bytes / 2 + 64 * KIB)
             test_fail(__FILE__, __LINE__, "holder %d says %zu bytes, and has %zu", which, held, taken_bytes);
         mr_iterator_free(iterator);
@@ -130,8 +130,8 @@ TEST(stages_report_the_memory_they_hold)
     }
 }
 
-/* Stages that need more than is left report how much, and the largest holders; they stay failed until they begin
- * again. */
+/* Stages that need more memory than is left report the amount and the stages that use most; they remain failed until
+ * they begin again. */
 TEST(stages_that_do_not_fit_name_the_holders_of_the_budget)
 {
     static const char *const names[] = {"cache", "shuffle", "window", "group_by_window", "unique"};
@@ -160,7 +160,7 @@ TEST(stages_that_do_not_fit_name_the_holders_of_the_budget)
     }
 }
 
-/* Elements of a cache that wait in a shuffle take no more memory; those of two caches do. */
+/* Cached elements in a shuffle buffer take no additional memory; the elements of two caches do. */
 TEST(stages_share_one_budget)
 {
     mr_error error = {0};
@@ -187,8 +187,8 @@ TEST(stages_share_one_budget)
     mr_dataset_free(d);
 }
 
-/* Memory that is released is available to others: by a cache that begins again elsewhere, a shuffle that runs empty, a
- * window that has ended. */
+/* Released memory is available to other stages: from a cache that restarts at another position, a shuffle whose buffer
+ * runs empty, a window that has ended. */
 TEST(stages_release_the_memory_they_reserved)
 {
     for (int which = 1; which < 4; which++) {

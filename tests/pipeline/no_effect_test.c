@@ -127,7 +127,7 @@ TEST(no_effect_of_a_reader_option)
     CHECK_CONTAINS(error.message, "have no effect");
 }
 
-/* ---- Limits, as TensorFlow 2.15.1 has them ---- */
+/* ---- Limits, as in TensorFlow 2.15.1 ---- */
 
 static int64_t count_elements(mr_dataset *d, int64_t most)
 {
@@ -213,7 +213,7 @@ TEST(empty_paths_are_refused_by_the_builder)
     check_refused(mr_dataset_snapshot(numbers(), ""), "snapshot: directory is an empty string");
 }
 
-/* Called with a limit that a user computed. */
+/* The limit may be computed by the user. */
 TEST(random_numbers_below_nothing)
 {
     mr_random random = mr_random_at(1, 2, 3, 4);

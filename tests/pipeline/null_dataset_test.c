@@ -1,5 +1,5 @@
-/* A null dataset as an argument is a mistake of the caller: the error names the stage and never reports a lack of
- * memory. A dataset for which memory was lacking is not a mistake of the caller. */
+/* A null dataset as an argument is an error of the caller: the message names the stage and never reports a lack of
+ * memory. A dataset whose allocation failed is not an error of the caller. */
 #include "tests/pipeline/pipelines.h"
 
 static const mr_element_spec one = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{0}}};
@@ -56,7 +56,7 @@ static mr_dataset *pair_of(mr_dataset *first, mr_dataset *second, int which)
 }
 
 #define NUMBERS mr_dataset_range(0, 10, 1)
-/* Every builder over the input d. R: with a context to be released. */
+/* Every builder over the input d. R: with a context that must be released. */
 #define BUILDERS(d, C, R)                                                                                              \
     C("shuffle", mr_dataset_shuffle(d))                                                                                \
     C("repeat", mr_dataset_repeat(d, 2))                                                                               \
@@ -145,7 +145,7 @@ static void check_no_memory(const char *stage, mr_dataset *d, int releases)
     released = 0;
 }
 
-/* Without memory for the source, and without memory at all. */
+/* The allocation of the source fails, or every allocation. */
 TEST(null_datasets_do_not_come_from_a_lack_of_memory)
 {
     if (test_allocations() < 0) return;

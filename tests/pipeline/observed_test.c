@@ -1,4 +1,4 @@
-/* Statistics, trace and watchdog are read continuously by other threads, while an iterator runs, is saved, restored,
+/* Statistics, trace and watchdog are read continuously by other threads while an iterator runs, is saved, restored,
  * initialized again and cancelled. ThreadSanitizer reports every unsynchronized access. */
 #include "tests/pipeline/pipelines.h"
 
@@ -41,7 +41,7 @@ static void *read_text(void *argument)
     return nullptr;
 }
 
-/* Ends the trace in the middle of the run, and again. */
+/* Ends the trace in the middle of the run, and repeats the call until the run is over. */
 static void *stop_trace(void *argument)
 {
     observer *o = argument;
@@ -85,7 +85,7 @@ static mr_status batch_of(void *context, int64_t key, mr_dataset *window, mr_dat
 
 static const mr_element_spec batch_of_int64 = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{1, {-1}}}};
 
-/* All elements are batches of int64, so that one iterator can run every one of them. */
+/* All chains deliver batches of int64, so that one iterator can run any of them. */
 static mr_dataset *observed_chain(int which)
 {
     mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 200, 1), .seed = 3);
@@ -110,7 +110,7 @@ static uint64_t draw_next(uint64_t *draw)
     return *draw >> 33;
 }
 
-/* What the owner of an iterator may do, in random order. */
+/* Calls what the owner of an iterator may call, in random order. */
 static void run(mr_iterator *iterator, uint64_t *draw)
 {
     mr_error error = {0};

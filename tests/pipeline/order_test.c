@@ -104,7 +104,7 @@ TEST(pipeline_batch_of_batches)
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     mr_dataset_free(d);
-    /* Unequal shapes do not make a batch. */
+    /* Elements of different shapes cannot be batched. */
     d = mr_dataset_batch(mr_dataset_batch(mr_dataset_range(0, 5, 1), 2), 3);
     CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
@@ -123,7 +123,7 @@ TEST(pipeline_shuffle_before_repeat_keeps_epochs_apart)
         for (int e = 0; e < 3; e++) CHECK(is_permutation(numbers + 100 * e, 100));
         bool is_same = memcmp(numbers, numbers + 100, 100 * sizeof(int64_t)) == 0;
         CHECK_EQ(is_same, buffers[b] == 1);
-        /* With a buffer of B the element at position p comes from the first p + B. */
+        /* With a buffer of B, the element at position p is one of the first p + B. */
         for (int64_t i = 0; i < 300 && buffers[b] > 0; i++) CHECK(numbers[i] < i % 100 + buffers[b]);
     }
 }
@@ -146,7 +146,7 @@ TEST(pipeline_shuffle_after_repeat_mixes_epochs)
     int counts[10] = {0};
     for (int i = 0; i < 100; i++) counts[numbers[i]]++;
     for (int i = 0; i < 10; i++) CHECK_EQ(counts[i], 10);
-    /* Endless data needs a buffer. */
+    /* Shuffling infinite data requires a buffer size. */
     mr_error error = {0};
     d = mr_dataset_shuffle(mr_dataset_repeat(mr_dataset_range(0, 10, 1), MR_INFINITE));
     CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);

@@ -5,7 +5,7 @@
 
 static constexpr int RECORDS = 5;
 
-/* Record i of a SequenceExample with i steps, as a dataset of string scalars. */
+/* A dataset of string scalars: record i is a SequenceExample with i steps. */
 static mr_dataset *sequences(void)
 {
     mr_error error = {0};
@@ -77,7 +77,7 @@ TEST(pipeline_parse_sequence_example_refuses_what_cannot_be)
     mr_dataset_free(d);
 }
 
-/* Features whose keys and partitions are freed once the dataset has been created. */
+/* Frees the keys and partitions of the features once the dataset has been created. */
 static mr_dataset *parse_parted(mr_dataset *input)
 {
     char key[] = "lengths", index[] = "place";

@@ -1,7 +1,7 @@
 /* Pipelines as text: one line for each stage, with the builder's name, the name of a function, and numbers. Lines
  * operate on a stack of datasets: sources push one; "zip", "concatenate", "sample" and "choose" take several. There are
- * few functions, defined for elements of any structure of int64s; random_pipelines_oracle.py implements the same for
- * tf.data.
+ * few functions. They are defined for elements of any structure of int64s, and random_pipelines_oracle.py implements
+ * the same for tf.data.
  *
  *     range 0 37 1
  *     map affine
@@ -62,7 +62,7 @@ static inline int64_t text_choice(int64_t x)
 typedef int64_t (*text_number_function)(int64_t x);
 static const text_number_function text_number_functions[] = {text_affine, text_mod, text_choice, text_zero};
 
-/* Of every number; context is one of the above. */
+/* Applies a function to every number; context is one of the functions above. */
 static mr_status text_each(void *context, const mr_element *input, mr_random *random, mr_element *output,
                            mr_error *error)
 {
@@ -81,7 +81,7 @@ static mr_status text_each(void *context, const mr_element *input, mr_random *ra
     return MR_OK;
 }
 
-/* (first component, key) */
+/* Returns (first component, key). */
 static mr_status text_pair(void *context, const mr_element *input, mr_random *random, mr_element *output,
                            mr_error *error)
 {
@@ -110,7 +110,7 @@ static mr_status text_sum(void *context, const mr_element *input, mr_random *ran
     return mr_tensor_init_int64(&output->tensors[0], key_of(input), error);
 }
 
-/* key, key + 1, …: key modulo 4 elements. */
+/* Returns key modulo 4 elements: key, key + 1, … */
 static mr_status text_spread(void *context, const mr_element *input, mr_random *random, mr_element *output,
                              mr_error *error)
 {
@@ -147,7 +147,7 @@ static mr_status text_scan(void *context, const mr_element *state, const mr_elem
 
 /* ---- Predicates, keys, datasets for elements ---- */
 
-/* key modulo context[0] is not context[1] */
+/* Keeps the element unless key modulo context[0] is context[1]. */
 static mr_status text_filter(void *context, const mr_element *input, bool *stays, mr_error *error)
 {
     (void)error;
@@ -184,7 +184,7 @@ static mr_status text_length(void *context, const mr_element *input, int64_t *ke
     return MR_OK;
 }
 
-/* 0 … key modulo 4 */
+/* The numbers 0, 1, … below key modulo 4. */
 static mr_status text_count(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
 {
     (void)context, (void)error;
@@ -192,7 +192,7 @@ static mr_status text_count(void *context, const mr_element *input, mr_dataset *
     return MR_OK;
 }
 
-/* The element itself, key modulo 3 times. */
+/* The element itself, repeated key modulo 3 times. */
 static mr_status text_same(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
 {
     (void)context, (void)error;
@@ -234,7 +234,7 @@ typedef struct text_line {
     int count;
 } text_line;
 
-/* The next line of text, which moves on; false at its end. */
+/* Reads the next line and advances *text; false at its end. */
 static inline bool text_line_read(const char **text, text_line *line)
 {
     char words[160];
@@ -268,7 +268,7 @@ static void text_numbers_free(void *numbers)
     free(numbers);
 }
 
-/* start, start + 1 … one after the other: a source without an index */
+/* start, start + 1, … in sequence: a source without an index. */
 static mr_status text_generator_open(void *context, uint64_t iteration, void **state, mr_error *error)
 {
     (void)context, (void)iteration;
@@ -301,7 +301,7 @@ static inline mr_dataset *text_generator(void *numbers)
     return numbers == nullptr ? nullptr : mr_dataset_generator(&generator, numbers, &spec);
 }
 
-/* Rows of a sparse matrix of rows x columns, with a value at every by-th position. */
+/* Rows of a sparse matrix of rows x columns, with a value at every `by`-th position. */
 static inline mr_dataset *text_sparse(int64_t rows, int64_t columns, int64_t by)
 {
     mr_tensor indices = {0}, values = {0}, shape = {0};
@@ -323,7 +323,7 @@ static inline mr_dataset *text_sparse(int64_t rows, int64_t columns, int64_t by)
     return d;
 }
 
-/* count rows of up to three components: a scalar, two numbers, and a scalar again. */
+/* `count` rows of up to three components: a scalar, two numbers, and a scalar. */
 static inline mr_dataset *text_slices(int64_t count, int64_t components)
 {
     mr_tensor tensors[3] = {0};
@@ -377,7 +377,7 @@ static inline mr_dataset *text_scanned(mr_dataset *d)
     return d;
 }
 
-/* Stages whose functions know numbers of the line. */
+/* Stages whose functions use numbers of the line. */
 static inline mr_dataset *text_with_numbers(mr_dataset *d, const text_line *l)
 {
     const char *word = l->word;
@@ -437,7 +437,7 @@ static inline mr_dataset *text_stage(mr_dataset *d, const text_line *l)
     return text_with_numbers(d, l);
 }
 
-/* One line, on the stack. */
+/* Applies one line to the stack. */
 static inline void text_apply(text_stack *stack, const text_line *l)
 {
     mr_dataset **top = &stack->datasets[stack->count];
@@ -479,7 +479,7 @@ static inline void text_apply(text_stack *stack, const text_line *l)
     }
 }
 
-/* The dataset that a complete text describes. Without memory null, or a dataset that failed. */
+/* The dataset that a complete text describes. Null, or a failed dataset, if an allocation fails. */
 static inline mr_dataset *text_build(const char *text)
 {
     text_stack stack = {0};

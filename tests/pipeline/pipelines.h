@@ -8,7 +8,8 @@
 #include <millrace/device.h>
 #include <millrace/record.h>
 
-/* The first component of up to capacity elements, flattened, as int64s; the dataset is freed. Returns their number. */
+/* Reads up to `capacity` elements, frees the dataset, and stores the first components, flattened, as int64s. Returns
+ * their number. */
 static inline int64_t numbers_of(mr_dataset *dataset, const mr_iterator_options *options, int64_t *numbers,
                                  int64_t capacity)
 {
@@ -72,7 +73,7 @@ static inline uint64_t element_digest(uint64_t digest, const mr_element *element
     return digest;
 }
 
-/* Digests of the next elements of an iterator, one each; fewer at the end. */
+/* Stores one digest for each of the next elements of an iterator; fewer at the end. */
 static inline int digests_of(mr_iterator *iterator, uint64_t *digests, int capacity)
 {
     mr_error error = {0};
@@ -88,13 +89,14 @@ static inline int digests_of(mr_iterator *iterator, uint64_t *digests, int capac
     return count;
 }
 
-/* ---- What every pipeline must guarantee: the same elements at any number of threads and from any state ---- */
+/* ---- Guarantees of every pipeline: the same elements at any number of threads and from any state ---- */
 
 /* A pipeline by number. */
 typedef mr_dataset *(*chain_function)(int which);
 static constexpr int ELEMENTS_MAX = 512;
 
-/* Digests of a pipeline's elements, from a state on if there is one. An element that fails counts as an element. */
+/* Digests of a pipeline's elements, starting from a state if it is not null. An element that fails counts as an
+ * element. */
 static inline int elements_of(chain_function chain, int which, int threads, const mr_tensor *state, uint64_t *digests)
 {
     mr_error error = {0};
@@ -126,7 +128,7 @@ static inline void check_threads(chain_function chain, int which)
     }
 }
 
-/* Saved at every element, restored at many: the rest is the rest. */
+/* Saves at every element and restores many of the states: the remaining elements are the same. */
 static inline void check_states(chain_function chain, int which, size_t state_bytes_max)
 {
     mr_error error = {0};
@@ -155,7 +157,7 @@ static inline void check_states(chain_function chain, int which, size_t state_by
     mr_iterator_free(iterator);
 }
 
-/* One iterator, while its threads run ahead: to and fro. */
+/* Saves, continues and restores in one iterator while its threads run ahead. */
 static inline void check_restored(chain_function chain, int which)
 {
     mr_error error = {0};
@@ -180,7 +182,7 @@ static inline void check_restored(chain_function chain, int which)
     mr_iterator_free(iterator);
 }
 
-/* out = in x 1000 + a number drawn at random below 1000. */
+/* out = in x 1000 + a random number below 1000. */
 static inline mr_status jitter(void *context, const mr_element *input, mr_random *random, mr_element *output,
                                mr_error *error)
 {

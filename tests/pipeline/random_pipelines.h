@@ -1,5 +1,5 @@
-/* Random pipelines as text (see pipeline_text.h): the same seed gives the same pipeline. They are built while they are
- * written, so that a stage is only drawn if its input has the required structure, and if the pipeline cannot block
+/* Random pipelines as text (see pipeline_text.h): the same seed generates the same pipeline. Each line is applied when
+ * it is written, so that a stage is only chosen if its input has the required structure and the pipeline cannot block
  * indefinitely. */
 #ifndef MR_TESTS_RANDOM_PIPELINES_H
 #define MR_TESTS_RANDOM_PIPELINES_H
@@ -8,12 +8,12 @@
 
 #include <stdarg.h>
 
-/* What is known of a dataset on the stack, apart from its spec. */
+/* Properties of a dataset on the stack that its spec does not contain. */
 typedef struct random_facts {
-    int64_t most; /* elements at most, when it ends */
+    int64_t most; /* maximum number of elements, if it is finite */
     bool endless;
-    bool shuffled; /* the order is not TensorFlow's */
-    bool closed;   /* nothing more may follow: the elements themselves depend on the order */
+    bool shuffled; /* the order differs from TensorFlow's */
+    bool closed;   /* no stage may follow, because elements depend on the order */
 } random_facts;
 
 typedef struct random_pipeline {
@@ -82,7 +82,7 @@ static inline void random_source(random_pipeline *p)
             most = 1;
             break;
         }
-        /* Its numbers are not TensorFlow's. */
+        /* Its numbers differ from TensorFlow's. */
         random_line(p, "random %lld", (long long)step);
         random_line(p, "map zero");
         random_line(p, "take %lld", (long long)most);
@@ -98,7 +98,7 @@ static inline bool random_is_scalar(const mr_element_spec *spec)
     return spec->count == 1 && spec->shapes[0].rank == 0;
 }
 
-/* The structure of all components: 1: sizes all known; the least and the largest rank. */
+/* Whether all sizes are known, with the smallest and the largest rank of the components. */
 static inline bool random_sizes_known(const mr_element_spec *spec, int *least, int *largest)
 {
     bool known = true;
@@ -112,7 +112,7 @@ static inline bool random_sizes_known(const mr_element_spec *spec, int *least, i
     return known;
 }
 
-/* Whether the data have an index and a known length. */
+/* Whether the data has an index and a known length. */
 static inline bool random_is_indexed(const random_pipeline *p)
 {
     static const char *const words[] = {"range ", "slices ", "map ",   "prefetch ",
@@ -127,7 +127,7 @@ static inline bool random_is_indexed(const random_pipeline *p)
     return true;
 }
 
-/* Stages that treat each element by itself: in any order they give the same. */
+/* Stages that treat each element separately: their results do not depend on the order. */
 static inline void random_element_stage(random_pipeline *p)
 {
     static const char *const functions[] = {"affine", "mod", "pair", "first", "sum", "spread", "affine"};
@@ -181,7 +181,7 @@ static inline void random_batch(random_pipeline *p, const mr_element_spec *spec)
                 (long long)random_between(p, 1, 6), (long long)(facts->shuffled ? 0 : random_below(p, 2)));
 }
 
-/* Stages that look at order and number of elements. */
+/* Stages that depend on the order and number of elements. */
 static inline void random_order_stage(random_pipeline *p, const mr_element_spec *spec)
 {
     random_facts *facts = random_top(p);
@@ -190,7 +190,7 @@ static inline void random_order_stage(random_pipeline *p, const mr_element_spec 
     switch (random_below(p, 12)) {
     case 11: {
         int64_t count = mr_dataset_cardinality(p->stack.datasets[p->stack.count - 1]);
-        /* The position of its failure is known only if nothing follows it. */
+        /* The position of the failure is known only if no stage follows. */
         facts->closed |= count == MR_CARDINALITY_UNKNOWN;
         if (facts->closed && (facts->endless || strstr(p->text, "ignore_errors") != nullptr)) return;
         return random_line(p, "assert %lld",
@@ -240,7 +240,7 @@ static inline void random_order_stage(random_pipeline *p, const mr_element_spec 
     }
 }
 
-/* Stages that read their input again. */
+/* Stages that read their input repeatedly. */
 static inline void random_repeat(random_pipeline *p)
 {
     random_facts *facts = random_top(p);
@@ -254,7 +254,7 @@ static inline void random_repeat(random_pipeline *p)
     random_line(p, "repeat %lld", (long long)count);
 }
 
-/* Two datasets and what makes one of them. */
+/* Adds a second dataset, and a stage that combines the two. */
 static inline void random_join(random_pipeline *p)
 {
     random_facts *first = random_top(p);
@@ -265,7 +265,7 @@ static inline void random_join(random_pipeline *p)
         random_source(p);
         return random_line(p, "zip");
     }
-    /* The others need one structure. */
+    /* The other stages require equal structures. */
     if (!random_is_scalar(spec)) return;
     random_line(p, "range 100 %lld 2", (long long)random_between(p, 100, 130));
     if (kind == 1 || first->shuffled) {
@@ -284,7 +284,7 @@ static inline void random_join(random_pipeline *p)
     *first = (random_facts){.most = choices};
 }
 
-/* Fills *p with a pipeline of at most RANDOM_STAGES_MAX stages, as text and built: the caller frees the dataset. */
+/* Fills *p with a pipeline of at most RANDOM_STAGES_MAX stages, as text and as a dataset, which the caller frees. */
 static inline mr_dataset *random_pipeline_make(random_pipeline *p, uint64_t seed)
 {
     *p = (random_pipeline){.state = seed * 0x2545f4914f6cdd1du + 1};

@@ -1,6 +1,6 @@
 /* Random pipelines compared with themselves: with other numbers of threads, from a restored state, with elements that
- * fail, without memory, and cancelled at a random time. MILLRACE_RANDOM_PIPELINES: their number; MILLRACE_TEST_SEED:
- * the seed. */
+ * fail, with allocations that fail, and cancelled at a random time. MILLRACE_RANDOM_PIPELINES sets their number,
+ * MILLRACE_TEST_SEED the seed. */
 #include "tests/pipeline/pipelines.h"
 #include "tests/pipeline/random_pipelines.h"
 
@@ -19,14 +19,14 @@ static int pipelines(int otherwise)
     return count == nullptr ? otherwise : (int)strtol(count, nullptr, 10);
 }
 
-/* Pipeline `which` of this run, and what a failed check has to name. */
+/* Pipeline `which` of this run; failed checks print this number. */
 static mr_dataset *pipeline(int which)
 {
     static random_pipeline made;
     return random_pipeline_make(&made, first_seed() + (uint64_t)which);
 }
 
-/* Elements that fail are included: each is an error at its position. */
+/* With elements that fail: each is an error at its position. */
 static mr_dataset *failing_pipeline(int which)
 {
     static random_pipeline made;
@@ -40,7 +40,7 @@ TEST(random_pipelines_are_the_same_at_any_number_of_threads)
     for (int which = 0; which < pipelines(60); which++) check_threads(pipeline, which);
 }
 
-/* A state from the middle, restored at another number of threads; and back and forth in one iterator. */
+/* Saves a state in the middle and restores it at another number of threads. */
 static void check_a_state(chain_function chain, int which)
 {
     mr_error error = {0};
@@ -81,7 +81,7 @@ TEST(random_pipelines_with_elements_that_fail_keep_order_and_position)
     for (int which = 0; which < pipelines(60); which++) check_a_state(failing_pipeline, which);
 }
 
-/* An element that fails is reported once and skipped: what ends without failures ends with them. */
+/* A failed element is reported once and skipped: a pipeline that ends without failures also ends with them. */
 TEST(random_pipelines_with_elements_that_fail_end)
 {
     for (int which = 0; which < pipelines(60); which++) {
@@ -96,7 +96,7 @@ TEST(random_pipelines_with_elements_that_fail_end)
         mr_dataset_free(d);
         int count = 0;
         for (mr_status status; (status = mr_iterator_next(iterator, &element, &error)) != MR_OUT_OF_RANGE;) {
-            if (status == MR_FAILED_PRECONDITION) break; /* assert_cardinality: that is its end */
+            if (status == MR_FAILED_PRECONDITION) break; /* assert_cardinality fails at the end */
             if (count++ > 4 * RANDOM_ELEMENTS_MAX)
                 test_fail(__FILE__, __LINE__, "pipeline %d does not end: %s", which, error.message);
         }
@@ -105,22 +105,22 @@ TEST(random_pipelines_with_elements_that_fail_end)
     }
 }
 
-/* Failures below stages that read again, skip elements, or hold some back. */
+/* Failures below stages that read their input again, skip elements, or delay some. */
 static const struct {
     const char *text;
     int elements, failures;
 } failing_texts[] = {
-    /* What failed is not in the cache, and fails again. */
+    /* A failed element is not cached, and fails again. */
     {"range 0 12 1\nmap fail\nprefetch 1\ncache\nrepeat 3\n", 30, 6},
     {"range 0 12 1\nmap fail\nprefetch 1\ncache\nrepeat 3\nskip 4\n", 27, 5},
-    /* The ones that are gone by may fail. */
+    /* Skipped elements may fail. */
     {"range 0 12 1\nmap fail\nprefetch 1\nwindow flat 1 1 1 0\nrepeat 1\nskip 5\n", 6, 1},
     {"range 0 30 1\nmap fail\nprefetch 1\nwindow flat 1 1 1 0\nrepeat 2\nshard 3 1\nbatch 4 0\n", 1, 4},
-    /* Shuffled globally, and with a buffer: over data with an index, and without one. */
+    /* Shuffled globally, or with a buffer over data with an index and without one. */
     {"range 0 30 1\nmap fail\nprefetch 1\nenumerate 0\nshuffle 100 0\nrepeat 2\n", 48, 12},
     {"range 0 30 1\nmap fail\nprefetch 1\nenumerate 0\nshuffle 7 0\nrepeat 2\n", 48, 12},
     {"range 0 30 1\nmap fail\nprefetch 1\nscan\nshuffle 7 0\nrepeat 2\n", 48, 12},
-    /* A buffer that has been used is filled again, and so is a batch that was too short to be given out. */
+    /* A used buffer is filled again, and so is a batch that was dropped because it was incomplete. */
     {"range 0 12 1\nmap fail\nprefetch 1\ncache\nshuffle 4 0\nrepeat 2\n", 20, 4},
     {"range 5 24 1\nmap fail\nprefetch 1\nfilter 4 0\nbatch 3 1\nrepeat 2\n", 4, 6},
 };
@@ -143,7 +143,8 @@ TEST(elements_that_fail_are_reported_once_and_keep_their_position)
     }
 }
 
-/* Each pass is shuffled again, so that other batches are dropped: passes have unequal lengths, also for a seek. */
+/* Each pass is shuffled again, so that other batches are dropped: passes have different lengths, which a seek must take
+ * into account. */
 TEST(passes_of_unequal_length_are_not_counted_as_equal)
 {
     static const char passes[] = "range 0 24 1\nshuffle 100 0\nbatch 3 0\nfilter 2 0\nrepeat 6\n";
@@ -155,15 +156,15 @@ TEST(passes_of_unequal_length_are_not_counted_as_equal)
     for (int64_t i = 27; i < count; i++) CHECK_EQ(some[i - 27], all[i]);
 }
 
-/* ---- Without memory ---- */
+/* ---- Failing allocations ---- */
 
-/* Where an iterator may be among the elements that it gives with enough memory: one that memory was short for counts as
- * one of them, or as none. */
+/* Possible positions of an iterator among the elements that it delivers with enough memory. An element whose allocation
+ * failed counts as one element or as none. */
 typedef struct faulty_run {
     const char *how;
     int which;
     const uint64_t *whole;
-    int count; /* ELEMENTS_MAX: there are more */
+    int count; /* ELEMENTS_MAX: there may be more */
     bool at[ELEMENTS_MAX + 1];
 } faulty_run;
 
@@ -196,7 +197,7 @@ static void step_over(faulty_run *run, uint64_t digest, const char *message)
                   run->which, message);
 }
 
-/* Runs to the end, or until the iterator reports that it stays without memory. */
+/* Runs to the end, or until the iterator permanently reports a lack of memory. */
 static void run_on(faulty_run *run, mr_iterator *iterator, mr_element *element)
 {
     constexpr int LACKS_MAX = 200;
@@ -215,7 +216,7 @@ static void run_on(faulty_run *run, mr_iterator *iterator, mr_element *element)
     }
 }
 
-/* The next some allocations from a random one of the run on. */
+/* Makes some consecutive allocations fail, starting at a random one of the run. */
 static void lack(random_pipeline *draw, long long of)
 {
     static const int in_a_row[] = {1, 1, 1, 2, 5, 40};
@@ -223,7 +224,7 @@ static void lack(random_pipeline *draw, long long of)
     test_fail_allocations(test_allocations() + 1 + number, in_a_row[random_below(draw, 6)]);
 }
 
-/* The elements after a state are right, in whichever iterator it is restored. */
+/* The elements after a state are correct, in whichever iterator it is restored. */
 static void check_rest(faulty_run *run, mr_iterator *iterator, const mr_tensor *state, mr_element *element)
 {
     mr_error error = {0};
@@ -233,7 +234,7 @@ static void check_rest(faulty_run *run, mr_iterator *iterator, const mr_tensor *
     run_on(run, iterator, element);
 }
 
-/* One iterator: it is created, delivers elements, saves and restores while memory is short. */
+/* Creates one iterator, reads elements, saves and restores while allocations fail. */
 static void check_lack(chain_function chain, int which, int threads, random_pipeline *draw, const uint64_t *whole,
                        int count, long long allocations)
 {
@@ -297,8 +298,8 @@ static void check_lack(chain_function chain, int which, int threads, random_pipe
     mr_dataset_free(d);
 }
 
-/* Elements that are delivered are the right ones, in order. Where memory was short, the iterator reports it, and
- * continues after that element or keeps its position. Restored, it is as before. */
+/* Delivered elements are correct and in order. If an allocation fails, the iterator reports it and either continues
+ * after that element or keeps its position. After a restore it works normally. */
 TEST(random_pipelines_without_memory_report_it_and_lose_nothing_else)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
@@ -363,7 +364,7 @@ TEST(random_pipelines_are_cancelled_at_any_moment)
     for (int which = 0; which < pipelines(60); which++) {
         random_pipeline draw = {.state = (uint64_t)which};
         mr_error error = {0};
-        /* Endless, so that the end is not reached before. */
+        /* Infinite, so that it does not end before it is cancelled. */
         mr_dataset *d = mr_dataset_repeat(which % 2 == 0 ? pipeline(which) : failing_pipeline(which), MR_INFINITE);
         consumer c = {0};
         pthread_t thread;

@@ -1,4 +1,4 @@
-/* Read-ahead: elements of files are requested from the system before they are read, while that is useful. */
+/* Read-ahead: prefetch requests for elements of files, as long as they are useful. */
 #include "pipeline/engine/engine_internal.h"
 #include "tests/test.h"
 
@@ -6,9 +6,9 @@
 
 enum { ELEMENTS = 4000, BATCH = 8 };
 
-/* A source whose elements have to be waited for unless they were read ahead. */
+/* A simulated disk: a thread waits for an element unless it was prefetched. */
 static struct {
-    uint64_t cold_from; /* elements before it are in memory */
+    uint64_t cold_from; /* earlier elements are in memory */
     _Atomic bool requested[ELEMENTS];
     _Atomic int reads_ahead, waits;
 } disk;
@@ -18,7 +18,7 @@ static mr_status disk_read(const mr_dataset *dataset, uint64_t number, mr_worksp
     (void)dataset, (void)error;
     if (number >= disk.cold_from && !disk.requested[number]) {
         disk.waits++;
-        /* The disk: the thread sleeps. */
+        /* Sleep, as a thread that waits for a disk does. */
         usleep(1);
     }
     mr_value *value = &workspace->values[0];
@@ -54,7 +54,7 @@ static const mr_dataset_kind disk_kind = {.name = "disk",
                                           .read_ahead = disk_read_ahead,
                                           .describe = disk_describe};
 
-/* All of it, shuffled; the elements are what they should be. */
+/* Reads all elements and checks them. */
 static void read_disk(uint64_t cold_from, int32_t threads)
 {
     mr_error error = {0};
@@ -79,7 +79,7 @@ static void read_disk(uint64_t cold_from, int32_t threads)
     mr_iterator_free(iterator);
 }
 
-/* Only slots that are left alone to see whether it matters are waited for: fewer and fewer. */
+/* The engine omits the prefetch of some slots to measure its effect, less and less often. Only these wait. */
 TEST(read_ahead_requests_cold_elements)
 {
     for (int32_t threads = 1; threads <= 4; threads += 3) {

@@ -1,4 +1,4 @@
-/* From records to batches: files, shards, parsing, decoding, damage, and no allocation in the steady state. */
+/* From records to batches: files, shards, parsing, decoding, damage, and no allocations in the steady state. */
 #include "tests/kernels/images.h"
 #include "tests/pipeline/pipelines.h"
 
@@ -6,7 +6,7 @@
 
 /* ---- Files ---- */
 
-/* Record i of the set: an image of 40 + i by 30 + i pixels, label i, name "image i". */
+/* Record i: an image of 40 + i by 30 + i pixels, label i, name "image i". */
 static void write_record(mr_record_writer *writer, int i)
 {
     mr_error error = {0};
@@ -27,7 +27,7 @@ static void write_record(mr_record_writer *writer, int i)
     free(jpeg.bytes);
 }
 
-/* 20 records in 3 files, 7 in each but the last. */
+/* 20 records in 3 files: 7 in each but the last. */
 static const char *write_set(mr_compression compression)
 {
     mr_error error = {0};
@@ -291,8 +291,8 @@ TEST(pipeline_allocates_nothing_once_it_runs)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
-    /* A thread's and a row's memory grows until each has met the largest record; when that is, is the scheduler's
-     * choice. Then 800 images in a row take none. */
+    /* The memory of each thread and each row grows until it has seen the largest record. The scheduler determines when
+     * that is. Then 800 consecutive images need no allocation. */
     long long taken = -1;
     for (int window = 0; window < 40 && taken != 0; window++) {
         long long before = test_allocations();
@@ -315,7 +315,7 @@ static mr_status pass_on(void *context, const mr_element *input, mr_random *rand
     return MR_OK;
 }
 
-/* One short life of a pipeline; returns how it ended. */
+/* Creates, runs and frees a pipeline once; returns the status at its end. */
 static mr_status live(const char *pattern)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* The same elements for any number of threads, and after restoring a state saved anywhere. */
+/* The same elements for any number of threads, and after restoring a state saved at any position. */
 #include "tests/pipeline/pipelines.h"
 
 #include <sys/wait.h>
@@ -23,7 +23,7 @@ static mr_dataset *jittered(mr_dataset *input)
     return mr_dataset_map(input, jitter, nullptr, &one_int64, .seed = 11);
 }
 
-/* Chains of every kind; null past the last. */
+/* Chains of every kind; null after the last one. */
 static mr_dataset *chain(int which)
 {
     mr_dataset *d = mr_dataset_range(0, 37, 1);
@@ -90,11 +90,11 @@ TEST(pipeline_state_is_valid_in_another_process)
     mr_tensor state = {0};
     int to_child[2], to_parent[2];
     CHECK(pipe(to_child) == 0 && pipe(to_parent) == 0);
-    /* Forked before any thread has been started. */
+    /* Fork before any thread is started. */
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        /* With its own copies closed, the child reads an end instead of waiting when the parent fails. */
+        /* With its own copies closed, the child reads an end of file instead of waiting if the parent fails. */
         close(to_child[1]);
         close(to_parent[0]);
         char bytes[1024];
@@ -160,7 +160,7 @@ TEST(pipeline_damaged_states_are_rejected)
 
 TEST(pipeline_random_numbers_follow_the_element)
 {
-    /* Each epoch draws others; order stages around the map change nothing for an element. */
+    /* Each epoch draws other numbers. Order stages around the map do not change the number of an element. */
     int64_t plain[20], shuffled[20];
     CHECK_EQ(numbers_of(mr_dataset_repeat(jittered(mr_dataset_range(0, 10, 1)), 2), nullptr, plain, 20), 20);
     CHECK(memcmp(plain, plain + 10, 10 * sizeof *plain) != 0);

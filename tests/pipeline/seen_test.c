@@ -1,4 +1,4 @@
-/* Observing a pipeline from outside: digest, watchdog, trace, statistics; and cancellation. */
+/* Observation of a pipeline: digest, watchdog, trace, statistics; and cancellation. */
 #include "tests/pipeline/pipelines.h"
 
 #include <jansson.h>
@@ -78,7 +78,7 @@ static void open_gate(void *context, uint64_t waited_ns, const mr_thread_work *t
     pthread_mutex_lock(&g->mutex);
     g->calls++;
     g->waited_ns = waited_ns;
-    /* On a busy machine another element may take that long too. */
+    /* On a busy machine other elements may take that long too. */
     for (int32_t i = 0; i < count && !g->is_open; i++) {
         if (threads[i].stage == nullptr || strcmp(threads[i].stage, "map") != 0 || threads[i].is_waiting) continue;
         if (threads[i].number != 5) continue;
@@ -97,7 +97,7 @@ static void check_watchdog(int32_t threads, bool is_inner)
     mr_error error = {0};
     gate g = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 20, 1), stuck_at_5, &g, &one_int64, .num_parallel_calls = 1);
-    /* Zip pulls from a pipeline of its own. */
+    /* zip reads from an inner pipeline. */
     if (is_inner) d = mr_dataset_zip((mr_dataset *[]){d, mr_dataset_range(0, 100, 1)}, 2);
     d = mr_dataset_batch(d, 4);
     mr_iterator *iterator = nullptr;

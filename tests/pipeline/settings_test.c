@@ -1,6 +1,6 @@
 /* Random pipelines with settings at and beyond their limits: budgets of 1 byte, no prefetch and huge prefetch, batches
  * larger than the data, up to 64 threads, tuned or not. One iterator executes random operations; the model is the array
- * of its elements. MILLRACE_RANDOM_PIPELINES: their number; MILLRACE_TEST_SEED: the seed. */
+ * of its elements. MILLRACE_RANDOM_PIPELINES sets their number, MILLRACE_TEST_SEED the seed. */
 #include "tests/pipeline/pipelines.h"
 #include "tests/pipeline/random_pipelines.h"
 
@@ -10,7 +10,7 @@ static int pipelines(void)
     return count == nullptr ? 80 : (int)strtol(count, nullptr, 10);
 }
 
-/* A pipeline, followed by stages that random_pipelines.h does not draw. */
+/* A random pipeline, followed by stages that random_pipelines.h does not generate. */
 static random_pipeline made;
 
 static mr_dataset *extreme(int which)
@@ -32,7 +32,7 @@ typedef struct state {
 
 enum { PLACES = 3 };
 
-/* Checks the next element; false if the memory that a stage keeps exceeded the budget. */
+/* Checks the next element; false if the memory of a stage exceeded the budget. */
 static bool step(mr_iterator *iterator, int which, const uint64_t *whole, int count, int *at, size_t budget_bytes)
 {
     mr_error error = {0};
@@ -121,7 +121,7 @@ static mr_status sum(void *context, const mr_element *state, const mr_element *i
     return MR_OK;
 }
 
-/* Over data with an index, where the buffer can be anywhere at once, or without, where it is walked. */
+/* With an index, the shuffle can seek to any position; without one, it must read the data in sequence. */
 static mr_dataset *buffered(int64_t count, int64_t buffer, bool is_stream, int64_t skip)
 {
     mr_error error = {0};
@@ -145,7 +145,7 @@ TEST(settings_of_the_shuffle_buffer)
                 if (buffer < 1) continue;
                 CHECK_EQ(numbers_of(buffered(count, buffer, is_stream, 0), nullptr, found, 40), count);
                 for (int64_t i = 0; i < count; i++) {
-                    /* An element is delivered once, and not before the buffer reaches it. */
+                    /* An element is delivered once, and not before it can be in the buffer. */
                     CHECK(found[i] >= 0 && found[i] < count && !seen[found[i]]);
                     if (buffer < count) CHECK(found[i] < i + buffer);
                     seen[found[i]] = true;

@@ -15,7 +15,7 @@ static const char *write_text(const char *name, const char *text)
     return path;
 }
 
-/* The first component's strings, with '|' behind each. */
+/* The strings of the first component, each followed by '|'. */
 static const char *strings_of(mr_dataset *dataset)
 {
     static char text[4096];
@@ -96,7 +96,7 @@ TEST(csv_rows_are_split_as_tensorflow_splits_them)
     CHECK_STR(cells_of("a\"\nb\nc\n", (mr_csv_options){.has_header = true}), "!|b|c|");
 }
 
-/* The numbers of a column as text; "!" for a cell that is none. */
+/* The numbers of a column as text; "!" for an invalid cell. */
 static const char *numbers_as_text(const char *cells, mr_dtype dtype)
 {
     static char text[512];
@@ -149,7 +149,7 @@ static mr_status refuse_b(void *context, const mr_element *input, mr_random *ran
     return MR_OK;
 }
 
-/* The iterator's next error, of which there is one. */
+/* Reads up to the iterator's next error and compares its message. */
 static void check_next_error(mr_iterator *iterator, const char *expected)
 {
     mr_error error = {0};
@@ -179,7 +179,7 @@ TEST(lines_that_fail_are_named_by_file_and_line)
     check_next_error(iterator, "named3.txt: line 4: no b");
     mr_iterator_free(iterator);
     mr_dataset_free(d);
-    /* In another process nobody has seen the file's beginning. */
+    /* A new iterator has not read the beginning of the file. */
     d = mr_dataset_text_lines(test_path("named?.txt"));
     d = mr_dataset_map(d, refuse_b, nullptr, mr_dataset_spec(d));
     CHECK_OK(mr_iterator_new(d, nullptr, &again, &error));
@@ -253,7 +253,7 @@ TEST(a_directory_of_images_is_labelled_by_its_directories)
     mr_dataset_free(d);
 }
 
-/* A tar as simple as can be. */
+/* Appends a member to a minimal tar file. */
 static void add_member(FILE *file, const char *name, const char *text)
 {
     char header[512] = {0};
@@ -322,7 +322,7 @@ TEST(cached_elements_are_processed_once)
     CHECK_EQ(numbers_of(mr_dataset_shuffle(mr_dataset_cache(worked(), path), .buffer_size = 8), nullptr, again, 90),
              30);
     CHECK_EQ(calls, 60);
-    /* Another pipeline's cache is not taken for this one's. */
+    /* Another pipeline's cache is not accepted for this pipeline. */
     CHECK_EQ(numbers_of(mr_dataset_cache(mr_dataset_take(worked(), 9), path), nullptr, again, 90), 9);
     CHECK_EQ(calls, 69);
     free((void *)path);

@@ -46,7 +46,7 @@ static mr_status length_of(void *context, const mr_element *input, int64_t *key,
     return MR_OK;
 }
 
-/* i mod 5 numbers, all i. */
+/* i mod 5 numbers of value i. */
 static mr_status repeat_number(void *context, const mr_element *input, mr_random *random, mr_element *output,
                                mr_error *error)
 {
@@ -191,14 +191,14 @@ TEST(datasets_are_chosen_from)
     CHECK_NUMBERS(mr_dataset_choose_from_datasets(parts, 3, mr_dataset_from_slices(&choices, 1)), 0, 10, 11, 1, 20, 21,
                   2);
     mr_tensor_deinit(&choices);
-    /* Drawn by weight, until all have ended: nothing is lost. */
+    /* Inputs are selected by weight until all have ended; no element is lost. */
     int64_t found[4096], count, from_first = 0;
     parts[0] = mr_dataset_range(0, 1000, 1), parts[1] = mr_dataset_range(1000, 2000, 1);
     count = numbers_of(mr_dataset_sample_from_datasets(parts, ((double[]){3, 1}), 2, .seed = 3), nullptr, found, 4096);
     CHECK_EQ(count, 2000);
     for (int i = 0; i < 800; i++) from_first += found[i] < 1000;
     CHECK(from_first > 540 && from_first < 660);
-    /* What weighs nothing is left out, also all of it. */
+    /* Inputs of weight 0 are never selected, even if all weights are 0. */
     for (int zeros = 1; zeros <= 3; zeros++) {
         for (int i = 0; i < 3; i++) parts[i] = mr_dataset_range(0, 2, 1);
         double weights[] = {zeros < 2, 0, zeros < 3};

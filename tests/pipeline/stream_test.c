@@ -38,7 +38,7 @@ static void free_number(void *context)
     free(context);
 }
 
-/* 10 i, 10 i + 1, …: lengths[i] elements. */
+/* lengths[i] elements: 10 i, 10 i + 1, … */
 static mr_status tens(void *context, const mr_element *input, mr_dataset **output, mr_error *error)
 {
     static const int64_t lengths[] = {3, 1, 4, 2, 5, 0, 2};
@@ -117,7 +117,7 @@ TEST(zip_concatenate_and_enumerate_put_datasets_together)
     mr_dataset_free(d);
 }
 
-/* The second element's error is returned once, at its position, and later elements follow. */
+/* The error of the second element is returned once, at its position, and later elements follow. */
 TEST(an_element_that_fails_below_a_stream_fails_alone)
 {
     mr_dataset *d = mr_dataset_map(mr_dataset_range(2, 6, 1), fail_at_three, nullptr, &one_int64);

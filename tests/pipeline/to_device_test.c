@@ -1,4 +1,5 @@
-/* Pipelines that end on the CPU as a device: a plain prefetch, or no stage. For GPUs see tests/cuda/prefetch_test.c. */
+/* Pipelines that end on the CPU as a device: a plain prefetch, or no stage. GPUs are tested in
+ * tests/cuda/prefetch_test.c. */
 #include "tests/pipeline/pipelines.h"
 
 static mr_dataset *plain(int which)

@@ -7,11 +7,11 @@
 #include <string.h>
 
 typedef struct modelled_engine {
-    double work;      /* seconds an element */
-    double hand_over; /* what taking an element from its threads costs the caller */
-    int32_t depth;    /* below it a fifth of the rate is lost */
-    int32_t reads;    /* elements that must be read ahead; below it some are waited for, */
-    double latency;   /* seconds each */
+    double work;      /* seconds per element */
+    double hand_over; /* cost for the caller of taking an element from the threads */
+    int32_t depth;    /* with less, a fifth of the throughput is lost */
+    int32_t reads;    /* elements that must be prefetched; with less, some are late */
+    double latency;   /* seconds to wait for a late element */
     int32_t threads_max;
     bool stays_threaded;
     size_t slot_bytes;
@@ -20,7 +20,7 @@ typedef struct modelled_engine {
 typedef struct model {
     int32_t count;
     modelled_engine engines[3];
-    double consumer; /* seconds an element */
+    double consumer; /* seconds per element */
     int32_t processors, threads_max;
     size_t budget_bytes;
     double noise;
@@ -30,13 +30,13 @@ typedef struct state {
     int32_t threads[3], depth[3], reads[3];
 } state;
 
-/* The share of the elements that are waited for all the same. */
+/* The proportion of elements that are still waited for with this number of reads. */
 static double share_late(const modelled_engine *e, int32_t reads)
 {
     return reads >= e->reads ? 0 : 1 - (double)reads / e->reads;
 }
 
-/* Seconds an element, and how long callers wait for each engine in that time. */
+/* Seconds per element, and how long callers wait for each engine in that time. */
 static double element_seconds(const model *m, const state *s, double *waits)
 {
     double inline_work = 0, slowest = 0, processor = 0, lost = 1;
@@ -109,7 +109,7 @@ static void gauge(const model *m, const state *s, const simulation *sim, mr_engi
                                       .starved_ns = (uint64_t)(sim->starved[i] * 1e9)};
 }
 
-/* Until it settles, or the time limit. Every setting is checked against its limits. */
+/* Simulates until the tuner settles, or up to the time limit. Checks every setting against its limits. */
 static void simulate(const model *m, state *s, simulation *sim, double seconds)
 {
     double end = sim->now + seconds;
@@ -153,7 +153,7 @@ static void begin(const model *m, simulation *sim)
     mr_tuner_init(&sim->tuner, m->threads_max, m->processors, m->budget_bytes);
 }
 
-/* Ends near the best of all settings, and is quiet from then on. */
+/* The tuner ends close to the best of all settings and makes no changes after that. */
 static void check_tunes(const model *m, state s, double share)
 {
     simulation sim;
@@ -198,7 +198,8 @@ TEST(tuner_too_many_threads_become_fewer)
     CHECK(s.depth[0] < 64);
 }
 
-/* Whole threads for each, where one engine could have them all if the others were inline: a tenth is lost. */
+/* Each engine gets an integer number of threads, where one engine could use all of them if the others were inline. Up
+ * to a tenth is lost. */
 TEST(tuner_threads_go_where_the_work_is)
 {
     model m = {.count = 3,
@@ -256,7 +257,7 @@ TEST(tuner_reads_ahead_within_the_budget)
     CHECK(s.depth[0] <= 4);
 }
 
-/* A disk far away: what counts is how many reads are under way. */
+/* A remote disk: the number of concurrent reads determines the throughput. */
 TEST(tuner_reads_more_elements_ahead)
 {
     model m = decode;
@@ -269,7 +270,7 @@ TEST(tuner_reads_more_elements_ahead)
     begin(&m, &sim);
     simulate(&m, &s, &sim, 60);
     CHECK(s.reads[0] >= 200);
-    /* If no element is waited for, none needs to be read ahead. */
+    /* If no element is waited for, none needs to be prefetched. */
     m.engines[0].reads = 0;
     s = (state){.threads = {8}, .depth = {2}, .reads = {32}};
     begin(&m, &sim);
@@ -292,7 +293,7 @@ TEST(tuner_looks_again_when_the_work_changes)
     CHECK(1 / element_seconds(&m, &s, nullptr) > 0.95 * best_rate(&m));
 }
 
-/* The consumer does something else in between: what it finds ready then is no rate. */
+/* The consumer pauses. Elements that become ready during the pause must not count as throughput. */
 TEST(tuner_pauses_are_no_measurements)
 {
     state s = {{1}, {1}};
@@ -306,7 +307,7 @@ TEST(tuner_pauses_are_no_measurements)
     CHECK_EQ(s.threads[0], 8);
 }
 
-/* Slots that become ready together are delivered together: the rate is that of making them. */
+/* Slots that become ready together are delivered together. The throughput is that of their production. */
 TEST(tuner_bursts_are_no_rate)
 {
     mr_tuner tuner;
@@ -321,7 +322,7 @@ TEST(tuner_bursts_are_no_rate)
     CHECK(fabs(tuner.base - 10) < 1e-3);
 }
 
-/* Two threads and a caller that works along: one of them may be too many. */
+/* With two threads and a caller that helps, one thread may be too many. */
 TEST(tuner_a_caller_that_works_along_needs_fewer_threads)
 {
     mr_tuner tuner;
@@ -341,7 +342,7 @@ TEST(tuner_a_caller_that_works_along_needs_fewer_threads)
     CHECK(strstr(decision.line, "quick: 2 -> 1 threads: its caller helped for 90 %") != nullptr);
 }
 
-/* A neighbour takes half of the machine during the one trial that matters. */
+/* Another process takes half of the machine during the decisive trial. */
 TEST(tuner_tries_again_what_was_tried_in_a_bad_moment)
 {
     model m = decode, slowed = decode;

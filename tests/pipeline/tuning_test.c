@@ -14,14 +14,14 @@ static mr_dataset *some_chain(int which)
 {
     mr_dataset *d = mr_dataset_range(0, 400, 1);
     switch (which) {
-    case 0: /* threads are not set */
+    case 0: /* number of threads not set */
         return mr_dataset_batch(mr_dataset_shuffle(d, .seed = 1), 3);
     case 1:
         d = mr_dataset_map(mr_dataset_shuffle(d, .seed = 1), jitter, nullptr, &one_int64);
         return mr_dataset_prefetch(mr_dataset_batch(d, 7), 3);
     case 2: /* rows of blocks */
         return mr_dataset_prefetch(mr_dataset_map(d, jitter, nullptr, &one_int64), 64);
-    case 3: /* two engines, and work that drops */
+    case 3: /* two engines, and a stage that drops elements */
         d = mr_dataset_filter(mr_dataset_map(d, jitter, nullptr, &one_int64), is_not_third, nullptr);
         d = mr_dataset_map(mr_dataset_take(d, 200), jitter, nullptr, &one_int64);
         return mr_dataset_prefetch(mr_dataset_batch(d, 5), 0);
@@ -62,7 +62,7 @@ static void close_tuned(opened *o)
     mr_dataset_free(o->dataset);
 }
 
-/* Each tuned engine gets another setting at every element. */
+/* Changes the setting of each tuned engine; called at every element. */
 static void change(opened *o, mr_random *random)
 {
     for (mr_engine *engine = o->engines.first; engine != nullptr; engine = engine->next) {
@@ -137,7 +137,7 @@ TEST(tuning_changes_no_state)
     }
 }
 
-/* No engine begins with more than its share, and what finds no thread left is inline. */
+/* No engine starts with more than its share; an engine for which no thread is left runs inline. */
 TEST(tuning_divides_threads_among_engines)
 {
     for (int which = 0; which < CHAINS; which++)
@@ -162,7 +162,7 @@ static void tell(void *context, const char *line)
     snprintf(context, 320, "%s", line);
 }
 
-/* The complete tuner, with the real clock: many elements are needed before a decision. */
+/* The complete tuner, with the real clock: a decision needs many elements. */
 TEST(tuning_reports_its_decisions)
 {
     mr_error error = {0};

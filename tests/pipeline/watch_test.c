@@ -26,7 +26,7 @@ typedef struct observed {
     atomic_bool is_over;
 } observed;
 
-/* Records have odd numbers here, batches multiples of 4, and pulled positions all other numbers. */
+/* Here records have odd numbers, batches multiples of 4, and pulled positions all other numbers. */
 static void look(void *context, uint64_t waited_ns, const mr_thread_work *threads, int32_t count)
 {
     (void)waited_ns;
@@ -98,7 +98,7 @@ TEST(watch_reads_number_and_kind_of_one_element)
 
 /* ---- The list of notes ---- */
 
-/* Adds and removes in random order, more threads than a report lists, while the watchdog reads the list. */
+/* Adds and removes notes in random order, for more threads than a report lists, while the watchdog reads the list. */
 static void *come_and_go(void *argument)
 {
     constexpr int NOTES = 300, STEPS = 3000;
