@@ -1,5 +1,5 @@
-/* ArgMax and ArgMin with every output type, at sizes that overflow the output if elements of a wider type are written.
- * */
+/* ArgMax and ArgMin with every output type. The output sizes are chosen so that elements of a wider type would overflow
+ * the output buffer. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>

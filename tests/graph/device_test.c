@@ -120,7 +120,7 @@ static mr_status identity(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* The sizes of the new shape are read on the host. */
+/* The host reads the sizes of the new shape. */
 static mr_status reshape(mr_kernel_call *call, mr_error *error)
 {
     mr_shape shape = {.rank = (int32_t)mr_tensor_count(&call->inputs[1])};
@@ -148,7 +148,7 @@ static const mr_kernel_table table = {kernels, sizeof kernels / sizeof kernels[0
 static mr_graph *new_graph(void)
 {
     static const mr_device_entry entry = {.kind_name = "GPU", .kind = MR_DEVICE_GPU, .open = open_device};
-    mr_kernel_table_register(&table); /* found before those of other devices of this kind */
+    mr_kernel_table_register(&table); /* takes precedence over tables of other devices of this kind */
     mr_builtin_register();
     mr_device_register(&entry);
     return mr_graph_new();
@@ -204,7 +204,7 @@ TEST(devices_copies_stand_between_them)
     mr_graph_free(g);
 }
 
-/* A value that several nodes take is copied once; a constant is copied when the plan is made. */
+/* A value that several nodes use is copied once; a constant is copied when the plan is created. */
 TEST(devices_a_value_is_copied_once)
 {
     mr_error error = {0};
@@ -250,7 +250,7 @@ TEST(devices_variables_live_there)
     mr_graph_free(g);
 }
 
-/* A variable that some node of the graph can use only on the CPU is placed there, with all nodes that take it. */
+/* A variable that some node of the graph can use only on the CPU is placed there, with all nodes that use it. */
 TEST(devices_a_variable_stays_where_all_can_use_it)
 {
     mr_error error = {0};

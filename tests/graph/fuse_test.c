@@ -1,5 +1,5 @@
-/* Fused nodes: fewer calls, with bit-for-bit the results of the separate nodes, which fetching the value between
- * preserves. */
+/* Fused nodes: fewer kernel calls, with bit-for-bit the same results as the separate nodes. Fetching the value between
+ * two nodes prevents their fusion. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>

@@ -1,6 +1,6 @@
-/* Compares every gradient with finite differences: one row for each operator, once with known shapes and once with
- * sizes that are unknown while the graph is built. The function is sum(y * weights) with random weights, in double if
- * the operator has such a kernel. */
+/* Compares every gradient with finite differences. A table has one row for each operator; each row is tested once with
+ * known shapes and once with sizes that are unknown while the graph is built. The function is sum(y * weights) with
+ * random weights, in double if the operator has a double kernel. */
 #include "base/random.h"
 #include "builtin/builtin.h"
 #include "graph/ir/op.h"
@@ -228,15 +228,14 @@ static bool build(checked *c, const gradient_case *row, mr_dtype dtype, bool kno
         CHECK_OK(mr_tensor_init(&c->values[i], dtype, shape, &error));
         for (int64_t j = 0; j < mr_tensor_count(&c->values[i]); j++) {
             double value = mr_random_range(&random, row->low, row->high);
-            set(&c->values[i], j, fabs(value) < 0.05 ? value + 0.1 : value); /* away from the corner at 0 */
+            set(&c->values[i], j, fabs(value) < 0.05 ? value + 0.1 : value); /* avoid the kink at 0 */
         }
         for (int32_t j = 0; !known_shapes && j < shape.rank; j++) shape.dims[j] = -1;
         c->inputs[i] = mr_placeholder(g, dtype, .shape = shape);
     }
     mr_output y = row->build(g, c->inputs);
     if (dtype == MR_DOUBLE && mr_graph_status(g, nullptr) != MR_OK)
-        return false; /* the operator supports only float
-                         here */
+        return false; /* the operator supports only float here */
     CHECK_OK(mr_graph_status(g, &error));
     mr_tensor drawn = {0};
     CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &c->session, &error));
@@ -246,7 +245,7 @@ static bool build(checked *c, const gradient_case *row, mr_dtype dtype, bool kno
     mr_status status = mr_session_run(c->session, all, MR_OUTPUTS(y), &drawn, nullptr, 0, &c->why);
     if (status != MR_OK) return false;
     mr_tensor shaped = drawn;
-    CHECK_OK(mr_tensor_init(&drawn, dtype, shaped.shape, &error)); /* the result's buffer may be the input's */
+    CHECK_OK(mr_tensor_init(&drawn, dtype, shaped.shape, &error)); /* the result may reuse the input's buffer */
     mr_tensor_deinit(&shaped);
     for (int64_t j = 0; j < mr_tensor_count(&drawn); j++) set(&drawn, j, mr_random_unit(&random));
     mr_output product = mr_mul(g, y, mr_constant(g, &drawn, "weights"));
@@ -396,7 +395,7 @@ TEST(gradients_name_the_operator_without_one)
     mr_graph_free(g);
 }
 
-/* The gradient of Prod if factors are zero. */
+/* The gradient of Prod if some factors are zero. */
 TEST(gradients_of_prod_with_zeros)
 {
     mr_error error = {0};

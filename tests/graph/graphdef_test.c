@@ -1,4 +1,4 @@
-/* Import and export of GraphDef: nothing is lost, and invalid bytes leave the graph unchanged and are reported. */
+/* Import and export of GraphDef: nothing is lost; invalid bytes are reported and leave the graph unchanged. */
 #include "graph/ir/graph.h"
 #include "proto/graph.pb-c.h"
 #include "proto/proto.h"
@@ -65,7 +65,7 @@ TEST(an_import_under_a_prefix_moves_names_and_places)
     CHECK(mr_graph_find(g, "copy_1/z") != nullptr);
     const mr_attr *class = mr_attrs_find(&mr_graph_find(g, "copy/w/read")->attrs, "_class");
     CHECK(class != nullptr && mr_string_equal(class->values[0].string, MR_STR("loc:@copy/w")));
-    /* Without a prefix all names already exist. */
+    /* Without a prefix, all names already exist. */
     int32_t count = mr_graph_node_count(g);
     CHECK_STATUS(mr_graph_import(g, bytes.data, bytes.size_bytes, nullptr, &error), MR_ALREADY_EXISTS);
     CHECK_STR(error.message, "node x already exists in the graph");
@@ -97,7 +97,7 @@ TEST(a_meta_graph_brings_variables_and_collections)
     mr_graph_free(copy);
 }
 
-/* ---- Files made by hand ---- */
+/* ---- Files encoded by the test ---- */
 
 typedef struct file {
     mr_arena arena;

@@ -1,4 +1,4 @@
-/* Building graphs: names, scopes, devices, control edges, attrs, the first error. */
+/* Construction of graphs: names, scopes, devices, control edges, attrs, the first error. */
 #include "graph/ir/graph.h"
 #include "tests/test.h"
 #include <millrace/ops.h>
@@ -92,7 +92,7 @@ TEST(control_scopes_leave_out_what_runs_after_already)
     mr_output inside = mr_relu(g, x);
     CHECK_EQ(mr_node_control_count(inside.node), 1);
     CHECK(mr_node_control(inside.node, 0) == first);
-    /* Its input already waits for first. */
+    /* The input already has a control edge from `first`. */
     CHECK_EQ(mr_node_control_count(mr_relu(g, inside).node), 0);
     mr_graph_push_control_dependencies(g, nullptr, 0);
     CHECK_EQ(mr_node_control_count(mr_relu(g, x).node), 0);

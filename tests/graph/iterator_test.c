@@ -20,13 +20,13 @@ typedef struct numbers {
     mr_output number;
 } numbers;
 
-/* 0 … 9 in the order determined by the seed. */
+/* 0 to 9 in the order determined by the seed. */
 static numbers shuffled_numbers(void)
 {
     numbers n = {.g = mr_graph_new()};
     mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_range(0, 10, 1), .seed = 7), 3);
     n.iterator = mr_graph_iterator(n.g, "numbers", d, &(mr_iterator_options){.threads = 1}, &n.number);
-    mr_dataset_free(d); /* the graph holds a reference */
+    mr_dataset_free(d); /* the graph retains a reference */
     return n;
 }
 
@@ -74,7 +74,7 @@ TEST(graph_iterator_gives_one_element_a_run)
     mr_graph_free(g);
 }
 
-/* Batches that the pipeline fills pass through the step and are returned to be filled again. */
+/* Batches that the pipeline fills pass through the step and are returned to the pipeline, which reuses their memory. */
 TEST(graph_iterator_in_its_stride_allocates_nothing)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
@@ -200,7 +200,7 @@ TEST(session_state_holds_what_random_operators_drew)
     mr_graph_free(g);
 }
 
-/* A state that is truncated anywhere, or has any byte changed, is refused or restored; it never does harm. */
+/* A state that is truncated anywhere, or has any byte changed, is rejected or restored without causing damage. */
 TEST(session_state_may_be_damaged)
 {
     mr_error error = {0};

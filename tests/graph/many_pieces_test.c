@@ -32,7 +32,7 @@ static mr_node *node_of(mr_graph *g, const char *op, mr_output *inputs, int32_t 
     return mr_node_finish(&b).node;
 }
 
-/* Cuts the vector x into pieces of one element. */
+/* Splits the vector x into pieces of one element. */
 static mr_node *cut(mr_graph *g, const char *op, mr_output x, int32_t pieces)
 {
     if (strcmp(op, "Unpack") == 0) return node_of(g, op, &x, 1, pieces);
@@ -55,8 +55,8 @@ static mr_output joined(mr_graph *g, const char *op, const mr_output *pieces, in
     return mr_concat_v2(g, all, mr_constant_int32(g, 0));
 }
 
-/* Cuts a fed vector, joins the pieces, and differentiates the square of the result's sum; all pieces are fetched, too.
- * Returns the time in seconds. */
+/* Splits a fed vector, joins the pieces, and differentiates the sum of the squares of the result. All pieces are
+ * fetched, too. Returns the time in seconds. */
 static double run(const char *cutter, const char *joiner, int32_t count)
 {
     static mr_output pieces[PIECES_MAX], fetches[PIECES_MAX + 2];
@@ -99,7 +99,7 @@ TEST(many_pieces_are_right_and_take_linear_time)
     int32_t most = test_is_sanitized() ? 5000 : PIECES_MAX;
     for (int c = 0; c < 3; c++)
         for (int j = 0; j < 3; j++) {
-            if (c == 0 && j == 1) continue; /* scalars are not concatenated */
+            if (c == 0 && j == 1) continue; /* ConcatV2 does not accept the scalars of Unpack */
             double few = run(cutters[c], joiners[j], most / 10), many = run(cutters[c], joiners[j], most);
             if (getenv("MILLRACE_VERBOSE")) fprintf(stderr, "%s %s: %g s, %g s\n", cutters[c], joiners[j], few, many);
             if (many > 40 * few + 0.1)

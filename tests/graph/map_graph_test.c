@@ -1,8 +1,8 @@
-/* A graph as a map function: the same elements at any number of threads, and errors. */
+/* A graph as a map function: the same elements at any number of threads, and error messages. */
 #include "tests/test.h"
 #include <millrace/millrace.h>
 
-/* (n) becomes (n * n + 1, [n, n]). */
+/* Maps n to (n * n + 1, [n, n]). */
 static mr_dataset *squares(int64_t count)
 {
     mr_graph *g = mr_graph_new();

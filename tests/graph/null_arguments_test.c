@@ -1,6 +1,6 @@
 /* Null pointers for all pointer arguments of the public headers except a graph and its session. Builders record an
- * error and continue; other functions return an error, or nothing. Each case runs in a process of its own, so that a
- * crash names it. */
+ * error and continue; other functions return an error, or nothing. Each case runs in its own process, so that a crash
+ * is attributed to it. */
 #include "tests/test.h"
 
 #include <millrace/millrace.h>
@@ -18,7 +18,7 @@ static mr_output one(mr_graph *g)
     return mr_constant_float(g, 1);
 }
 
-/* R: the graph then has an error; N: no effect. */
+/* R: the graph has an error afterwards; N: no effect. */
 #define CASES(R, N)                                                                                                    \
     R(mr_node_begin(g, nullptr, nullptr))                                                                              \
     R(mr_square(g, none))                                                                                              \

@@ -1,4 +1,4 @@
-/* The registry: every row can be parsed, is complete, and can be found. */
+/* The operator registry: every row can be parsed, is complete, and can be found. */
 #include "builtin/builtin.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/signature.h"

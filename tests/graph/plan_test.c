@@ -1,4 +1,4 @@
-/* Plans: what is computed once, what is not computed at all, and that repeated steps do not allocate. */
+/* Plans: values that are computed once or not at all, and repeated steps without allocations. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -13,7 +13,7 @@ static mr_session *open_session(mr_graph *g)
     return session;
 }
 
-/* The number of calls of that operator in the last run; null: of all calls. */
+/* The number of calls of this operator in the last run; null: of all operators. */
 static int ran(const mr_session *session, const char *op)
 {
     mr_node_time times[64];
@@ -58,7 +58,7 @@ TEST(plan_folds_what_depends_on_constants_alone)
     mr_graph_free(g);
 }
 
-/* A constant that was fetched, or that is a variable's initial value, is never written to. */
+/* A constant that was fetched, or that is a variable's initial value, is never overwritten. */
 TEST(plan_constants_stay)
 {
     mr_error error = {0};
@@ -163,7 +163,7 @@ TEST(plan_respects_control_edges)
     CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), (mr_outputs){0}, nullptr, &both, 1, &error));
     CHECK_EQ(place(session, "late"), 0);
     CHECK_EQ(place(session, "early"), 1);
-    CHECK_EQ(ran(session, nullptr), 2); /* the group itself has nothing to run */
+    CHECK_EQ(ran(session, nullptr), 2); /* the group itself runs no kernel */
     mr_tensor_deinit(&fed);
     mr_session_free(session);
     mr_graph_free(g);
@@ -319,7 +319,7 @@ TEST(plan_any_allocation_may_fail)
             failures++;
             CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
             CHECK(results[0].buffer == nullptr && results[1].buffer == nullptr);
-            if (session) /* and the session stays usable */
+            if (session) /* the session remains usable */
                 CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
         }
         mr_tensor_deinit(&results[0]);

@@ -1,4 +1,4 @@
-/* Saver: what is written and kept, what a killed process leaves, and errors of restore. */
+/* Saver: the files that are written and kept, the files that a killed process leaves, and errors of restore. */
 #include "tests/test.h"
 #include <millrace/millrace.h>
 #include <sys/stat.h>
@@ -77,7 +77,7 @@ TEST(saver_keeps_the_last_ones)
     end(&s);
     CHECK(!exists(test_path("m.ckpt-0.index")) && !exists(test_path("m.ckpt-0.meta")));
     CHECK(exists(test_path("m.ckpt-1.index")) && exists(test_path("m.ckpt-2.index")));
-    /* Another process continues with the same list. */
+    /* Another process continues the same list of checkpoints. */
     saved t = begin(MR_SHAPE(3), 2);
     CHECK_OK(mr_saver_restore(t.saver, t.session, test_path("m.ckpt-2"), &error));
     CHECK_OK(mr_saver_save(t.saver, t.session, test_path("m.ckpt"), 3, &error));

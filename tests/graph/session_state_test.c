@@ -1,4 +1,4 @@
-/* Saving and restoring a session's state while its iterators wait: producers of a pipeline may use the session
+/* Saving and restoring a session's state while its iterators wait. Producers of a pipeline may use the session
  * concurrently, and any number of threads may run, save, trace and read notes at once. */
 #include "graph/run/session_state.h"
 #include "tests/test.h"
@@ -97,7 +97,7 @@ static void check_no_deadlock(bool restores)
     CHECK_EQ(pthread_create(&getter, nullptr, run_job, &get), 0);
     while (!atomic_load(&p.waits)) sleep_ms(1);
     CHECK_EQ(pthread_create(&saver, nullptr, run_job, &other), 0);
-    sleep_ms(50); /* long enough for it to wait for the iterator */
+    sleep_ms(50); /* long enough for the other thread to wait for the iterator */
     atomic_store(&p.go, true);
     join_soon(getter, "GetNext");
     join_soon(saver, restores ? "restoring" : "saving");

@@ -127,7 +127,7 @@ TEST(session_fetches_one_output_twice)
     mr_graph_free(g);
 }
 
-/* An in-place kernel must not change what the caller fed, what was fetched, or what is read again. */
+/* An in-place kernel must not change tensors that the caller fed, that were fetched, or that are read again. */
 TEST(session_never_changes_what_others_hold)
 {
     mr_error error = {0};
@@ -194,13 +194,13 @@ TEST(session_errors_name_the_node)
     CHECK_STATUS(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y), &result, nullptr, 0, &error),
                  MR_INVALID_ARGUMENT);
     CHECK(strncmp(error.message, "tower/sum (Add)", 15) == 0);
-    CHECK(strstr(error.message + 1, "tower/sum") == nullptr); /* once */
+    CHECK(strstr(error.message + 1, "tower/sum") == nullptr); /* the name appears only once */
     mr_tensor_deinit(&fed);
     mr_session_free(session);
     mr_graph_free(g);
 }
 
-/* After a run that failed halfway, the next one starts from a clean state. */
+/* After a run that failed midway, the next one starts from a clean state. */
 TEST(session_goes_on_after_a_failed_run)
 {
     mr_error error = {0};
@@ -315,7 +315,7 @@ typedef struct racer {
     bool torn;
 } racer;
 
-/* Runs the target, or fetches and checks that all elements are equal. */
+/* Runs the target, or fetches a value and checks that all its elements are equal. */
 static void *race(void *context)
 {
     racer *r = context;

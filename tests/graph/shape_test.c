@@ -1,5 +1,5 @@
-/* Shape functions, tested through the public interface: the shape of an output, or the error. The comparison with
- * TensorFlow's own is tests/oracle/graph_oracle.py. */
+/* Shape functions, tested through the public interface: the shape of an output, or the error.
+ * tests/oracle/graph_oracle.py compares them with TensorFlow's. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 
@@ -19,7 +19,7 @@ static void check_shape(int line, mr_graph *g, mr_output output, mr_shape expect
 }
 #define CHECK_SHAPE(output, ...) check_shape(__LINE__, g, (output), __VA_ARGS__)
 
-/* Checks that the last builder failed with a message that contains text. Starts a new graph. */
+/* Checks that the last builder failed with a message that contains `text`. Returns a new graph. */
 static mr_graph *check_failed(int line, mr_graph *g, const char *text)
 {
     mr_error error = {0};

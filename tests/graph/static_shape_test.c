@@ -1,4 +1,4 @@
-/* Checks values against their inferred shapes, from which Shape and Size are folded. */
+/* Checks values against their inferred shapes, which are also used for constant folding of Shape and Size. */
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -20,7 +20,7 @@ static mr_tensor zeros(mr_shape shape)
     return tensor;
 }
 
-/* A value for a placeholder with a default: the default, or fed instead. */
+/* Checks the value of a placeholder with a default: the default itself, or a fed value. */
 static void check_placeholder(mr_shape declared, mr_shape given, bool is_fed, const char *failure)
 {
     mr_error error = {0};

@@ -1,5 +1,5 @@
-/* Layers, decays, and the training loop: what it saves, where it resumes, and that a resumed run equals the
- * uninterrupted one bit for bit, also after it was killed. */
+/* Layers, learning rate decays, and the training loop: what it saves, where it resumes, and that a resumed run equals
+ * the uninterrupted one bit for bit, also after a kill. */
 #include "tests/kill.h"
 
 #include <millrace/millrace.h>

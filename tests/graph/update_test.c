@@ -1,4 +1,4 @@
-/* Updating operators and file names in a graph with invalid inputs. */
+/* Invalid inputs of update operators and of operators for file names. */
 #include "graph/run/session.h"
 #include "graph/state/state.h"
 #include "tests/test.h"
@@ -41,7 +41,7 @@ TEST(update_of_an_iterator_unlocks_nothing)
     mr_tensor_deinit(&value);
 }
 
-/* Folded when the plan is made, and at run time. */
+/* Folded when the plan is created, and computed at run time. */
 TEST(sharded_filename_of_empty_numbers_is_an_error)
 {
     for (int fed = 0; fed < 2; fed++) {

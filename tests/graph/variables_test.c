@@ -103,7 +103,7 @@ TEST(variable_updates_leave_fetched_results_alone)
     mr_graph_free(g);
 }
 
-/* The owner of a feed may write to it again. */
+/* The caller may write to a fed tensor after the run. */
 TEST(variable_keeps_its_own_copy_of_what_was_fed)
 {
     mr_error error = {0};
@@ -121,7 +121,7 @@ TEST(variable_keeps_its_own_copy_of_what_was_fed)
     mr_graph_free(g);
 }
 
-/* Without other references to the value, an update works in the same memory. */
+/* If nothing else references the value, an update works in place. */
 TEST(variable_updates_in_place)
 {
     mr_error error = {0};
@@ -309,7 +309,7 @@ TEST(variable_scatter_changes_rows)
     mr_graph_free(g);
 }
 
-/* Comparison with the formulas. */
+/* Compares the optimizers with TensorFlow's formulas. */
 TEST(variable_optimizers_follow_tensorflows_formulas)
 {
     mr_error error = {0};

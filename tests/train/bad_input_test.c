@@ -1,5 +1,5 @@
 /* Training with damaged data, damaged checkpoints and full or read-only disks, mostly with train-images: one clear
- * message, exit code 1, and earlier checkpoints stay unchanged. */
+ * message, exit code 1, and earlier checkpoints remain unchanged. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 #include "tests/train/small_training.h"
@@ -9,7 +9,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* Records of a few images for train-images, in test_path("records"). */
+/* Writes records of a few images for train-images to test_path("records"). */
 static void make_records(void)
 {
     const program_result *result =
@@ -80,7 +80,7 @@ TEST(train_images_says_what_is_wrong_with_its_records)
     check_refused("records run6 --steps 4 --max-bad-records 0", "p-train-00000-of-00001.tfrecord", "it is a directory");
     rmdir(path);
 
-    /* A length that exceeds any machine, with a valid checksum. */
+    /* A length that exceeds the memory of any machine, with a valid checksum. */
     memset(bytes, 0xff, 8);
     bytes[7] = 0x3f;
     uint32_t checksum = mr_crc32c_mask(mr_crc32c(0, bytes, 8));
@@ -210,7 +210,7 @@ TEST(training_on_a_damaged_checkpoint_says_where_and_what_to_do)
     CHECK_STATUS(train(run, 8, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "line 1 is not a quoted path");
 
-    /* Does what the message recommends. */
+    /* Follows the recommendation of the message. */
     flip_byte(data, 99);
     file_save(state, "model_checkpoint_path: \"model.ckpt-4\"\n", 38);
     CHECK_OK(train(run, 8, &error));

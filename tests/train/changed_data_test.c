@@ -1,5 +1,5 @@
-/* train-images with damaged or changed data: bad records are skipped within a budget, and a run continues with its
- * weights on other data on request. */
+/* train-images with damaged or changed data: bad records are skipped up to a limit, and on request a run continues with
+ * its weights on other data. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
@@ -68,7 +68,7 @@ TEST(train_images_skips_bad_records_within_a_budget)
     CHECK_CONTAINS(output, "2 bad records were skipped (--max-bad-records 2)");
     output = train("run0 --steps 4 --max-bad-records 0", 1);
     CHECK_CONTAINS(output, "neither JPEG nor PNG");
-    /* The budget may change from one run to the next, and a run resumes after bad records. */
+    /* The limit may change from one run to the next, and a run resumes after bad records. */
     CHECK_CONTAINS(train("run --steps 6 --max-bad-records 3", 0), "3 bad records were skipped (--max-bad-records 3)");
 }
 

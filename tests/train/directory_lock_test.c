@@ -1,4 +1,4 @@
-/* Two runs with one checkpoint directory: the second is refused and changes nothing. */
+/* Two runs with one checkpoint directory: the second one fails and changes nothing. */
 #include "tests/test.h"
 
 #include <millrace/millrace.h>
@@ -48,7 +48,7 @@ TEST(training_directory_belongs_to_one_run)
     mr_graph_free(second.graph);
 }
 
-/* The lock ends with the process, so a run that was killed is resumed. */
+/* The lock ends with the process, so that a killed run can be resumed. */
 TEST(training_directory_is_free_after_a_crash)
 {
     mr_error error = {0};

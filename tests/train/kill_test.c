@@ -1,7 +1,8 @@
-/* Training is killed with SIGKILL at 50 random moments. After each kill the directory is checked as the next process or
- * TensorBoard would read it: a file with a final name is complete, "checkpoint" names a checkpoint that can be loaded
- * and is never older than before, and event files end with at most one truncated record. After restarts, every run ends
- * with the same variables, bit for bit, as a run that was not killed, and has removed the leftovers. */
+/* Training is killed with SIGKILL at 50 random moments. After each kill the test checks the directory as the next
+ * process or TensorBoard would read it: a file with a final name is complete; "checkpoint" names a checkpoint that can
+ * be loaded and is never older than before; event files end with at most one truncated record. After restarts, every
+ * run ends with the same variables, bit for bit, as a run that was not killed, and has removed the leftovers of the
+ * killed ones. */
 #include "tests/kill.h"
 #include "tests/train/small_training.h"
 
@@ -65,7 +66,7 @@ static void check_meta(const char *path)
     mr_graph_free(g);
 }
 
-/* Reads records up to the end, or to one that was being written. Returns true for a truncated one. */
+/* Reads records up to the end, or to an incomplete one. Returns true for an incomplete one. */
 static bool check_events(const char *path)
 {
     mr_error error = {0};
@@ -152,7 +153,8 @@ static void check_equal(const char *a, const char *b)
     mr_checkpoint_reader_close(second);
 }
 
-/* Checks a completed run: the directory contains what is to be kept, and it equals the uninterrupted run. */
+/* Checks a completed run: the directory contains the files to be kept, and the variables equal those of the
+ * uninterrupted run. */
 static void check_end(const char *directory, const char *whole)
 {
     found f = check_directory(directory);

@@ -145,7 +145,7 @@ TEST(nonfinite_loss_is_ignored_when_told_but_not_saved)
     mr_graph_free(m.graph);
 }
 
-/* Without `loss` steps are not checked, but no such checkpoint is written. */
+/* Without `loss`, steps are not checked, but no checkpoint with such values is written. */
 TEST(nonfinite_variables_are_not_saved)
 {
     mr_error error = {0};
@@ -160,7 +160,7 @@ TEST(nonfinite_variables_are_not_saved)
     mr_graph_free(m.graph);
 }
 
-/* A variable that is not trained may contain an intended infinity, for example as the best loss so far. */
+/* A variable that is not trained may contain an infinity on purpose, for example as the initial best loss. */
 TEST(nonfinite_untrained_variables_may_hold_infinities)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* Every option of every struct of train.h: changing it alone changes the graph; omitting it selects its default; if it
+/* Every option of every struct of train.h. Changing it alone changes the graph; omitting it selects its default. If it
  * is required and missing, out of range, or without effect, the error names it. */
 #include "tests/test.h"
 
@@ -16,7 +16,8 @@ static mr_output weights(mr_graph *g)
     return mr_square(g, mr_get_variable(g, "v", MR_SHAPE(3), (mr_initializer){.kind = MR_INIT_ONES}).value);
 }
 
-/* A group, "=" if the case spells out the default of the group's first case, and what is built from the images x. */
+/* A group, "=" if the case specifies the defaults of the group's first case explicitly, and the expression that is
+ * built from the images x. */
 #define CASES(X)                                                                                                       \
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3))                                                 \
     X(conv, "=",                                                                                                       \
@@ -127,7 +128,8 @@ static void add_case(exported *cases, int *count, const char *group, const char 
     mr_graph_free(g);
 }
 
-/* A case marked "=" spells out the default: it equals the first of its group. All others differ. */
+/* A case marked "=" specifies the defaults explicitly: its graph equals that of the first case of its group. All other
+ * graphs differ. */
 TEST(train_options_change_the_graph_each_alone)
 {
     static exported cases[128];
@@ -156,7 +158,7 @@ TEST(train_options_change_the_graph_each_alone)
     for (int i = 0; i < count; i++) mr_tensor_deinit(&cases[i].bytes);
 }
 
-/* ---- Options that are refused ---- */
+/* ---- Options that are rejected ---- */
 
 #define WRONG(X)                                                                                                       \
     X("conv2d: filters is required", mr_layer_conv2d(g, x, .kernel_size = 3))                                          \
@@ -234,7 +236,7 @@ TEST(train_options_that_are_wrong_are_named){
     }
     WRONG(REFUSE)}
 
-/* Calling the function behind a macro directly uses the same defaults. */
+/* A direct call of the function behind a macro uses the same defaults. */
 TEST(train_options_have_the_same_defaults_behind_the_macros)
 {
     mr_dense_layer dense = {MR_DENSE_LAYER_DEFAULTS};

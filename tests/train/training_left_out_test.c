@@ -1,5 +1,5 @@
 /* Layers with options that only training uses: an error if training is omitted, so that a forgotten .training is
- * detected; valid if it is false, so that one function builds the graphs of training and evaluation. */
+ * detected; valid if it is false, so that one function can build the graphs of training and evaluation. */
 #include "tests/test.h"
 
 #include <millrace/millrace.h>

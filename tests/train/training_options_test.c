@@ -1,4 +1,4 @@
-/* The options of the training loop: each has an effect when changed alone, and errors name invalid ones. */
+/* The options of the training loop: each one has an effect when changed alone, and errors name invalid ones. */
 #include "tests/test.h"
 
 #include <dirent.h>
@@ -10,7 +10,7 @@ typedef struct model {
     mr_output loss;
 } model;
 
-/* Ten elements of data; a run of more steps reaches the end. */
+/* The data has ten elements; a run of more steps reaches the end. */
 static model build(void)
 {
     model m = {.graph = mr_graph_new()};
@@ -31,7 +31,7 @@ static void collect(void *context, const char *text)
     strncat(context, text, 4000 - strlen(context));
 }
 
-/* Files of the directory whose names contain part. */
+/* The number of files in the directory whose names contain `part`. */
 static int files(const char *directory, const char *part)
 {
     int count = 0;
@@ -42,7 +42,7 @@ static int files(const char *directory, const char *part)
     return count;
 }
 
-/* Runs with these options and last_step 6; *text receives the progress. */
+/* Runs with these options and last_step 6; stores the progress report in *text. */
 #define RUN(directory, text, ...)                                                                                      \
     do {                                                                                                               \
         mr_error error = {0};                                                                                          \
@@ -153,7 +153,7 @@ TEST(training_options_that_are_wrong_are_named)
     mr_graph_free(other);
 }
 
-/* Resumes at step 4 on data that have changed from 10 to 20 elements. */
+/* Resumes at step 4 on data that has changed from 10 to 20 elements. */
 TEST(training_restarts_the_data_when_told)
 {
     char text[4096];
