@@ -82,7 +82,7 @@ TEST(session_feeds_any_output)
     mr_graph_free(g);
 }
 
-/* The value of a fed constant must not be replaced by what shape inference deduced from the constant. */
+/* The value fed for a constant must not be replaced by the value that shape inference deduced from the constant. */
 TEST(session_feeds_the_shape_of_a_reshape)
 {
     mr_graph *g = mr_graph_new();

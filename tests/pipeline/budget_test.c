@@ -97,7 +97,7 @@ TEST(budget_holds_crops_of_huge_images)
              20);
 }
 
-/* Uncropped images: without a budget, five of 150 MB would be read ahead. */
+/* Uncropped images: without the budget, five of 150 MB would be read ahead. */
 TEST(budget_holds_huge_images)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");

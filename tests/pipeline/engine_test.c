@@ -75,7 +75,7 @@ TEST(pipeline_map_must_keep_its_promise)
     mr_dataset_free(d);
 }
 
-/* Blocks element 0 until the others of its window are done. Passes only if they are computed ahead of it. */
+/* Blocks element 0 until the other elements of its window are done. Passes only if they are computed ahead of it. */
 typedef struct gate {
     atomic_int done;
     int awaited;

@@ -32,7 +32,7 @@ typedef struct state {
 
 enum { PLACES = 3 };
 
-/* Checks the next element; false if the memory of a stage exceeded the budget. */
+/* Checks the next element; returns false if the memory of a stage exceeds the budget. */
 static bool step(mr_iterator *iterator, int which, const uint64_t *whole, int count, int *at, size_t budget_bytes)
 {
     mr_error error = {0};

@@ -198,8 +198,8 @@ TEST(tuner_too_many_threads_become_fewer)
     CHECK(s.depth[0] < 64);
 }
 
-/* Each engine gets an integer number of threads, where one engine could use all of them if the others were inline. Up
- * to a tenth is lost. */
+/* Each engine gets an integer number of threads, although one engine could use all of them if the others were inline. A
+ * tenth is lost. */
 TEST(tuner_threads_go_where_the_work_is)
 {
     model m = {.count = 3,

@@ -1,5 +1,5 @@
-/* The watchdog, with notes that change continuously: number and kind belong to the same element, and sources are only
- * asked to describe elements that exist. */
+/* The watchdog, with notes that change continuously: number and kind belong to the same element, and a source's
+ * describe function is called only for elements that exist. */
 #include "pipeline/pipeline.h"
 
 #include "tests/test.h"

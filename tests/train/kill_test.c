@@ -10,7 +10,7 @@
 
 constexpr int steps = 60, kills = 50, rounds_max = 400, kept = 3;
 
-/* Trains in a process of its own, which is killed at change number kill_at of its directory (-1: never). True if it
+/* Trains in a separate process, which is killed at change number kill_at of its directory (-1: never). True if it
  * completed.
  * changes  receives the number of changes; may be null */
 static bool train(const char *directory, int64_t save_checkpoint_steps, int kill_at, int *changes)
