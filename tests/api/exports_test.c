@@ -1,5 +1,5 @@
-/* libmillrace.so exports the functions that the installed headers declare, all of them and nothing else, and each with
- * the library's symbol version. */
+/* The symbols of libmillrace.so: it exports exactly the functions that the installed headers declare, each with the
+ * library's symbol version. */
 #include "tests/test.h"
 
 #include <millrace/api.h>
@@ -32,7 +32,7 @@ static void names_deinit(names *names)
     for (int i = 0; i < names->count; i++) free(names->items[i]);
 }
 
-/* The contents of a file next to the installed programs, with a terminating zero. */
+/* Reads a file whose path is relative to the installed programs; adds a terminating zero. */
 static char *read_installed(const char *path, size_t *size_bytes)
 {
     FILE *file = fopen(path, "rb");
@@ -49,7 +49,7 @@ static char *read_installed(const char *path, size_t *size_bytes)
 
 /* ---- The functions that a header declares ---- */
 
-/* Replaces by spaces whatever is not a declaration at the top level: comments, directives, and everything in braces
+/* Replaces everything that is not a top-level declaration by spaces: comments, directives, and the contents of braces
  * except those of extern "C". */
 static void keep_declarations(char *text)
 {
@@ -74,7 +74,7 @@ static void keep_declarations(char *text)
     }
 }
 
-/* Adds the name of each function that is declared, not defined: the last word before the first parenthesis after it. */
+/* Adds the name of each function that is declared and not defined: the first mr_ name before a parenthesis. */
 static void add_declared(names *declared, char *text)
 {
     keep_declarations(text);
@@ -105,7 +105,7 @@ static const Elf64_Shdr *section(const char *bytes, uint32_t type)
     test_fail(__FILE__, __LINE__, "no section of type %u", type);
 }
 
-/* The name of a version number, from the definitions (not those that are needed from other libraries). */
+/* The name of a version number, from the version definitions, not from the versions needed from other libraries. */
 static const char *version_name(const char *bytes, const char *strings, unsigned number)
 {
     const char *at = bytes + section(bytes, SHT_GNU_verdef)->sh_offset;

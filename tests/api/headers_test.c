@@ -1,5 +1,5 @@
-/* The installed headers, and a program that uses them, compile without warnings with the C and the C++ compiler of the
- * machine, which is GCC on Debian. The build compiles the programs with Clang, links and runs them. */
+/* The installed headers, and a program that uses them, compile without warnings with the system's C and C++ compilers
+ * (GCC on Debian). The build itself compiles the programs with Clang, links them and runs them. */
 #include "tests/test.h"
 
 #include <glob.h>
@@ -16,7 +16,8 @@ static int shell(const char *command, char *text, size_t capacity_bytes)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Compiles a file. As system headers they may be used without options: before C23 and C++20, -pedantic rejects that. */
+/* Compiles a file. include is -I or -isystem: as system headers they allow calls without options, which -pedantic
+ * rejects before C23 and C++20. */
 static void compile(const char *compiler, const char *include, const char *file)
 {
     char command[4096], text[4096];

@@ -1,12 +1,12 @@
-/* docs/formats.md: a reader written from that page alone (read_formats.py) reads what the library and the tools write,
- * finds the same contents, and rejects damage. */
+/* The file formats of docs/formats.md: read_formats.py, which is written from that page alone, reads the files of the
+ * library and of the tools. It must find the same contents, and reject damaged files. */
 #include "graph/run/session_state.h"
 #include "tests/tools/make_inputs.h"
 
 #include <millrace/millrace.h>
 #include <unistd.h>
 
-/* Runs the reader in the test's directory, and returns what it prints. */
+/* Runs the reader in the test's directory and returns its output. */
 [[gnu::format(printf, 1, 2)]] static const char *read_formats(const char *format, ...)
 {
     const char *root = getenv("MILLRACE_ROOT");
@@ -23,7 +23,7 @@
     return result->output;
 }
 
-/* "lengths 0 17 …": what the reader prints for the records of record_write. */
+/* The line "lengths 0 17 …" that the reader prints for the records of record_write. */
 static const char *lengths_text(int count, size_t size_max)
 {
     static char text[1 << 14];
@@ -56,7 +56,7 @@ TEST(formats_index_of_a_plain_file)
     }
 }
 
-/* Every byte of the index matters, to the page's reader and to ours. */
+/* Damage to any byte of an index is detected, by the reader of the page and by the library. */
 TEST(formats_index_that_is_damaged)
 {
     const char *path = strdup(test_path("r"));
@@ -116,7 +116,7 @@ static mr_dataset *rows(void)
     return dataset;
 }
 
-/* Takes `count` elements; with -1, all. The dataset is freed. */
+/* Consumes `count` elements; -1: all. Frees the dataset. */
 static mr_iterator *take(mr_dataset *dataset, int count)
 {
     mr_error error = {0};
@@ -156,7 +156,7 @@ TEST(formats_snapshot)
         mr_iterator_free(take(mr_dataset_snapshot(rows(), path, .gzip = gzip == 1), -1));
         const char *ending = gzip == 1 ? "tfrecord.gz" : "tfrecord";
         check_cache(test_path("s/*.%s", ending));
-        /* The name is the digest. */
+        /* The file name is the digest. */
         CHECK_EQ(program_run("cd '%s/s' && ls *.%s | grep -qE '^[0-9a-f]{16}\\.%s$'", test_directory(), ending, ending)
                      ->exit_code,
                  0);
@@ -166,7 +166,7 @@ TEST(formats_snapshot)
 
 /* ---- States ---- */
 
-/* Saves the state after `count` elements; returns what the reader prints, without the digest. */
+/* Saves the state after `count` elements; returns the reader's output without the digest. */
 static const char *state_after(mr_dataset *dataset, int count, const char *stages)
 {
     mr_error error = {0};
@@ -199,7 +199,7 @@ TEST(formats_state_of_text_lines)
 {
     CHECK_STR(state_after(lines(), 0, "engine,text_lines"),
               "seed 77 engine@0,0 text_lines@0,0 file=0 first=0 header=0 offset=0\n");
-    /* "four" and its line break have 5 bytes. */
+    /* "four" and its line break are 5 bytes. */
     CHECK_STR(state_after(lines(), 4, "engine,text_lines"),
               "seed 77 engine@0,4 text_lines@0,4 file=1 first=3 header=0 offset=5\n");
 }
@@ -218,7 +218,7 @@ TEST(formats_state_of_repeat)
     CHECK_CONTAINS(found, " text_lines@1,2 file=0 first=0 header=0 offset=8\n");
 }
 
-/* The buffer of 3 is full after the first element; it is filled from the input's beginning. */
+/* The buffer of 3 is full after the first element. It is filled from the beginning of the input. */
 TEST(formats_state_of_shuffle)
 {
     const char *found =
@@ -250,7 +250,7 @@ TEST(formats_session_state)
     CHECK_OK(mr_session_save_state(session, &state, &error));
     save_string("session", &state);
     const char *found = read_formats("session session");
-    /* 10 floats take 3 samples of 128 bits, if the kernel does not draw more at a time. */
+    /* 10 floats take 3 samples of 128 bits, unless the kernel draws more at a time. */
     CHECK(strncmp(found, "random random 0 0 ", 18) == 0 && atoi(found + 18) >= 9);
     CHECK_CONTAINS(found, "\niterator data form 1 digest ");
     CHECK_CONTAINS(found, " seed 5 position 3\n");
@@ -275,7 +275,7 @@ TEST(formats_journal)
     CHECK_CONTAINS(found, "text labels.txt\n");
     CHECK_CONTAINS(found, "shard d-");
     CHECK_CONTAINS(found, "no-image:1:b c/100%: no.png");
-    /* Of workers. */
+    /* The journal of a run with several workers. */
     for (int i = 1; i <= 2; i++)
         CHECK_EQ(
             program_run("cd '%s' && tfrecord-make --out shared --on-error skip --worker %d/2 d", test_directory(), i)

@@ -1,5 +1,5 @@
-/* docs/tensorflow-graphs.md: its commands and its C functions. The graph that the guide exports in Python is built here
- * with the same names; tests/oracle/guides_oracle.py runs the guide with TensorFlow's own files. */
+/* The commands and C functions of docs/tensorflow-graphs.md. The test builds the graph that the guide exports in
+ * Python, with the same names. tests/oracle/guides_oracle.py runs the guide with TensorFlow's own files. */
 #include "tests/docs/guide.h"
 #include "tests/records/record_data.h"
 
@@ -8,7 +8,7 @@
 mr_status predict(const char *meta_path, const char *checkpoint, float x, float *y, mr_error *error);
 mr_status train_line(const char *meta_path, int steps, const char *checkpoint, mr_error *error);
 
-/* line.pb, and run/line-0 with zeros. */
+/* Writes line.pb, and the checkpoint run/line-0, in which all variables are zero. */
 static void make_line(void)
 {
     mr_error error = {0};

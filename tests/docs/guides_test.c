@@ -1,4 +1,4 @@
-/* Runs the shell examples of the guides in docs/. */
+/* The shell examples and the names in the guides of docs/. */
 #include "tests/docs/guide.h"
 #include "tests/tools/program.h"
 
@@ -13,7 +13,7 @@ typedef struct guide_block {
     char text[block_size_max];
 } guide_block;
 
-/* The next fenced block; false at the end of the file. */
+/* Reads the next fenced block; false at the end of the file. */
 static bool next_block(FILE *guide, int *line_number, guide_block *block)
 {
     char line[1024];
@@ -38,7 +38,7 @@ static bool next_block(FILE *guide, int *line_number, guide_block *block)
     return false;
 }
 
-/* In place: every run of white space becomes one space. */
+/* Replaces, in place, every run of white space by one space. */
 static void squeeze(char *text)
 {
     char *end = text;
@@ -51,8 +51,8 @@ static void squeeze(char *text)
     *end = '\0';
 }
 
-/* Whether the parts of expected between "…" appear in output, in order. On failure *missing is the first that does
- * not. */
+/* Whether the parts of expected between "…" appear in output, in order. Otherwise *missing is set to the first missing
+ * part. */
 static bool output_matches(char *expected, char *output, const char **missing)
 {
     constexpr char any[] = "…";
@@ -71,7 +71,7 @@ static bool output_matches(char *expected, char *output, const char **missing)
     return true;
 }
 
-/* In static storage of which 4 are valid at a time. */
+/* Static storage; the last 4 results are valid. */
 static const char *repository_path(const char *name)
 {
     static char paths[4][1024];
@@ -140,7 +140,7 @@ TEST(guide_performance)
     guide_run("docs/performance.md");
 }
 
-/* Appends a file to text, of which *size bytes are used. */
+/* Appends a file to text; *size is the number of bytes used. */
 static void append_file(const char *path, char *text, size_t capacity, size_t *size)
 {
     FILE *file = fopen(path, "r");
@@ -156,7 +156,7 @@ static bool is_name(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Whether the name, which is not terminated, occurs in text as a word. */
+/* Whether name, which is not zero-terminated, occurs in text as a word. */
 static bool has_word(const char *text, const char *name, size_t length)
 {
     char word[128];
@@ -167,7 +167,7 @@ static bool has_word(const char *text, const char *name, size_t length)
     return false;
 }
 
-/* Checks every name of text that starts with mr_. */
+/* Checks that every name in text that starts with mr_ is declared in the headers. */
 static void check_names(const char *guide, const char *text, const char *headers)
 {
     for (const char *at = text; (at = strstr(at, "mr_")) != nullptr;) {

@@ -1,4 +1,4 @@
-/* The functions of docs/datasets-cookbook.md, which recipes.awk extracts, on real data: each does what its text
+/* The functions of docs/datasets-cookbook.md, which recipes.awk extracts, run on real data: each does what the cookbook
  * says. */
 #include "tests/tools/program.h"
 
@@ -42,7 +42,7 @@ static void save_text(const char *name, const char *text)
     CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-/* Passes the elements to check, if it is not null, frees the dataset and returns the number of elements. */
+/* Passes each element to check, which may be null, frees the dataset and returns the number of elements. */
 static int64_t run(mr_dataset *d, void (*check)(const mr_element *element, int64_t number))
 {
     mr_error error = {0};
@@ -78,7 +78,7 @@ static uint64_t digest_of(mr_dataset *d)
     return digest;
 }
 
-/* The component has this dtype and shape. */
+/* Checks the component's dtype and shape. */
 static void check_batch(const mr_element *element, int component, mr_dtype dtype, mr_shape shape)
 {
     CHECK(component < element->count);

@@ -1,5 +1,5 @@
-/* tfrecord-cat under failures: in every mode the n-th allocation, write and read fails in turn. A run gives what it
- * gives without, or reports why not. */
+/* tfrecord-cat under injected failures. In every mode the n-th allocation, write and read fails in turn. Each run must
+ * either produce its normal output or report the failure. */
 #include "tests/kernels/images.h"
 #include "tests/tools/failing.h"
 #include "tests/tools/program.h"
@@ -20,7 +20,7 @@ static void save(const char *path, const char *text)
     file_save(path, (const unsigned char *)text, strlen(text));
 }
 
-/* Record `number` of the fixture: an image, a label, boxes, text, bytes, numbers. */
+/* Appends record `number` of the fixture: an image, a label, boxes, text, bytes and numbers. */
 static void append(mr_record_writer *writer, mr_example_encoder *encoder, int number)
 {
     mr_error error = {0};
@@ -55,7 +55,8 @@ static void write_records(const char *path, int first, int count, mr_record_writ
     CHECK_OK(mr_record_writer_close(writer, &error));
 }
 
-/* d: a directory of tfds with two files; other: one record differs; bad: a record that is no Example; sequence. */
+/* Creates d, a tfds directory with two files; other, in which one record differs; bad, with a record that is not an
+ * Example; and sequence. */
 static void make_files(void)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* --features and --rename on the way from file to file, and --features with "!". */
+/* --features and --rename when records are copied from file to file, and --features with "!". */
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -28,7 +28,7 @@ TEST(cat_rewrites_drop_and_rename_features)
         snprintf(command, sizeof command,
                  "tfrecord-cat --json %s | grep -c '\"features\": {\"label\": {\"int64\": \\[[0-9]*\\]}}'", result);
         check(0, command, "20\n");
-        /* All but two, one of them under another name; what stays is the same to the byte. */
+        /* All features but two are kept, one of them renamed. The kept features are unchanged byte for byte. */
         snprintf(command, sizeof command,
                  "rm -f o*; tfrecord-cat %s --features '!ids,!maybe' --rename 'label=class\\,label,raw=a\\=b' a",
                  rewrites[i]);
@@ -43,7 +43,7 @@ TEST(cat_rewrites_drop_and_rename_features)
                  result);
         check(0, command, "19\n");
     }
-    /* A pipe is copied once, and renamed once. */
+    /* Input from a pipe is copied and renamed once, not once for each pass. */
     check(0,
           "rm -f o*; cat a | tfrecord-cat --shuffle --out o --rename label=ids,ids=label - && tfrecord-cat --schema o",
           "ids      int64  1             all");
@@ -51,7 +51,7 @@ TEST(cat_rewrites_drop_and_rename_features)
         0,
         "tfrecord-cat --merge --out back --rename label=ids,ids=label o > said; tfrecord-cat --diff --unordered a back",
         "");
-    /* Everything kept is everything as it was. */
+    /* Keeping every feature does not change the records. */
     check(0, "tfrecord-cat --merge --out same --features '*' a > said && tfrecord-cat --diff a same",
           "the same 20 records");
 }
@@ -70,7 +70,7 @@ TEST(cat_rewrites_features_of_sequence_examples)
     mr_sequence_encoder_deinit(&encoder);
     check(0, "tfrecord-cat --merge --out o --features 't*' --rename tokens=words s && tfrecord-cat --json o",
           "\"context\": {\"words\": {\"int64\": [1]}}, \"feature_lists\": {\"words\": [{\"int64\": [1, 2]}]}}");
-    /* One list keeps its bytes, the context loses all. */
+    /* The list that is kept is unchanged; the context loses all of its features. */
     check(0, "tfrecord-cat --merge --out p --features other s && tfrecord-cat --json p",
           "\"context\": {}, \"feature_lists\": {\"other\": [{\"int64\": [3]}]}}");
     check(1, "tfrecord-cat --merge --out q --rename tokens=other s",
@@ -108,7 +108,7 @@ TEST(cat_rewriting_features_refuses_mistakes)
             CHECK_CONTAINS(run(command)->output, "\n0\n");
         }
     }
-    /* A rename of what is left out of the record by its own. */
+    /* A feature may be renamed to the name of an excluded feature. */
     check(0, "tfrecord-cat --merge --out o --features '!text' --rename label=text a", "3 records");
 }
 

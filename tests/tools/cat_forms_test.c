@@ -1,4 +1,5 @@
-/* How tfrecord-cat writes records: blocks, JSON, CSV; Examples, SequenceExamples, other bytes; directories of tfds. */
+/* The output forms of tfrecord-cat (blocks, JSON, CSV) for Examples, SequenceExamples, other bytes, and tfds
+ * directories. */
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -128,7 +129,7 @@ TEST(cat_csv_has_scalars_and_quotes)
               "n,none,box,raw\n0,,1;2.5,base64:AAE=\n");
     CHECK_STR(program_run("tfrecord-cat --csv --crlf -n 1 --bytes hex -f 'raw,t*\\, *' %s", path)->output,
               "raw,\"text, quoted\"\r\n0001,706c61696e\r\n");
-    /* A feature that comes late is no column, and a record that is no Example no row. */
+    /* A feature that first occurs in a later record has no column. A record that is not an Example has no row. */
     record_write(test_path("both"), 3, 100, (mr_record_writer_options){0});
     result = program_run("tfrecord-cat --csv --features n %s", test_path("both"));
     CHECK_EQ(result->exit_code, 1);
@@ -159,7 +160,8 @@ TEST(cat_csv_tells_of_columns_that_come_late)
 
 TEST(cat_marks_features_that_others_hide)
 {
-    /* "a" twice: {1: {1: "a", 2: {3: {1: 1}}}} and the same with 2; the last that has a list is meant. */
+    /* Feature "a" three times: {1: {1: "a", 2: {3: {1: 1}}}}, the same with 2, and one without a list. The last one
+     * that has a list counts. */
     static const char twice[] = "\x0a\x0c\x0a\x0a\x0a\x01\x61\x12\x05\x1a\x03\x0a\x01\x01"
                                 "\x0a\x0c\x0a\x0a\x0a\x01\x61\x12\x05\x1a\x03\x0a\x01\x02"
                                 "\x0a\x07\x0a\x05\x0a\x01\x61\x12\x00";
@@ -193,7 +195,7 @@ TEST(cat_finds_twins_among_many_features)
     mr_example_encoder_deinit(&encoder);
 }
 
-/* A directory as tensorflow_datasets 4.9 writes it. */
+/* Creates a directory as tensorflow_datasets 4.9 writes it. */
 static void make_tfds(void)
 {
     static const char features[] =
@@ -242,7 +244,7 @@ TEST(cat_knows_the_labels_of_tfds_directories)
     CHECK_CONTAINS(result->output, "  objects/bbox   sequence of BBoxFeature 4 of float32\n");
     CHECK_CONTAINS(result->output, "  words/fr       Text of a translation\n");
     CHECK(examples_columns(examples_on_terminal(60, "tfrecord-cat --about %s", test_path("pets"))) <= 60);
-    /* Records are shown whatever is wrong with the rest. */
+    /* Records are printed even if the metadata is damaged. */
     file_save(test_path("pets/1.0.0/features.json"), (const unsigned char *)"{\"featuresDict\": [", 18);
     result = program_run("tfrecord-cat %s", test_path("pets"));
     CHECK_EQ(result->exit_code, 1);

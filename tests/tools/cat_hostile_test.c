@@ -1,4 +1,5 @@
-/* tfrecord-cat with options in odd combinations and values at their limits: an error with a sentence, never silence. */
+/* tfrecord-cat with unusual combinations of options and with values at their limits. Each is an error with a message
+ * and never ignored. */
 #include "tests/tools/examples.h"
 
 static const program_result *cat(const char *arguments)
@@ -41,7 +42,7 @@ TEST(cat_refuses_values_that_are_empty_doubled_or_too_large)
         CHECK_EQ(result->exit_code, 2);
     }
     CHECK_STR(program_run("ls -A '%s'", test_directory())->output, "a\n");
-    /* What may be repeated: a command without an argument, a flag. */
+    /* Commands without an argument and flags may be repeated. */
     CHECK_EQ(cat("--count --count a")->exit_code, 0);
     CHECK_EQ(cat("--json --raw --raw a")->exit_code, 0);
 }
@@ -90,7 +91,7 @@ TEST(cat_verify_counts_records_once)
     mr_string record;
     CHECK_OK(mr_record_writer_open(test_path("a"), nullptr, &writer, &error));
     for (int i = 0; i < 1000; i++) {
-        /* Every tenth has two faults, every tenth after it is no Example. */
+        /* Every tenth record has two faults; the record after it is not an Example. */
         mr_string bad = MR_STR("not an image");
         if (i % 10 == 3) mr_example_add_bytes_list(&encoder, "image/encoded", (mr_string[]){bad, bad}, 2);
         mr_example_add_int64(&encoder, "label", i);

@@ -1,4 +1,4 @@
-/* tfrecord-cat --html --force: a smaller page leaves nothing of a larger one, and files of others stay. */
+/* tfrecord-cat --html --force: a smaller page removes all files of a larger one, but no files of others. */
 #include "tests/tools/make_inputs.h"
 
 TEST(cat_html_force_removes_the_earlier_page)
@@ -24,7 +24,7 @@ TEST(cat_html_force_removes_the_earlier_page)
     CHECK_STR(program_run("cd '%s' && diff -r h small | sort", test_directory())->output,
               "Only in h/data: mine.js\nOnly in h/images: mine.png\nOnly in h/thumbs/00000: mine.jpg\nOnly in h: "
               "mine.html\n");
-    /* A run that fails at once removes nothing. */
+    /* A run that fails at its start removes nothing. */
     CHECK_EQ(program_run("cd '%s' && tfrecord-cat --html h --force nosuch", test_directory())->exit_code != 0, true);
     CHECK_CONTAINS(program_run("cd '%s' && tfrecord-cat --help html", test_directory())->output,
                    "A record shows one image");

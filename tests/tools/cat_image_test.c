@@ -1,5 +1,5 @@
-/* Which image of a record is the main one, names of classes from tfds, what the pages contain besides thumbnails, and
- * CSV that is read back. */
+/* Which image of a record is its main image, class names from tfds metadata, the contents of HTML pages other than
+ * thumbnails, and CSV that is read back. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
@@ -29,7 +29,7 @@ static mr_string text_of(test_bytes bytes)
     return (mr_string){(const char *)bytes.bytes, bytes.size_bytes};
 }
 
-/* A record with a small mask, a depth image and a large photograph under these names. */
+/* Writes a record with a small mask, a depth image and a large photograph, under the given feature names. */
 static void write_images(const char *path, const char *mask, const char *depth, const char *photograph)
 {
     mr_error error = {0};
@@ -69,11 +69,11 @@ TEST(cat_main_image_is_encoded_then_image_then_the_largest)
                  "rm -rf h e; tfrecord-cat --html h r.tfrecord && grep -o '\"W\":[0-9]*' h/data/page*");
         snprintf(part, sizeof part, "\"W\":%s\n", rows[i].main);
         check(0, command, part);
-        /* The main image has no feature's name in its own; the others have. */
+        /* The file name of the main image does not contain a feature name; those of the others do. */
         snprintf(part, sizeof part, "r-00000000.%s\n", strcmp(rows[i].main, "64") == 0 ? "jpg" : "png");
         check(0, "tfrecord-cat --extract e r.tfrecord > said 2>&1; ls e/*", part);
     }
-    /* Of those that --features selects. */
+    /* The main image is chosen among the features that --features selects. */
     write_images(test_path("r.tfrecord"), "mask", "depth", "image");
     check(0, "rm -rf e; tfrecord-cat --extract e --features '!image' r.tfrecord > said 2>&1; ls e/*",
           "r-00000000.mask.png\nr-00000000.png\n");
@@ -95,7 +95,7 @@ static void make_tfds(void)
     save(test_path("pets/breed.labels.txt"), "plain\nfancy\n");
     CHECK_OK(mr_record_writer_open(test_path("pets/pets-train.tfrecord-00000-of-00001"), nullptr, &writer, &error));
     for (int i = 0; i < 9; i++) {
-        mr_example_add_int64(&encoder, "label", i % 4); /* 3 has no name */
+        mr_example_add_int64(&encoder, "label", i % 4); /* class 3 has no name */
         mr_example_add_int64_list(&encoder, "breed", (int64_t[]){0, i & 1}, 2);
         mr_example_add_int64(&encoder, "other", i);
         CHECK_OK(mr_example_finish(&encoder, &record, &error));

@@ -1,9 +1,9 @@
-/* Every option of tfrecord-cat with every command: it changes the output of the command, or it is an error that names
- * what it is for. */
+/* Every option of tfrecord-cat with every command: the option either changes the output, or is an error that names the
+ * commands that accept it. */
 #include "tests/tools/examples.h"
 #include "tests/tools/failing.h"
 
-/* Commands as they are run; what they write goes to "o". */
+/* The commands that are run. They write to "o". */
 static const char *const commands[] = {
     "",
     "--json",
@@ -26,8 +26,8 @@ static const char *const commands[] = {
 };
 
 static const struct option {
-    const char *text;   /* a value that changes what is given, wherever the option has any effect */
-    const char *silent; /* commands that it may have an effect on without changing what they give; "*": all */
+    const char *text;   /* with a value that changes the output of every command on which the option has an effect */
+    const char *silent; /* commands that accept it although it does not change their output; "*": all */
 } options[] = {
     {"--record 2", ""},       {"--range 1:3", ""},
     {"--where label==3", ""}, {"--sample 2", ""},
@@ -36,11 +36,11 @@ static const struct option {
     {"--crlf", ""},           {"--bytes hex", ""},
     {"--spec c", ""},         {"--decode", "*"},
     {"--pretty", ""},         {"--svg o/c.svg", ""},
-    {"--jobs 2", "*"},        {"--raw", "--extract --verify"}, /* nothing in the files is an image or damaged */
+    {"--jobs 2", "*"},        {"--raw", "--extract --verify"}, /* no image is bad and no record is damaged */
     {"--out o/y", "*"},       {"--compress zlib", ""},
     {"--shards 3", ""},       {"--shard-size 200", ""},
     {"--memory 64M", "*"},    {"--force", "*"},
-    {"--unordered", "*"},     {"--dali", "*"}, /* beside the input */
+    {"--unordered", "*"},     {"--dali", "*"}, /* writes next to the input */
     {"--from-dali", "*"},
 };
 #define COUNT(list) (sizeof list / sizeof *list)
@@ -60,7 +60,7 @@ static bool is_same(const failing_result *a, const failing_result *b)
            memcmp(a->output, b->output, a->output_size) == 0;
 }
 
-/* "--head is for …, not for --verify", or a pair that excludes itself. */
+/* Matches "--head is for …, not for --verify", or an error for two options that exclude each other. */
 static bool is_refusal(const failing_result *result, const char *option)
 {
     char name[64];
@@ -70,7 +70,7 @@ static bool is_refusal(const failing_result *result, const char *option)
            (strstr(text, " is for ") || strstr(text, ": only one of them") || strstr(text, " is given twice"));
 }
 
-/* Whether a list has the command: its first word. */
+/* Whether a list contains the command, by its first word. */
 static bool has_command(const char *list, const char *command)
 {
     char name[32];

@@ -1,4 +1,4 @@
-/* What the tools write: nothing but regular files is replaced, by whatever command; inputs never are. */
+/* Outputs of the tools: no command replaces anything but regular files, and none replaces its input. */
 #include "tests/tools/examples.h"
 
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ static void make_specials(void)
                          test_directory())
                  ->exit_code,
              0);
-    /* Null's twin, where nodes can be made. */
+    /* A device like /dev/null, if nodes can be created. */
     (void)!mknod(test_path("device"), S_IFCHR | 0600, makedev(1, 3));
 }
 
@@ -52,7 +52,7 @@ TEST(cat_replaces_regular_files_only)
     CHECK_STR(program_run("cd '%s' && ls | grep -c 'partial\\|report\\|index'", test_directory())->output, "0\n");
 }
 
-/* The files next to an output: its index, its report, its partial file. */
+/* The files next to an output, its index, report and partial file, are checked too. */
 TEST(cat_replaces_no_pipe_next_to_its_output)
 {
     static const char *const names[] = {"o.index", "o.report", "o.partial", "o.report.partial", "o.partial.index"};
@@ -86,7 +86,7 @@ TEST(cat_creates_files_and_replaces_only_with_force)
         CHECK_CONTAINS(result->output, "o: already exists; --force replaces it");
         CHECK_EQ(cat(forced)->exit_code, 0);
         CHECK_STR(cat("--count o")->output, "10\n");
-        /* A symbolic link to nothing is something. */
+        /* A dangling symbolic link counts as an existing file. */
         (void)unlink(test_path("o"));
         CHECK_EQ(symlink("nothing", test_path("o")), 0);
         CHECK_EQ(cat(commands[i])->exit_code, 1);

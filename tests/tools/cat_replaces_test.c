@@ -1,4 +1,4 @@
-/* Outputs never replace an input, and an existing file only with --force. */
+/* Outputs never replace an input, and replace an existing file only with --force. */
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -88,7 +88,6 @@ TEST(cat_replaces_existing_files_only_with_force)
     }
 }
 
-/* The first of several FILEs takes the place of a forgotten name. */
 /* A run that is killed between the two renames leaves an index without its file. */
 TEST(cat_replaces_an_index_without_its_file)
 {

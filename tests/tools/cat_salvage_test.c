@@ -9,7 +9,7 @@ static mr_string string_of(const mr_tensor *tensor)
     return mr_tensor_strings(tensor)[0];
 }
 
-/* A noisy image: damage in its middle is damage of pixels. */
+/* Creates a noisy JPEG, in which damage in the middle affects only pixels. */
 static void make_image(mr_tensor *jpeg)
 {
     mr_error error = {0};
@@ -34,9 +34,9 @@ static void write_images(const char *path)
     for (int i = 0; i < 5; i++) {
         mr_string image = {bytes, whole.size_bytes};
         memcpy(bytes, whole.data, whole.size_bytes);
-        if (i == 1) image.size_bytes = 100;       /* cut inside the header's tables */
-        if (i == 2) image.size_bytes /= 2;        /* the header is good, pixels are missing */
-        if (i == 3) image = MR_STR("not a JPEG"); /* but called image/encoded */
+        if (i == 1) image.size_bytes = 100;       /* truncated in the header's tables */
+        if (i == 2) image.size_bytes /= 2;        /* valid header, truncated pixels */
+        if (i == 3) image = MR_STR("not a JPEG"); /* in a feature named image/encoded */
         mr_example_add_bytes(&encoder, i == 4 ? "left/view" : "image/encoded", image);
         mr_example_add_bytes(&encoder, "note", MR_STR("GIF is not what this is"));
         CHECK_OK(mr_example_finish(&encoder, &record, &error));
@@ -70,8 +70,8 @@ TEST(cat_verify_looks_at_images)
 
 TEST(cat_verify_reads_every_value)
 {
-    /* The Example is complete, but its int64 list ends inside a varint; the feature list of the other has a bad
-     * step. */
+    /* The Example itself is valid, but its int64 list ends inside a varint. In the SequenceExample below, a feature
+     * list has a damaged step. */
     static const char example[] = "\x0a\x0d\x0a\x0b\x0a\x01y\x12\x06\x1a\x04\x0a\x02\xff\xff";
     const char *path = test_path("e.tfrecord");
     examples_write_one(path, (mr_string){example, sizeof example - 1});
@@ -135,7 +135,7 @@ TEST(cat_salvage_saves_all_good_records)
     CHECK_CONTAINS(result->output, ": bad data\n");
     CHECK_CONTAINS(result->output, "good.tfrecord: 30 records saved, 0 regions lost");
 
-    /* Each record is one of ours, in order. */
+    /* The records are those that were written, in order. */
     mr_error error = {0};
     mr_record_index index = {0};
     mr_record_reader *reader = nullptr;
@@ -162,7 +162,7 @@ TEST(cat_salvage_saves_all_good_records)
     CHECK_CONTAINS(report, "2 regions lost");
     free(report);
 
-    /* What was saved is complete. An existing output is kept, and is never an input. */
+    /* The salvaged file is complete. An existing output is kept, and an input is never replaced. */
     CHECK_EQ(program_run("tfrecord-cat --verify --raw %s", out)->exit_code, 0);
     CHECK_EQ(program_run("tfrecord-cat --salvage %s %s", out, good)->exit_code, 1);
     CHECK_EQ(program_run("tfrecord-cat --salvage %s --force %s", out, out)->exit_code, 1);
@@ -180,7 +180,7 @@ TEST(cat_salvage_leaves_no_partial_file)
     const program_result *result = program_run("tfrecord-cat --salvage %s/none/out %s", test_directory(), path);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "no such file");
-    /* A limit on the size of files, as a full disk has one. */
+    /* A file size limit fails like a full disk. */
     result = program_run("(trap '' XFSZ; ulimit -f 1; tfrecord-cat --salvage %s %s)", test_path("out"), path);
     CHECK_EQ(result->exit_code, 1);
     result = program_run("ls %s", test_directory());

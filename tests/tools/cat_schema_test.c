@@ -1,5 +1,5 @@
-/* tfrecord-cat --schema: the table, and specifications that are compiled here as they are printed: the .inc files are
- * the output of --spec c. (The Python ones run in tests/oracle.) */
+/* tfrecord-cat --schema: the table, and the parser specifications. The .inc files are the output of --spec c and are
+ * compiled here. tests/oracle runs the Python specifications. */
 #include "tests/tools/program.h"
 
 #include <millrace/record.h>
@@ -51,7 +51,8 @@ static void write_sequence(mr_sequence_encoder *encoder, int i, mr_string *recor
     CHECK_OK(mr_sequence_finish(encoder, record, &error));
 }
 
-/* Writes both files; record i of the one that is requested last stays in *records. */
+/* Writes the Examples or the SequenceExamples to a file and returns its path. records receives copies of the records;
+ * the caller frees them. */
 static const char *write_file(bool is_sequence, mr_string *records)
 {
     mr_error error = {0};

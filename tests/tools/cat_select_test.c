@@ -1,10 +1,10 @@
-/* Which records tfrecord-cat takes: directories, globs and pipes as input, ranges, samples, conditions. */
+/* Record selection in tfrecord-cat: directories, globs and pipes as input, ranges, samples and conditions. */
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
 #include <sys/stat.h>
 
-/* The labels of what is selected, as "3 4 5 ". */
+/* The labels of the selected records, as "3 4 5 ". */
 static const char *labels(const char *arguments)
 {
     const program_result *result =
@@ -14,7 +14,7 @@ static const char *labels(const char *arguments)
     return result->output;
 }
 
-/* Records 0 … 99 in three files: with an index, without, compressed. */
+/* Writes records 0 … 99 to three files: with an index, without one, and compressed. */
 static void make_files(void)
 {
     examples_write_from(test_path("a.tfrecord"), 0, 30, (mr_record_writer_options){.index = true});
@@ -86,7 +86,7 @@ TEST(cat_sample_is_the_same_however_it_is_read)
         at++;
     }
     CHECK_EQ(count, 10);
-    /* All from one pipe, with a condition that always holds, and compressed. */
+    /* The sample is the same from a pipe, from a file, and with a condition that is always true. */
     examples_write(test_path("all"), 100, (mr_record_writer_options){0});
     CHECK_STR(labels("--sample 10 --seed 7 - < all"), first);
     CHECK_STR(labels("--sample 10 --seed 7 all"), first);
@@ -96,7 +96,7 @@ TEST(cat_sample_is_the_same_however_it_is_read)
     CHECK_STR(labels("--sample 4 --range 10:13 all"), "10 11 12 ");
     CHECK_STR(labels("--sample 0 all"), "");
     CHECK_CONTAINS(first, labels("--sample 10 --seed 7 --head 2 all"));
-    /* Of the records that a condition takes. */
+    /* A sample is drawn from the records that match the condition. */
     CHECK_STR(labels("--sample 9 --where 'label < 5' a.tfrecord c.tfrecord"), "0 1 2 3 4 ");
     CHECK_STR(labels("--sample 3 --where 'label >= 97' - < all"), "97 98 99 ");
 }
@@ -110,7 +110,7 @@ TEST(cat_sample_is_fair)
         snprintf(arguments, sizeof arguments, "--sample 5 --seed %d f", seed);
         for (const char *at = labels(arguments); *at; at++) drawn[strtol(at, (char **)&at, 10)]++;
     }
-    /* 15 on average; a fair draw is farther off than this once in 10,000 runs, and the seeds are fixed. */
+    /* The expected count is 15. A fair draw exceeds these limits once in 10,000 runs; the seeds are fixed. */
     for (int i = 0; i < 20; i++) CHECK(drawn[i] >= 3 && drawn[i] <= 29);
 }
 
@@ -124,7 +124,7 @@ TEST(cat_accepts_directories_globs_and_unusual_names)
     file_save(test_path("x/notes.txt"), (const unsigned char *)"nothing of records in here", 26);
     file_save(test_path("x/half.tfrecord.partial"), (const unsigned char *)"half", 4);
     file_save(test_path("x/.hidden.tfrecord"), (const unsigned char *)"hidden", 6);
-    /* In the order of their names: bad…, deep/er/plain, new…, train…, with…. */
+    /* Sorted by name: bad…, deep/er/plain, new…, train…, with…. */
     CHECK_STR(labels("x"), "40 41 50 51 30 31 0 1 10 11 20 21 ");
     CHECK_STR(labels("x/"), "40 41 50 51 30 31 0 1 10 11 20 21 ");
     CHECK_STR(labels("x/train@2"), "0 1 10 11 ");
@@ -135,7 +135,7 @@ TEST(cat_accepts_directories_globs_and_unusual_names)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "no record files in this directory");
     CHECK_CONTAINS(result->output, "label  int64  11");
-    /* No name reaches the terminal as it is. */
+    /* Every name is escaped before it is printed. */
     result =
         program_run("cd '%s' && tfrecord-cat x && tfrecord-cat --count x && tfrecord-cat --json x", test_directory());
     CHECK_EQ(result->exit_code, 0);
@@ -171,7 +171,7 @@ TEST(cat_is_quiet_when_nobody_reads_on)
         const char *path = test_path("q");
         CHECK_EQ(atoi(program_run("tfrecord-cat %s %s %s %s | head -1 | wc -l", forms[i], path, path, path)->output),
                  1);
-        /* Also where SIGPIPE is ignored, as under some shells of others. */
+        /* The same with SIGPIPE ignored, as in some callers' shells. */
         const program_result *result =
             program_run("(trap '' PIPE; tfrecord-cat %s %s %s %s) | head -1 > /dev/null", forms[i], path, path, path);
         CHECK_STR(result->output, "");
@@ -203,7 +203,7 @@ TEST(cat_writes_the_same_with_one_thread_and_many)
     file_save(test_path("e.tfrecord"), file, size);
     free(file);
     CHECK_EQ(program_run("cd '%s' && gzip -c e.tfrecord > f.tfrecord", test_directory())->exit_code, 0);
-    /* A range is walked by one thread, everything by all. */
+    /* One thread reads a range, all threads read complete files. */
     static const char *const conditions[] = {"", "--where 'label % 3 == 2 && text contains \"dich\" || label == 5'"};
     for (int i = 0; i < 2; i++) {
         const program_result *result =
@@ -211,7 +211,7 @@ TEST(cat_writes_the_same_with_one_thread_and_many)
                         "--range 0:99999 . > "
                         "one 2> one.errors; echo $?; cmp all one && diff all.errors one.errors && wc -l < all",
                         test_directory(), conditions[i], conditions[i]);
-        /* 100 + 9,000, and twice 9,000 + 1 + 30 of which two are damaged. */
+        /* 100 + 9,000, and twice 9,000 + 1 + 30, of which two are damaged. */
         CHECK_STR(result->output, i == 0 ? "1\n1\n27158\n" : "1\n1\n9053\n");
         CHECK_EQ(program_run("cd '%s' && rm all one *.errors", test_directory())->exit_code, 0);
     }

@@ -1,13 +1,13 @@
-/* tfrecord-cat --stats from outside: figures that a user would check by hand, at any number of threads, of whole and of
- * damaged files. */
+/* tfrecord-cat --stats, run as a program: figures that a user can check by hand, with any number of threads, for
+ * complete and for damaged files. */
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
 #include <expat.h>
 #include <jansson.h>
 
-/* A file whose figures are known: "x" is 1 … count, "real" has NaN and infinities, "name" has three values, "some" is
- * in every fourth record. */
+/* Writes a file with known statistics: "x" is 1 … count, "real" includes NaN and infinities, "name" has three values,
+ * "some" is in every fourth record. */
 static void write_known(const char *path, int count)
 {
     mr_error error = {0};
@@ -31,7 +31,7 @@ static void write_known(const char *path, int count)
     CHECK_OK(mr_record_writer_close(writer, &error));
 }
 
-/* The object that --json writes; the caller decrefs. */
+/* Parses the JSON object; the caller releases it with json_decref. */
 static json_t *load(const char *text)
 {
     json_error_t error;
@@ -40,7 +40,7 @@ static json_t *load(const char *text)
     return made;
 }
 
-/* A number by its path of names. */
+/* The number at a path of names. */
 static double number_at(json_t *object, const char *a, const char *b, const char *c, const char *d)
 {
     const char *const names[] = {a, b, c, d};
@@ -97,7 +97,8 @@ TEST(cat_stats_json_has_all_digits)
     }
 }
 
-/* Several parts of several files: the same bytes at any number of threads, and the figures of the whole. */
+/* Several files, split into several parts: the output is identical for any number of threads, and the figures are those
+ * of all files. */
 TEST(cat_stats_does_not_depend_on_threads)
 {
     const char *directory = test_directory();
@@ -171,13 +172,13 @@ TEST(cat_stats_goes_on_behind_damage)
     CHECK_CONTAINS(result->output, "without 2 damaged regions");
     CHECK_CONTAINS(result->output, "min 1  max 400");
 
-    /* A file that is none of the kind, and one that is not there, cost only themselves. */
+    /* A file in another format is an error; the other files are still counted. */
     file_save(test_path("text.tfrecord"), "plain text, which is long enough to be a header", 47);
     result = program_run("tfrecord-cat --stats %s %s", test_path("text.tfrecord"), path);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "398 records, ");
 
-    /* Records that are no Examples. */
+    /* Records that are not Examples. */
     record_write(test_path("bytes.tfrecord"), 50, 300, (mr_record_writer_options){0});
     result = program_run("tfrecord-cat --stats %s %s", path, test_path("bytes.tfrecord"));
     CHECK_EQ(result->exit_code, 1);
@@ -236,7 +237,8 @@ TEST(cat_stats_counts_the_steps_of_sequences)
     json_decref(all);
 }
 
-/* Each record has features of its own: of all, the first thousand by name stay, whatever the order. */
+/* Each record has features of its own. The first thousand names in sorted order are kept, regardless of the order of
+ * the records. */
 TEST(cat_stats_bounds_the_features)
 {
     for (int turn = 0; turn < 2; turn++) {

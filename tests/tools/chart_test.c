@@ -1,11 +1,12 @@
-/* Charts: bins that add up between round edges, rows that fit, an SVG that is well-formed whatever the names. */
+/* Charts: bins with round bounds whose counts sum to the total, rows that fit the width, and SVG that is well-formed
+ * for any name. */
 #include "tests/test.h"
 #include "tools/common/chart/chart.h"
 #include "tools/common/text.h"
 
 #include <expat.h>
 
-/* count values, evenly between least and most, and `far` ones at most_far. */
+/* count values, evenly distributed between least and most, and `far` more at most_far. */
 typedef struct even {
     double least, most, count, far, most_far;
 } even;
@@ -39,7 +40,7 @@ TEST(chart_bins_are_round_and_add_up)
     CHECK_NEAR(chart.bars[0].begin, 0, 0);
     CHECK_NEAR(chart.bars[0].end, 100, 0);
     CHECK_NEAR(sum_of(&chart), 5000, 0);
-    /* Few values far out: one open bin instead of a histogram of a single column. */
+    /* A few outliers are collected in one open bin; otherwise the histogram would have a single column. */
     set_even(&chart, CHART_INTEGERS, (even){.least = 100, .most = 199, .count = 5000, .far = 7, .most_far = 1e6}, 10);
     CHECK_EQ(chart.count, 11);
     CHECK(chart.bars[10].end == INFINITY);
@@ -56,7 +57,7 @@ TEST(chart_bins_are_round_and_add_up)
     CHECK_NEAR(sum_of(&chart), 60, 0);
 }
 
-/* Every scale, over spans from nothing to all doubles. */
+/* Every scale, over ranges from empty to all doubles. */
 TEST(chart_bins_bear_any_span)
 {
     static chart chart;
@@ -84,7 +85,7 @@ TEST(chart_bins_bear_any_span)
                 }
 }
 
-/* What chart_print writes; good until the next call. */
+/* The output of chart_print; valid until the next call. */
 static const char *printed(const chart *chart, int columns, bool is_utf8)
 {
     static char text[8192];

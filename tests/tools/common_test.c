@@ -1,5 +1,5 @@
-/* The parts of tools/common that resemble the library's own: the same random numbers and permutations; every item of a
- * loop once; files, arenas and shard names. */
+/* The parts of tools/common that correspond to parts of the library: the same random numbers and permutations, loops
+ * that process every item once, files, arenas and shard names. */
 #include "base/random.h"
 #include "records/io/file.h"
 #include "tests/test.h"
