@@ -1,4 +1,4 @@
-/* Record files of Examples for the tests of the tools, and a terminal of any width to run them on. */
+/* Record files of Examples for the tests of the tools, and a pseudo-terminal of any width to run the tools on. */
 #ifndef MR_TESTS_TOOLS_EXAMPLES_H
 #define MR_TESTS_TOOLS_EXAMPLES_H
 
@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
-/* The features of example i: "label" is i, "ids" has i % 4 values, "box" four, "text" and "raw" are bytes, "maybe" is
- * in every second one. */
+/* Encodes example i: "label" is i, "ids" has i % 4 values, "box" has four, "text" and "raw" are bytes, and every second
+ * example has "maybe". */
 static inline mr_string examples_record(mr_example_encoder *encoder, int i)
 {
     mr_error error = {0};
@@ -28,7 +28,7 @@ static inline mr_string examples_record(mr_example_encoder *encoder, int i)
     return record;
 }
 
-/* A file of examples first … first + count - 1. */
+/* Writes a file of examples first … first + count - 1. */
 static inline void examples_write_from(const char *path, int first, int count, mr_record_writer_options options)
 {
     mr_error error = {0};
@@ -48,7 +48,7 @@ static inline void examples_write(const char *path, int count, mr_record_writer_
     examples_write_from(path, 0, count, options);
 }
 
-/* One record and no more. */
+/* Writes a file with a single record. */
 static inline void examples_write_one(const char *path, mr_string record)
 {
     mr_error error = {0};
@@ -58,7 +58,7 @@ static inline void examples_write_one(const char *path, mr_string record)
     CHECK_OK(mr_record_writer_close(writer, &error));
 }
 
-/* Columns of the longest line; what begins a UTF-8 character counts. */
+/* The number of columns of the longest line; a UTF-8 character counts as one column. */
 static inline int examples_columns(const char *text)
 {
     int columns = 0, most = 0;
@@ -72,7 +72,7 @@ static inline int examples_columns(const char *text)
     return most;
 }
 
-/* Runs a command whose standard output is a terminal of that many columns, and gives what it shows. */
+/* Runs a command whose standard output is a terminal of the given width; returns the output. */
 [[gnu::format(printf, 2, 3)]] static inline const char *examples_on_terminal(int columns, const char *format, ...)
 {
     static char output[1 << 14], command[4096];

@@ -1,10 +1,9 @@
-/* Runs an installed program once for each call of a kind (allocation, write, read), which fails that time. A run must
- * either give what the undisturbed run gives, byte for byte, or fail with a message.
+/* Injected failures. An installed program runs once for each call of a kind (allocation, write, read), and that call
+ * fails. The run must either produce the same output as an undisturbed run, byte for byte, or fail with a message.
  *
  *     failing_each("tfrecord-cat", "--json --jobs 1 a.tfrecord", "allocation");
  *
- * Programs run in test_directory(). What they write goes to the directory "o" in it, which is removed before each
- * run. */
+ * Programs run in test_directory(). They write to its directory "o", which is removed before each run. */
 #ifndef MR_TESTS_TOOLS_FAILING_H
 #define MR_TESTS_TOOLS_FAILING_H
 
@@ -18,11 +17,11 @@
 #include <unistd.h>
 
 typedef struct failing_result {
-    int exit_code; /* 128 and more: a signal */
+    int exit_code; /* 128 and above: killed by a signal */
     unsigned char *output, *errors;
     size_t output_size, errors_size;
-    uint64_t written; /* a digest of all names and bytes in "o" */
-    uint64_t calls;   /* of the kind */
+    uint64_t written; /* digest of all names and bytes in "o" */
+    uint64_t calls;   /* number of calls of the kind */
 } failing_result;
 
 static uint64_t failing_digest;
@@ -30,13 +29,13 @@ static uint64_t failing_digest;
 static int failing_add(const char *path, const struct stat *about, int kind, struct FTW *walk)
 {
     size_t size = 0;
-    /* An index holds the time of its file. */
+    /* An index contains the modification time of its file. */
     bool has_bytes = S_ISREG(about->st_mode) && !strstr(path, ".index");
     unsigned char *bytes = has_bytes ? file_load(path, &size) : nullptr;
     uint64_t value = 0xcbf29ce484222325;
     for (const char *at = path; *at; at++) value = (value ^ (unsigned char)*at) * 0x100000001b3;
     for (size_t i = 0; i < size; i++) value = (value ^ bytes[i]) * 0x100000001b3;
-    failing_digest += value ^ value >> 29; /* in any order */
+    failing_digest += value ^ value >> 29; /* independent of the order */
     free(bytes);
     (void)kind, (void)walk;
     return 0;
@@ -48,7 +47,7 @@ static int failing_remove(const char *path, const struct stat *about, int kind, 
     return remove(path);
 }
 
-/* In the child: never returns. Arguments are parted by spaces. */
+/* Runs in the child and does not return. arguments are separated by spaces. */
 static void failing_exec(const char *program, const char *arguments, const char *kind, uint64_t number)
 {
     char *words[64] = {(char *)program}, *rest = strdup(arguments), fails[64];
@@ -96,7 +95,8 @@ static inline void failing_free(failing_result *result)
     free(result->errors);
 }
 
-/* A fault of its own on the standard error, or in a line about what could not be looked at. */
+/* Whether the failing run reports an error that the good run does not: on standard error, or in a line of its output
+ * about something that cannot be read. */
 static inline bool failing_has_message(const failing_result *bad, const failing_result *good)
 {
     bool has_errors = bad->errors_size > 0 && (bad->errors_size != good->errors_size ||
@@ -108,7 +108,7 @@ static inline bool failing_has_message(const failing_result *bad, const failing_
     return has_errors;
 }
 
-/* Up to which every call fails in turn; beyond, calls that lie further and further apart. */
+/* Each of the first FAILING_ALL calls fails in turn; after them, the distance between failing calls grows. */
 #define FAILING_ALL 250
 
 static inline void failing_each(const char *program, const char *arguments, const char *kind)

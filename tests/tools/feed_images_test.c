@@ -1,11 +1,11 @@
-/* feed-images with records that cannot be used, and with none. */
+/* The example feed-images with records that cannot be used, and without any. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
 #include <millrace/example.h>
 
-/* 20 records with an image; number `bare` lacks its label, `broken` its image. -1: none. */
+/* Writes 20 records with images. Record `bare` has no label, and the image of record `broken` is damaged; -1: none. */
 static void write_images(const char *path, int bare, int broken)
 {
     mr_error error = {0};

@@ -1,4 +1,4 @@
-/* Images in formats that tfrecord-make converts, written by the formats' own libraries or by hand. */
+/* Images in the formats that tfrecord-make converts. They are written by each format's own library, or byte by byte. */
 #ifndef MR_TESTS_TOOLS_FOREIGN_IMAGES_H
 #define MR_TESTS_TOOLS_FOREIGN_IMAGES_H
 
@@ -8,7 +8,8 @@
 #include <tiffio.h>
 #include <webp/encode.h>
 
-/* Pixels that differ everywhere. [height, width, channels], uint8 or, for bits 16, uint16 in the machine's order. */
+/* Fills pixels with values that differ everywhere: [height, width, channels], uint8, or uint16 in native byte order if
+ * bits is 16. */
 static inline void foreign_fill(void *pixels, int width, int height, int channels, int bits)
 {
     for (int y = 0, i = 0; y < height; y++)
@@ -22,7 +23,7 @@ static inline void foreign_fill(void *pixels, int width, int height, int channel
             }
 }
 
-/* Lossless WebP; channels 3 or 4. The bytes are the caller's: WebPFree. */
+/* Lossless WebP of 3 or 4 channels. The caller frees *bytes with WebPFree. */
 static inline size_t foreign_webp(const uint8_t *pixels, int width, int height, int channels, uint8_t **bytes)
 {
     size_t size = channels == 4 ? WebPEncodeLosslessRGBA(pixels, width, height, width * 4, bytes)
@@ -31,7 +32,7 @@ static inline size_t foreign_webp(const uint8_t *pixels, int width, int height, 
     return size;
 }
 
-/* Appends a RIFF chunk to a buffer that has room. */
+/* Appends a RIFF chunk. The buffer must be large enough. */
 static inline void foreign_chunk(uint8_t *to, size_t *used, const char *name, const void *data, size_t size)
 {
     memcpy(to + *used, name, 4);
@@ -41,8 +42,8 @@ static inline void foreign_chunk(uint8_t *to, size_t *used, const char *name, co
     if (size % 2) to[(*used)++] = 0;
 }
 
-/* An extended WebP: features of VP8X (2 animation, 8 EXIF, 0x10 alpha, 0x20 profile), then chunks that follow. Ends in
- * `to`. */
+/* Begins an extended WebP at `to` and returns the bytes used; chunks and foreign_end_webp follow. features: the flags
+ * of VP8X (2 animation, 8 EXIF, 0x10 alpha, 0x20 profile). */
 static inline size_t foreign_extended_webp(uint8_t *to, int features, int width, int height)
 {
     uint8_t header[10] = {(uint8_t)features};
@@ -120,8 +121,8 @@ static inline void foreign_tiff(const char *path, const foreign_tiff_options *o,
     TIFFClose(tiff);
 }
 
-/* A GIF of 16 colors: frames on a canvas, the first at (left, top), interlaced when asked for, color 3 transparent when
- * so. */
+/* A GIF of 16 colors with frames on a canvas. The first frame is at (left, top). It may be interlaced, and color 3 may
+ * be transparent. */
 typedef struct foreign_gif_options {
     int width, height, left, top, canvas_width, canvas_height, frames;
     bool interlaced, transparent;
@@ -154,7 +155,8 @@ static inline void foreign_gif(const char *path, const foreign_gif_options *o, c
     CHECK_EQ(EGifCloseFile(file, &code), GIF_OK);
 }
 
-/* Bytes of a BMP: file header, a header of `header` bytes, what follows it (masks, palette), rows. Returns the size. */
+/* Writes a BMP: file header, a header of `header` bytes, the masks or palette, and the rows. Returns its size
+ * in bytes. */
 typedef struct foreign_bmp_options {
     int width, height, bits, compression, header, colors;
 } foreign_bmp_options;

@@ -1,5 +1,5 @@
-/* graph-run when an allocation, a write or a read fails: its output is complete, or it says what failed and exits with
- * 1. */
+/* graph-run under injected failures of allocations, writes and reads: its output is complete, or it reports the failure
+ * and exits with 1. */
 #include "tests/tools/graph_run_graphs.h"
 
 #define main graph_run_main
@@ -11,8 +11,8 @@
 
 #include <fcntl.h>
 
-/* Runs graph-run in a process of its own in which allocation number `fail` fails; 0: none. Returns its exit code, and
- * the allocations that it made through the file "count". */
+/* Runs graph-run in a child process in which allocation number `fail` fails; 0: none. Returns its exit code. The child
+ * writes the number of its allocations to the file "count". */
 static int run_in_child(int argc, char **argv, long long fail)
 {
     pid_t child = fork();

@@ -7,9 +7,9 @@
 
 #include <millrace/millrace.h>
 
-/* model.meta and model.pb: y = 2 x + w over two floats, `train` adds 1 to w, `init` sets w to ones; an identity for
- * each dtype that a feed may have ("int8" to "int8_out"); a name with a control byte. run/ has checkpoints of steps 1
- * and 2. */
+/* Creates model.meta and model.pb: y = 2 x + w over two floats; `train` adds 1 to w; `init` sets w to ones; an identity
+ * for each dtype that can be fed ("int8" to "int8_out"); a name with a control byte. run/ contains the checkpoints of
+ * steps 1 and 2. */
 static inline void graph_run_make_model(void)
 {
     static const mr_dtype dtypes[] = {MR_INT8,   MR_UINT8, MR_INT16,    MR_UINT16, MR_INT32,
@@ -50,7 +50,7 @@ static inline void graph_run_make_model(void)
     mr_graph_free(g);
 }
 
-/* Runs graph-run in the test's directory; its output, after checking the exit code. */
+/* Runs graph-run in the test's directory, checks the exit code and returns the output. */
 static inline const char *graph_run(const char *arguments, int exit_code)
 {
     const program_result *result = program_run("cd %s && graph-run %s", test_directory(), arguments);

@@ -1,4 +1,4 @@
-/* graph-run's options: each with wrong, empty and huge values, and where it has no effect. */
+/* graph-run's options: each with wrong, empty and huge values, and with commands on which it has no effect. */
 #include "tests/tools/graph_run_graphs.h"
 
 TEST(graph_run_refuses_options_without_effect)
@@ -130,7 +130,8 @@ TEST(graph_run_finds_the_checkpoint_that_a_path_means)
     CHECK_CONTAINS(graph_run("model.meta --restore . --fetch w/read", 1), "checkpoint");
 }
 
-/* A graph with more variables than the checkpoint, one without any, and one whose shape differs. */
+/* A graph with more variables than the checkpoint, a graph without variables, and one in which a variable has another
+ * shape. */
 TEST(graph_run_names_the_variables_that_a_checkpoint_lacks)
 {
     graph_run_make_model();
@@ -168,7 +169,7 @@ TEST(graph_run_names_the_variables_that_a_checkpoint_lacks)
     CHECK_CONTAINS(graph_run("other.pb --restore run --fetch w/read", 1), "restoring w: ");
 }
 
-/* The file is looked at before what is to be done with it. */
+/* A missing file is reported before other errors of the command line. */
 TEST(graph_run_names_a_missing_file_first)
 {
     graph_run_make_model();

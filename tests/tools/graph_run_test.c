@@ -1,10 +1,10 @@
-/* graph-run from outside, given what it cannot use: one sentence and exit code 1, or 2 for options. */
+/* graph-run, run as a program with invalid input: one error message, and exit code 1, or 2 for options. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 
 #include <millrace/millrace.h>
 
-/* y = 2 x + w, with a checkpoint of w. */
+/* Creates y = 2 x + w, with a checkpoint of w. */
 static void make_graph(void)
 {
     mr_error error = {0};
@@ -53,7 +53,7 @@ TEST(graph_run_reports_unusable_input)
     CHECK_CONTAINS(refused("m-1.meta", 2), "nothing to run");
     CHECK_CONTAINS(refused("--frob", 2), "--help");
 
-    /* Every cut of the graph's file is a sentence, or a graph of fewer nodes; never a crash. */
+    /* A truncated graph file is an error, or a graph with fewer nodes; never a crash. */
     size_t size_bytes;
     unsigned char *bytes = file_load(test_path("m-1.meta"), &size_bytes);
     for (size_t part = 1; part < 8; part++) {

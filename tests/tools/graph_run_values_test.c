@@ -1,4 +1,4 @@
-/* Values on graph-run's command line: a value that the dtype cannot represent is an error, for every dtype. */
+/* Values on graph-run's command line: for every dtype, a value that it cannot represent is an error. */
 #include "tests/tools/graph_run_graphs.h"
 
 static const char *feed(const char *dtype, const char *value, int exit_code)
@@ -88,8 +88,8 @@ TEST(graph_run_rejects_invalid_floats_bools_and_strings)
     CHECK_CONTAINS(output, "a\\x1b[31mb");
 }
 
-/* A while loop as TensorFlow 1 exports it. Builders cannot name a node that does not exist yet, so the input of Merge
- * is changed to the NextIteration in the serialised graph, where both names have one length. */
+/* A while loop as TensorFlow 1 exports it. Builders cannot refer to a node that does not exist yet, so the serialized
+ * graph is patched: Merge's input is renamed to NextIteration's name, which has the same length. */
 TEST(graph_run_reports_that_loops_are_not_supported)
 {
     mr_error error = {0};

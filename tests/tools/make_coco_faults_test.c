@@ -1,8 +1,8 @@
-/* COCO annotations that cannot be used: an image is written with all of its boxes, or skipped and counted. */
+/* Invalid COCO annotations: an image is written with all of its boxes, or it is skipped and counted. */
 #include "tests/tools/make_inputs.h"
 #include "tools/tfrecord-make/coco.c"
 
-/* Three images; the annotation is the second of image 1. */
+/* Saves three images and their annotations; `annotation` is the second one of image 1. */
 static void save_coco(const char *annotation)
 {
     char text[2048];
@@ -17,7 +17,7 @@ static void save_coco(const char *annotation)
     save_text("c.json", text);
 }
 
-/* Annotations of image 1 that cost the image. */
+/* Invalid annotations of image 1, for which the image is skipped. */
 TEST(make_coco_bad_annotations_cost_their_image)
 {
     static const char *const rests[] = {
@@ -58,7 +58,7 @@ TEST(make_coco_bad_annotations_cost_their_image)
     }
 }
 
-/* Any image may lack its boxes: nothing is written. */
+/* The image of the annotation is unknown, so any image may lack a box: the run fails and nothing is written. */
 TEST(make_coco_annotations_of_no_known_image_end_the_run)
 {
     static const struct {
@@ -73,7 +73,7 @@ TEST(make_coco_annotations_of_no_known_image_end_the_run)
         {"\"image_id\": 1, \"category_id\": nan, \"bbox\": [2, 2, 3, 3]", "annotations[2]: "},
         {"\"image_id\": 1, \"category_id\": 1 \"bbox\": [2, 2, 3, 3]", "annotations[2]: "},
         {"\"image_id\": 1, \"category_id\": 01, \"bbox\": [2, 2, 3, 3]", "annotations[2]: "},
-        /* A quote is missing: the next annotation is swallowed. */
+        /* Because of the missing quote, the string includes the next annotation. */
         {"\"image_id\": 1, \"category_id\": 1, \"bbox\": [2, 2, 3, 3], \"a\": \"b", "c.json: "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -88,7 +88,7 @@ TEST(make_coco_annotations_of_no_known_image_end_the_run)
 
 TEST(make_coco_places_are_those_of_the_file)
 {
-    /* A caption has no box, and still has a number. */
+    /* A caption has no box, but it counts in the numbers of annotations. */
     save_coco("\"image_id\": 1, \"caption\": \"a dog\"}, {\"image_id\": 1, \"category_id\": 7, \"bbox\": [1, 1, 2, 2]");
     CHECK_CONTAINS(make("--images p c.json")->output, "annotations[3]: category 7 is not in");
     save_coco("\"image_id\": 1, \"caption\": \"a dog\"}, {\"image_id\": 9, \"category_id\": 1, \"bbox\": [1, 1, 2, 2]");
@@ -102,14 +102,14 @@ TEST(make_coco_places_are_those_of_the_file)
     save_coco("\"image_id\": 1, \"caption\": 1}, {\"image_id\": 1, \"category_id\": 1, \"bbox\": [1, 1, 2, 2], "
               "\"segmentation\": 8");
     CHECK_CONTAINS(make("--masks --images p c.json")->output, "p/2.png: annotations[4]: has no \"segmentation\"");
-    /* What follows the object, or comes twice, is not ignored. */
+    /* Text after the object, and a list that occurs twice, are errors. */
     save_text("c.json", "{\"images\": [{\"id\": 0, \"file_name\": \"0.png\"}]}\n{\"images\": []}");
     CHECK_CONTAINS(make("--images p c.json")->output, "byte 46: the file continues after the end of its object");
     save_text("c.json", "{\"images\": [{\"id\": 0, \"file_name\": \"0.png\"}], \"images\": []}");
     CHECK_CONTAINS(make("--images p c.json")->output, "a list occurs twice");
 }
 
-/* Boxes stay inside of their image, also where the file does not say its size. */
+/* Boxes are clipped to their image, even if the file does not contain its size. */
 TEST(make_coco_boxes_of_images_without_a_size_are_cut)
 {
     make_pngs("p", 3);
@@ -179,8 +179,8 @@ static mr_status count(const char *text, counts *counts)
     return status;
 }
 
-/* Whatever byte is changed, removed or doubled: a file that is read gives every annotation, as a box, a fault or
- * without a box. */
+/* Each byte is changed, removed or doubled in turn. If the file can be read, every annotation is counted: as a box, as
+ * a fault, or as an annotation without a box. */
 TEST(make_coco_no_byte_loses_a_box)
 {
     static const char text[] =
@@ -196,7 +196,7 @@ TEST(make_coco_no_byte_loses_a_box)
     CHECK(counts.boxes[0] == 1 && counts.boxes[1] == 1 && counts.faults[1] == 1);
     int good = 0;
     for (size_t i = 0; i < sizeof text - 1; i++) {
-        /* The name of the list, without which there are no annotations. */
+        /* Skips the name of the list; without it there are no annotations. */
         if (strncmp(text + i, "annotations\"", 12) == 0) i += 12;
         for (size_t j = 0; j < sizeof bytes + 1; j++) {
             char changed[sizeof text + 1];

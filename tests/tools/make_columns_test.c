@@ -1,4 +1,5 @@
-/* Columns of tfrecord-make's lists and tables: which is what, headers of numbers, types that were found, parts. */
+/* Columns of tfrecord-make's lists and tables: the columns' meanings, headers that are numbers, detected types, and
+ * splits. */
 #include "tests/tools/make_inputs.h"
 
 TEST(make_columns_are_found_in_capitals_and_blanks)
@@ -14,7 +15,7 @@ TEST(make_columns_are_found_in_capitals_and_blanks)
         CHECK_CONTAINS(make("--split all %s", lists[i])->output, "2 images in 2 classes");
         CHECK_CONTAINS(records("image/class/text,image/width"), "\"cat\"]}, \"image/width\": {\"int64\": [21]}");
     }
-    /* The exact name comes first, whatever the order. */
+    /* A column with the exact name takes precedence, in any order of columns. */
     save_text("d.csv", "PATH,path,label\nno,p/0.png,dog\n");
     CHECK_EQ(make("--split all d.csv")->exit_code, 0);
     CHECK_CONTAINS(records("PATH"), "\"no\"");
@@ -45,12 +46,12 @@ TEST(make_columns_behind_a_header_of_numbers)
                             "{\"int64\": [1]}}\n"
                             "{\"a\": {\"int64\": [8]}, \"b\": {\"int64\": [9]}, \"c\": {\"int64\": [10]}, \"label\": "
                             "{\"int64\": [0]}}\n");
-    /* Before a header too, whatever the number of cells. */
+    /* Skipped rows may precede a header, with any number of cells. */
     save_text("b.csv", "made by hand\n\nx,y,z,1\na,b\n1,2\n3,4\n");
     CHECK_EQ(make("--split all --skip-rows 2 b.csv")->exit_code, 0);
     CHECK_STR(records("*"), "{\"a\": {\"int64\": [1]}, \"b\": {\"int64\": [2]}}\n{\"a\": {\"int64\": [3]}, \"b\": "
                             "{\"int64\": [4]}}\n");
-    /* What is skipped need not be CSV; without a header too. */
+    /* Skipped lines need not be valid CSV, with or without a header. */
     save_text("c.csv", "\"a quote that is not closed\n\r\n x\"y\"z,\"\n7,8\na,b\n1,2\n");
     CHECK_EQ(make("--split all --skip-rows 3 c.csv")->exit_code, 0);
     CHECK_STR(records("*"), "{\"a\": {\"int64\": [1]}, \"b\": {\"int64\": [2]}}\n");
@@ -113,12 +114,12 @@ TEST(make_columns_of_parts_are_the_parts)
     CHECK_EQ(count_records("a-train-*.tfrecord"), 2);
     CHECK_EQ(count_records("a-test-*.tfrecord"), 1);
     CHECK_STR(records("Split"), "{}\n{}\n{}\n");
-    /* With --split it is a feature. */
+    /* With --split the column is a feature. */
     result = make("--split all a.csv");
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "the column Split becomes a feature, not the split: --split is given");
     CHECK_CONTAINS(records("Split"), "{\"Split\": {\"bytes\": [\"test\"]}}");
-    /* Of tables too, and of JSON Lines where it comes late. */
+    /* --split-column for tables, and for JSON Lines in which the key first occurs late. */
     save_text("b.csv", "n,part\n1,a\n2,b\n3,a\n4,\n");
     result = make("--split-column part --on-error skip b.csv");
     CHECK_EQ(result->exit_code, 0);
@@ -134,7 +135,7 @@ TEST(make_columns_of_parts_are_the_parts)
     CHECK_CONTAINS(make("d.csv")->output, "names more than 8 splits");
 }
 
-/* What tfrecord-cat writes as CSV is read back: the same features with the same kinds. */
+/* CSV that tfrecord-cat writes is read back with the same features and kinds. */
 TEST(make_columns_of_csv_that_was_written)
 {
     save_text("a.jsonl", "{\"f\": 1.5, \"i\": 3, \"t\": \"x\"}\n{\"f\": 2, \"i\": -9, \"t\": \"a, \\\"b\\\"\"}\n"

@@ -1,5 +1,5 @@
-/* The directory that tfrecord-make reads, where it is not as it should be: links that lead back, directories without
- * images, a single class, directories that cannot be read; and what the survey counts. */
+/* Irregular input directories of tfrecord-make: links that form loops, directories without images, a single class, and
+ * directories that cannot be read. Also the counts of the survey. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -14,7 +14,7 @@ static void save_jpeg(const char *name, int32_t width, int32_t height)
     free(bytes.bytes);
 }
 
-/* Two classes of two images each. */
+/* Saves two classes of two images each. */
 static void make_photos(void)
 {
     static const char *const directories[] = {"photos", "photos/cat", "photos/dog"};
@@ -30,14 +30,14 @@ TEST(make_reports_cyclic_links_and_continues)
     make_photos();
     mkdir(test_path("photos/cat/deep"), 0777);
     save_jpeg("cat/deep/3.jpg", 44, 30);
-    CHECK_EQ(symlink("..", test_path("photos/cat/up")), 0);               /* the input itself */
-    CHECK_EQ(symlink("../../cat", test_path("photos/cat/deep/back")), 0); /* the class */
-    CHECK_EQ(symlink(".", test_path("photos/self")), 0);                  /* at the top */
+    CHECK_EQ(symlink("..", test_path("photos/cat/up")), 0);               /* to the input itself */
+    CHECK_EQ(symlink("../../cat", test_path("photos/cat/deep/back")), 0); /* to the class */
+    CHECK_EQ(symlink(".", test_path("photos/self")), 0);                  /* to its own directory */
     CHECK_EQ(symlink("../cat/deep", test_path("photos/dog/more")), 0);    /* no loop: its images count */
     const program_result *result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
     CHECK_EQ(result->exit_code, 0);
-    /* dog/more/back leads to cat, in which deep leads back to itself, and up and back lead to directories that are
-     * read. */
+    /* dog/more/back leads to cat, whose deep leads back to itself. up and back lead to directories that are
+     * being read. */
     CHECK_CONTAINS(result->output,
                    "links point to a directory that contains them, and were not followed: cat/deep/back, …");
     CHECK_CONTAINS(result->output, " in 2 classes, ");
@@ -126,13 +126,13 @@ TEST(survey_charts_exclude_unusable_images)
     CHECK_CONTAINS(result->output, "Longer side, pixels\n  40 to 43,");
     CHECK(strstr(result->output, "2,000") == nullptr);
     CHECK_CONTAINS(result->output, "advice: no resize; no image has a shorter side above");
-    /* Without the check only the header is known, and this one is good. */
+    /* Without the check only headers are read, and this one is valid. */
     result = program_run("tfrecord-make --survey --no-check %s", test_path("photos"));
     CHECK_CONTAINS(result->output, "1 of 6 images cannot be used");
     CHECK_CONTAINS(result->output, "Longer side, pixels\n  40 to 3,000,");
 }
 
-/* A chart of many images whose sizes in bytes all differ; the sides are few different numbers. */
+/* Prints a chart of images with distinct sizes in bytes and only a few distinct sides. */
 static const char *chart_text(int count, const char *title, bool is_utf8)
 {
     static char text[1 << 14];

@@ -1,12 +1,12 @@
-/* tfrecord-make under failures: in several modes the n-th allocation, write and read fails in turn. A run makes the
- * files that an undisturbed one makes, or exits with 1 and a sentence; it leaves no half file, and the same command
- * then comes to the right files. */
+/* tfrecord-make under injected failures. In several modes the n-th allocation, write and read fails in turn. A run
+ * creates the same files as an undisturbed run, or exits with 1 and a message. It leaves no partial file, and a second
+ * run of the same command creates the expected files. */
 #include "tests/tools/failing.h"
 #include "tests/tools/make_inputs.h"
 
 #include <dirent.h>
 
-/* Two classes of three images, one of them a copy, and a list of some. */
+/* Saves two classes of three images, one of them a copy, and a list of some of them. */
 static void make_files(void)
 {
     CHECK_EQ(chdir(test_directory()), 0);
@@ -17,7 +17,8 @@ static void make_files(void)
     save_text("photos/l.csv", "path,label,who\ncat/0.png,a,1\ncat/1.png,a,2\ndog/0.png,b,1\n");
 }
 
-/* Adds names and bytes of record files and labels, whose order does not matter; counts half files. */
+/* A digest of the names and bytes of the record files and labels, independent of their order; counts the partial files
+ * in *half. */
 static uint64_t look(int *half)
 {
     uint64_t digest = 0;
@@ -42,7 +43,7 @@ static uint64_t look(int *half)
     return digest;
 }
 
-/* Lines, which are the same whatever the times in them are. */
+/* The number of lines, which does not depend on the times in them. */
 static int count_lines(const failing_result *result)
 {
     int lines = 0;
@@ -58,7 +59,7 @@ static void check_each(const char *arguments, const char *kind)
     uint64_t files = look(&half);
     CHECK_EQ(good.exit_code, 0);
     CHECK(good.calls > 0 || *kind != 'a');
-    /* The first calls in turn, then some that are further and further apart: the seed says where they begin. */
+    /* Each of the first calls fails in turn, then calls at growing distances that depend on the seed. */
     for (uint64_t n = 1; n <= good.calls; n += n < 40 ? 1 : n / 12 + test_seed() % 3) {
         failing_result bad = failing_run("tfrecord-make", arguments, kind, n);
         bool has_failed = bad.exit_code == 1 && bad.errors_size > 0;

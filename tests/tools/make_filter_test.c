@@ -1,7 +1,7 @@
-/* --include and --exclude on every kind of input that has paths: what is taken, counted and warned of. */
+/* --include and --exclude on every kind of input that has paths: what is selected, counted and warned about. */
 #include "tests/tools/make_inputs.h"
 
-/* Four images in two directories, as every kind of input. */
+/* Saves four images in two directories, as every kind of input. */
 static void make_all(void)
 {
     CHECK_EQ(
@@ -34,7 +34,7 @@ static void make_all(void)
 
 TEST(make_filters_select_matches_on_every_input)
 {
-    /* taken: digits of the images; excluded: what the summary says; "" nothing */
+    /* taken: the digits of the images; said: a line of the summary, "" for none */
     static const struct {
         const char *arguments, *taken, *said;
     } cases[] = {
@@ -80,7 +80,7 @@ TEST(make_filters_select_matches_on_every_input)
         snprintf(wanted, sizeof wanted, "\"rows\": %zu,", strlen(taken));
         CHECK_CONTAINS(result->output, wanted);
         if (strstr(cases[i].said, "warning")) CHECK_CONTAINS(result->output, "matches nothing\"");
-        /* And the survey has them. */
+        /* The survey accepts the options too. */
         CHECK_EQ(program_run("cd '%s' && tfrecord-make --survey %s", test_directory(), cases[i].arguments)->exit_code,
                  0);
     }

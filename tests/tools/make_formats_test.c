@@ -1,4 +1,4 @@
-/* WebP, GIF, BMP and TIFF through tfrecord-make: the resulting pixels, the report, and the errors. */
+/* WebP, GIF, BMP and TIFF through tfrecord-make: pixels, report and errors. */
 #include "tests/records/record_data.h"
 #include "tests/tools/foreign_images.h"
 #include "tests/tools/program.h"
@@ -19,7 +19,7 @@ static const char *image_path(const char *name)
     return test_path("photos/a/%s", name);
 }
 
-/* Converts what is in photos; all of it is one file of records. */
+/* Converts the images in photos to one record file. */
 static const program_result *convert(const char *options)
 {
     const program_result *result = program_run(
@@ -27,7 +27,7 @@ static const program_result *convert(const char *options)
     return result;
 }
 
-/* The record of an image; to be freed. */
+/* The record of an image; the caller frees it. */
 static mr_string load_record(const char *name)
 {
     mr_error error = {0};
@@ -47,7 +47,7 @@ static mr_string load_record(const char *name)
     return (mr_string){copy, record.size_bytes};
 }
 
-/* The image in a record has these pixels, to within `tolerance`. */
+/* Checks that the image in a record has these pixels, within `tolerance`. */
 static void check_pixels(const char *name, const void *pixels, int width, int height, int channels, int bits,
                          int tolerance)
 {
@@ -79,7 +79,7 @@ TEST(make_converts_webp)
     size_t size = foreign_webp(pixels, 37, 23, 3, &bytes);
     file_save(image_path("plain.webp"), bytes, size);
     file_save(image_path("named.jpg"), bytes, size);
-    /* Extended: EXIF, with and without JPEG's head, and a profile. */
+    /* Extended WebP with a profile and EXIF, with and without the prefix that EXIF has in JPEG. */
     static const uint8_t exif[] = "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     for (int i = 0; i < 2; i++) {
         size_t used = foreign_extended_webp(file, 8 | 0x20, 37, 23);
@@ -90,7 +90,7 @@ TEST(make_converts_webp)
         foreign_end_webp(file, used);
         file_save(image_path(i ? "bare.webp" : "turn.webp"), file, used);
     }
-    /* Lossy, which only has to be near. */
+    /* Lossy WebP, compared with a tolerance. */
     static uint8_t smooth[64 * 48 * 3];
     for (int i = 0; i < 64 * 48; i++) memset(smooth + 3 * i, 40 + i / 64 * 3, 3);
     uint8_t *lossy;
@@ -111,7 +111,7 @@ TEST(make_converts_webp)
     mr_string record = load_record("turn.webp"), encoded;
     CHECK_OK(mr_example_get_bytes(record, "image/encoded", &encoded, &error));
     CHECK_OK(mr_image_probe(encoded.data, encoded.size_bytes, &info, &error));
-    CHECK_EQ(info.orientation, 6); /* kept, as of PNG and JPEG */
+    CHECK_EQ(info.orientation, 6); /* kept, as for PNG and JPEG */
     free((char *)record.data);
     CHECK_EQ(convert("--encode png --upright")->exit_code, 0);
     for (int y = 0; y < 37; y++)
@@ -129,10 +129,10 @@ TEST(make_converts_transparent_and_animated_webp)
     begin();
     foreign_fill(pixels, 37, 23, 4, 8);
     for (int i = 0; i < 37 * 23; i++)
-        if (pixels[4 * i + 3] == 0) pixels[4 * i + 3] = 9; /* colors of hidden pixels are not kept */
+        if (pixels[4 * i + 3] == 0) pixels[4 * i + 3] = 9; /* colors of transparent pixels are not kept */
     size_t size = foreign_webp(pixels, 37, 23, 4, &bytes);
     file_save(image_path("clear.webp"), bytes, size);
-    /* A frame at (6, 4) of a canvas, and another that must not be seen. */
+    /* A frame at (6, 4) of a canvas, and a second frame, which is ignored. */
     size_t used = foreign_extended_webp(file, 2 | 0x10, 50, 40);
     foreign_chunk(file, &used, "ANIM", "\0\0\0\0\0\0", 6);
     for (int i = 0; i < 2; i++) {
@@ -189,7 +189,8 @@ TEST(make_converts_bmp)
     static uint8_t file[1 << 14], rows[1 << 13], pixels[13 * 7 * 3], alpha[13 * 7 * 4], palette[256 * 4];
     begin();
     foreign_fill(pixels, 13, 7, 3, 8);
-    /* 24 bits, bottom first, a row of 39 bytes padded to 40; then the same top first, and with the oldest header. */
+    /* 24 bits, bottom row first, rows of 39 bytes padded to 40; then the same with the top row first and with the
+     * oldest header. */
     for (int y = 0; y < 7; y++)
         for (int x = 0; x < 13; x++)
             for (int c = 0; c < 3; c++) rows[y * 40 + x * 3 + c] = pixels[((6 - y) * 13 + x) * 3 + 2 - c];
@@ -204,7 +205,7 @@ TEST(make_converts_bmp)
     for (int y = 0; y < 7; y++) memcpy(upper + y * 40, rows + (6 - y) * 40, 40);
     o = (foreign_bmp_options){13, -7, 24, 0, 40, 0};
     file_save(image_path("down.bmp"), file, foreign_bmp(file, &o, nullptr, 0, upper, 280));
-    /* 32 bits with masks in an unusual order, and alpha. */
+    /* 32 bits with alpha and masks in an unusual order. */
     foreign_fill(alpha, 13, 7, 4, 8);
     for (int i = 0; i < 13 * 7; i++)
         memcpy(rows + 4 * i, (uint8_t[]){alpha[4 * i + 3], alpha[4 * i], alpha[4 * i + 1], alpha[4 * i + 2]}, 4);
@@ -263,7 +264,8 @@ TEST(make_converts_bmp)
 TEST(make_converts_bmp_with_run_lengths)
 {
     static uint8_t file[1 << 12], palette[16 * 4], expected[6 * 3 * 3];
-    /* Bottom row: 4 of color 1, literal 2 3 (padded); middle: skip 2, then 4 of 5; top: nothing. */
+    /* Bottom row: 4 of color 1, then the literals 2 3 (padded). Middle row: skip 2, then 4 of color 5. Top
+     * row: empty. */
     static const uint8_t eight[] = {4, 1, 0, 3, 2, 3, 0, 0, 0, 0, 0, 2, 2, 0, 4, 5, 0, 0, 0, 1};
     static const uint8_t four[] = {4, 0x11, 0, 3, 0x23, 0x00, 0, 0, 0, 2, 2, 0, 4, 0x55, 0, 1};
     uint8_t eight_literal[] = {4, 1, 1, 2, 1, 3, 0, 0, 0, 2, 2, 0, 4, 5, 0, 1};
@@ -320,7 +322,7 @@ TEST(make_converts_tiff)
         foreign_fill(pixels, 37, 23, made[i].channels, made[i].bits);
         check_pixels(made[i].name, pixels, 37, 23, made[i].channels, made[i].bits, 0);
     }
-    /* JPEG has 8 bits and no alpha. */
+    /* JPEG has 8 bits and no alpha channel. */
     const program_result *result = convert("--encode jpeg");
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "were reduced from 16 to 8 bits per channel");
@@ -362,7 +364,7 @@ TEST(make_converts_unusual_tiff)
 
 TEST(make_reports_that_other_formats_need_encode)
 {
-    static uint8_t pixels[40 * 7], file[4096]; /* rows are multiples of 4 bytes */
+    static uint8_t pixels[40 * 7], file[4096]; /* rows are padded to multiples of 4 bytes */
     begin();
     foreign_bmp_options o = {13, 7, 24, 0, 40, 0};
     size_t size = foreign_bmp(file, &o, nullptr, 0, pixels, 280);
@@ -374,7 +376,7 @@ TEST(make_reports_that_other_formats_need_encode)
     CHECK_CONTAINS(result->output, "1 image is WebP, GIF, BMP or TIFF; --encode jpeg or png converts it (a/a.bmp)");
     result = program_run("cd %s; tfrecord-make --survey --encode png photos", test_directory());
     CHECK_CONTAINS(result->output, "no faults: every image was decoded");
-    /* Whatever part of a file is there, and whatever size it claims: a sentence, never a crash. */
+    /* A file truncated anywhere, or with any size in its header, is an error and never a crash. */
     for (size_t i = 0; i < size; i += 7) {
         char name[32];
         snprintf(name, sizeof name, "cut%03d.bmp", (int)i);

@@ -9,7 +9,7 @@
 static const char *const topics[] = {"output", "images", "sources", "columns", "survey", "run"};
 static constexpr int TOPICS = sizeof topics / sizeof topics[0];
 
-/* Lines, and columns of the longest. */
+/* The number of lines, and the columns of the longest one. */
 static void measure(const char *text, int *lines, int *columns)
 {
     int at = 0;
@@ -25,7 +25,7 @@ static void measure(const char *text, int *lines, int *columns)
     }
 }
 
-/* How many lines of a help text begin with an option. */
+/* The number of lines of a help text that begin with the option. */
 static int count_option(const char *text, const char *name)
 {
     int count = 0;
@@ -40,8 +40,8 @@ static int count_option(const char *text, const char *name)
     return count;
 }
 
-/* The names of all options, as getopt_long lists them for an ambiguous beginning; those that begin with no other's
- * letter are completed by it. Separated by blanks. */
+/* The names of all options, separated by blanks. getopt_long lists them when an abbreviation is ambiguous; a letter
+ * with which only one option begins is completed to that option. */
 static const char *option_names(void)
 {
     static char names[4096];
@@ -75,7 +75,7 @@ TEST(make_help_has_every_option_in_exactly_one_topic)
         int found = 0;
         for (int i = 0; i < TOPICS; i++) found += count_option(texts[i], name);
         if (found != 1) test_fail(__FILE__, __LINE__, "--%s is in %d topics", name, found);
-        /* An option by its name, where no topic has that name. */
+        /* Help for an option by its name, unless a topic has that name. */
         bool is_topic = false;
         for (int i = 0; i < TOPICS; i++) is_topic |= strcmp(name, topics[i]) == 0;
         if (!is_topic) CHECK_EQ(count_option(program_run("tfrecord-make --help %s", name)->output, name), 1);
@@ -127,7 +127,7 @@ TEST(make_fails_when_its_output_cannot_be_written)
         const program_result *result = program_run("cd %s; tfrecord-make %s >/dev/full", test_directory(), commands[i]);
         CHECK_EQ(result->exit_code, 1);
         CHECK_CONTAINS(result->output, "tfrecord-make: cannot write the output: No space left on device\n");
-        /* A closed descriptor, and a reader that went away, which needs no words. */
+        /* A closed descriptor is an error; a reader that closes its pipe is not reported. */
         result = program_run("cd %s; tfrecord-make %s >&-", test_directory(), commands[i]);
         CHECK_EQ(result->exit_code, 1);
         CHECK_CONTAINS(result->output, "Bad file descriptor");
@@ -137,7 +137,7 @@ TEST(make_fails_when_its_output_cannot_be_written)
     }
 }
 
-/* What other options make of it; options_table.h has the rest. */
+/* Options that have no effect because of other options; options_table.h covers the others. */
 TEST(make_refuses_options_whose_value_has_no_effect)
 {
     static const struct {

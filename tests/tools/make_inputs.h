@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
-/* A PNG whose pixels follow from number. */
+/* Saves a PNG whose pixels depend on number. */
 static inline void make_png(const char *path, int number, int width, int height)
 {
     mr_error error = {0};
@@ -25,7 +25,7 @@ static inline void make_png(const char *path, int number, int width, int height)
     mr_tensor_deinit(&bytes);
 }
 
-/* DIR/0.png … of 20 + i x 10 pixels. */
+/* Saves DIR/0.png … with widths of 20 + i and a height of 10. */
 static inline void make_pngs(const char *directory, int count)
 {
     mkdir(test_path("%s", directory), 0777);
@@ -37,7 +37,7 @@ static inline void save_text(const char *name, const char *text)
     file_save(test_path("%s", name), text, strlen(text));
 }
 
-/* Runs tfrecord-make in the test's directory, everything into out. */
+/* Runs tfrecord-make in the test's directory; all output goes to out. */
 [[gnu::format(printf, 1, 2)]] static inline const program_result *make(const char *format, ...)
 {
     char arguments[4096];
@@ -48,7 +48,7 @@ static inline void save_text(const char *name, const char *text)
     return program_run("cd '%s' && rm -rf out && tfrecord-make --out out %s", test_directory(), arguments);
 }
 
-/* Features of all records in out as JSON Lines, sorted. pattern: of the files' names */
+/* The features of all records in the files of out that match pattern, as sorted JSON Lines. */
 static inline const char *records_of(const char *pattern, const char *features)
 {
     const program_result *result =
@@ -63,14 +63,14 @@ static inline const char *records(const char *features)
     return records_of("*.tfrecord", features);
 }
 
-/* The records in out. */
+/* The number of records in the files of out that match pattern. */
 static inline int count_records(const char *pattern)
 {
     return atoi(
         program_run("cd '%s' && tfrecord-cat --json out/%s 2>/dev/null | wc -l", test_directory(), pattern)->output);
 }
 
-/* What --on-error skip left out, according to the report. */
+/* The number of rows that --on-error skip left out, according to the report. */
 static inline int count_skipped(const char *output)
 {
     const char *found = strstr(output, " could not be used and ");
@@ -79,7 +79,7 @@ static inline int count_skipped(const char *output)
     return atoi(found);
 }
 
-/* The number before a note of the report; 0: there is none. */
+/* The number before a remark of the report; 0 if the report does not have it. */
 static inline int count_noted(const char *output, const char *what)
 {
     const char *found = strstr(output, what);

@@ -1,5 +1,5 @@
-/* SIGINT and SIGTERM: tfrecord-make reports where it stopped, leaves no partial file, ends by the signal, and
- * resumes. */
+/* SIGINT and SIGTERM: tfrecord-make reports where it stopped, leaves no partial file, dies from the signal, and resumes
+ * when it is run again. */
 #include "tests/kill.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -25,8 +25,8 @@ static void make_photos(int count)
     mr_tensor_deinit(&pixels);
 }
 
-/* Starts a run, sends a signal at the first change of out/ after so many, and waits; the status of waitpid. Errors go
- * to out.errors. */
+/* Starts a run, sends it signal `number` after `change` changes in out/, and returns the status of waitpid. Standard
+ * error goes to the file "errors". */
 static int run_and_signal(int number, int change)
 {
     char program[1024], out[1024], photos[1024], errors[1024];
@@ -58,7 +58,7 @@ static void check_interrupted(int number)
 {
     make_photos(1200);
     int status = 0, tries = 0;
-    /* A fast machine may be done before the signal comes. */
+    /* A fast machine may finish before the signal is delivered. */
     do {
         CHECK_EQ(program_run("rm -rf %s/out", test_directory())->exit_code, 0);
         status = run_and_signal(number, 6);
@@ -74,7 +74,7 @@ static void check_interrupted(int number)
     CHECK_CONTAINS(result->output, " of 40 files are finished in ");
     CHECK_CONTAINS(result->output, "; run the same command again to resume\n");
     CHECK_EQ(program_run("ls %s/out | grep partial", test_directory())->exit_code, 1);
-    /* The same command continues, and comes to the same files as an undisturbed one. */
+    /* The same command resumes and creates the same files as an undisturbed run. */
     static const char options[] = "--shards 20 --encode jpeg photos";
     CHECK_EQ(program_run("cd %s; tfrecord-make --out out %s", test_directory(), options)->exit_code, 0);
     CHECK_EQ(program_run("cd %s; tfrecord-make --out whole %s", test_directory(), options)->exit_code, 0);
@@ -96,7 +96,7 @@ TEST(make_terminated_reports_its_position_and_resumes)
 
 TEST(make_interrupted_before_writing_reports_it)
 {
-    /* The list is a FIFO that nobody writes: the program waits for it. The signal is sent once it is caught. */
+    /* The list is a FIFO without a writer, so the program blocks. The signal is sent once its handler is installed. */
     CHECK_EQ(mkfifo(test_path("list.csv"), 0600), 0);
     const program_result *result =
         program_run("cd %s; tfrecord-make --out out list.csv & p=$!; "
