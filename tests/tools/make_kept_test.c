@@ -1,4 +1,4 @@
-/* Input of tfrecord-make that could get lost: what goes in is counted, and comes out or is reported. */
+/* No silent loss of input in tfrecord-make: everything in the input is counted, and is either written or reported. */
 #include "tests/tools/make_inputs.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@ TEST(make_kept_class_directories_use_the_numbers_of_a_file)
               "{\"image/class/label\": {\"int64\": [1]}, \"image/class/text\": {\"bytes\": [\"daisy\"]}}\n");
     CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "rose\ndaisy\n");
 
-    /* A class that the file lacks is an error, or gets the next number. */
+    /* A class that the labels file does not contain is an error; with --append-labels it gets the next number. */
     CHECK_EQ(program_run("cd '%s' && mkdir d/aster d/lily && cp p/2.png d/aster && cp p/3.png d/lily", test_directory())
                  ->exit_code,
              0);
@@ -31,7 +31,7 @@ TEST(make_kept_class_directories_use_the_numbers_of_a_file)
     CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "rose\ndaisy\naster\nlily\n");
     CHECK_CONTAINS(records("image/class/*"), "[2]}, \"image/class/text\": {\"bytes\": [\"aster\"]}");
     CHECK_CONTAINS(records("image/class/*"), "[1]}, \"image/class/text\": {\"bytes\": [\"daisy\"]}");
-    /* In place, from the file of the run before. */
+    /* The labels file may be that of the previous run, which is updated in place. */
     CHECK_EQ(program_run("cd '%s' && mkdir d/ash && cp p/3.png d/ash/4.png && tfrecord-make --out out --split all "
                          "--labels out/labels.txt --append-labels d",
                          test_directory())
@@ -68,7 +68,7 @@ static void save_voc(const char *path, const char *rest)
     file_save(test_path("%s", path), text, strlen(text));
 }
 
-/* v/Annotations/0.xml … and v/JPEGImages/0.png … */
+/* Creates v/Annotations/0.xml … and v/JPEGImages/0.png … */
 static void make_voc(int annotations, int images)
 {
     CHECK_EQ(
@@ -100,7 +100,7 @@ TEST(make_kept_voc_lists_are_the_parts)
     CHECK_EQ(count_records("v-train-*.tfrecord"), 4);
     CHECK_EQ(count_records("v-val-*.tfrecord"), 2);
     CHECK_EQ(count_records("*.tfrecord"), 6);
-    /* --split makes other parts of all annotations, and says so. */
+    /* --split makes its own splits of all annotations, and the report says that the lists are ignored. */
     result = make("--split all v");
     CHECK_EQ(result->exit_code, 0);
     CHECK_CONTAINS(result->output, "the lists in ImageSets/Main are ignored: --split is given");
@@ -172,7 +172,7 @@ TEST(make_kept_voc_words_and_other_encodings_are_read)
 
 /* ---- Archives ---- */
 
-/* Directory t with 0.png, 0.cls, … */
+/* Creates directory t with 0.png, 0.cls, … */
 static void make_members(int count)
 {
     make_pngs("t", count);
@@ -190,7 +190,7 @@ TEST(make_kept_archives_that_were_concatenated)
         0);
     CHECK_CONTAINS(make("--split all x.tar")->output, "x.tar: 17 samples in 2 classes");
     CHECK_EQ(count_records("*.tfrecord"), 17);
-    /* The same names in another archive are other samples. */
+    /* Members of the same name in another archive are other samples. */
     CHECK_EQ(make("--split all --duplicates ignore y.tar")->exit_code, 0);
     CHECK_EQ(count_records("*.tfrecord"), 24);
     CHECK_EQ(make("--split all z.tar.gz")->exit_code, 0);
@@ -215,7 +215,7 @@ TEST(make_kept_members_that_do_not_follow_one_another)
     CHECK_EQ(program_run("cd '%s/t' && tar --sort=name -cf ../x.tar *", test_directory())->exit_code, 0);
     CHECK_EQ(make("--split all x.tar")->exit_code, 0);
     CHECK_STR(records("image/class/*,image/filename,image/width"), gathered);
-    /* Of two members with one ending, one would get lost. */
+    /* If a sample has two members of the same extension, one of them would be lost. */
     CHECK_EQ(program_run("cd '%s/t' && tar -cf ../x.tar 0.png 1.png 0.cls 1.cls && tar -rf ../x.tar 0.cls 1.png",
                          test_directory())
                  ->exit_code,

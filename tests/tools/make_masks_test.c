@@ -1,5 +1,5 @@
-/* Masks of COCO's objects. The expected ones are those of pycocotools 2.0 (frPyObjects, decode, and the greatest over
- * an object's polygons), which TensorFlow's Object Detection API takes. */
+/* Masks of COCO objects. The expected masks are those of pycocotools 2.0 (frPyObjects, decode, and the maximum over an
+ * object's polygons), which TensorFlow's Object Detection API uses. */
 #include "tests/kernels/images.h"
 #include "tests/tools/make_inputs.h"
 
@@ -33,7 +33,7 @@ static const char runs_mask[] = "...................."
                                 "...................."
                                 "....................";
 
-/* c.json: one image of 20 x 10 with an object for each segmentation. */
+/* Saves c.json: one image of 20 x 10 with an object for each segmentation. */
 static void save_coco(const char *image, const char *const *segmentations, int count, const char *rest)
 {
     FILE *file = fopen(test_path("c.json"), "w");
@@ -48,7 +48,7 @@ static void save_coco(const char *image, const char *const *segmentations, int c
     fclose(file);
 }
 
-/* The masks in the only record of out, as texts of '.' and '#'. */
+/* The masks of the single record in out, as strings of '.' and '#'. */
 typedef struct masks {
     char texts[4][1024];
     int64_t heights[4], widths[4];
@@ -105,13 +105,14 @@ TEST(make_masks_are_those_of_coco)
     CHECK_STR(found.texts[0], polygons_mask);
     CHECK_STR(found.texts[1], runs_mask);
     CHECK_STR(found.texts[2], runs_mask);
-    /* An area that is not said is that of the mask. */
+    /* Without an "area" in the annotation, the mask's area is used. */
     CHECK_EQ((int)found.areas[0], 121);
     CHECK_EQ((int)found.areas[1], 46);
     save_coco("0.png", segmentations, 2, ", \"area\": 7");
     CHECK_EQ(make("--split all --masks --images p c.json")->exit_code, 0);
     CHECK_EQ((int)read_masks().areas[1], 7);
-    /* Without masks, that of the box; and the records are made anew when masks come or change. */
+    /* Without --masks, it is the area of the box. The records are written again when --masks is added or a mask
+     * changes. */
     save_coco("0.png", segmentations, 2, "");
     CHECK_EQ(make("--split all --images p c.json")->exit_code, 0);
     CHECK_EQ((int)read_masks().areas[0], 30);
@@ -143,7 +144,7 @@ TEST(make_masks_follow_their_image)
                               "..........");
 }
 
-/* Where the upper left quarter of an image of 24 x 16 goes under each of EXIF's orientations. */
+/* The position of the upper left quarter of a 24 x 16 image under each EXIF orientation. */
 TEST(make_masks_rotate_with_their_image)
 {
     static const unsigned char segment[36] = "\xff\xe1\0\x22"

@@ -1,15 +1,15 @@
-/* Every option of tfrecord-make on every kind of input: either it changes the output, or it is an error that names
+/* Every option of tfrecord-make on every kind of input: the option either changes the output, or is an error that names
  * it. */
 #include "tools/tfrecord-make/options_table.h"
 
 #include "tests/tools/make_inputs.h"
 
-/* How an option is tried. */
+/* How an option is tested. */
 typedef struct trial {
     const char *name, *argument;
-    const char *with;   /* options that it needs, and that the run without it has too */
-    const char *before; /* shell text before the command */
-    bool is_invisible;  /* the same records and the same report are right */
+    const char *with;   /* options that it needs; the run without it has them too */
+    const char *before; /* shell commands before the run */
+    bool is_invisible;  /* it changes neither the records nor the report */
 } trial;
 
 static const trial trials[] = {
@@ -17,7 +17,7 @@ static const trial trials[] = {
     {"columns", "path,q,w,e"},
     {"compress", "gzip"},
     {"crop", "7", "--survey"},
-    {"crop-ready", "", .is_invisible = true}, /* of JPEGs */
+    {"crop-ready", "", .is_invisible = true}, /* affects JPEGs only */
     {"dry-run", ""},
     {"duplicates", "ignore"},
     {"encode", "jpeg"},
@@ -63,7 +63,7 @@ static const trial trials[] = {
 
 static const struct {
     input_kind kind;
-    const char *input, *options; /* options that it always needs */
+    const char *input, *options; /* options that the kind always needs */
     const char *key, *format;    /* for --key and --format */
     const char *group, *glob;    /* for --group-by, --include and --exclude */
     bool has_images;
@@ -128,14 +128,14 @@ static void make_boxes(void)
     CHECK_EQ(program_run("cd '%s' && cp p/*.png v", test_directory())->exit_code, 0);
 }
 
-/* Eight images, of which two are equal, in every form. */
+/* Saves eight images, two of which are equal, as every kind of input. */
 static void make_all(void)
 {
     mr_error error = {0};
     mr_tensor array = {0};
     make_pngs("p", 7);
-    make_png(test_path("p/7.png"), 0, 20, 10); /* as 0.png */
-    /* Other images of the same names. */
+    make_png(test_path("p/7.png"), 0, 20, 10); /* same as 0.png */
+    /* Other images with the same names. */
     mkdir(test_path("other"), 0777);
     for (int i = 0; i < 8; i++) make_png(test_path("other/%d.png", i), 100 + i, 20 + i, 10);
     CHECK_EQ(program_run("cd '%s' && cp -r other q && mv q other/p", test_directory())->exit_code, 0);
@@ -157,7 +157,7 @@ static void make_all(void)
              0);
 }
 
-/* Exit code, report, and checksums of what was made. */
+/* The exit code, the report, and checksums of the output. */
 static const char *run_state(const char *before, const char *with, size_t kind, const char *option, char *state,
                              size_t size)
 {
@@ -186,7 +186,7 @@ static void try_option(const trial *trial, const option_row *row, size_t kind)
     if (!with) with = "";
     run_state(before, with, kind, option, state, sizeof state);
     if (!applies) {
-        /* The option that this one needs may be the one that is named. */
+        /* The message may name the option that this one needs. */
         if (row->needs && !strstr(state, refusal)) snprintf(refusal, sizeof refusal, "--%s applies to ", row->needs);
         CHECK_CONTAINS(state, "exit 1");
         CHECK_CONTAINS(state, refusal);
@@ -260,7 +260,7 @@ TEST(make_options_that_conflict_are_errors)
     }
 }
 
-/* What a kind of input lacks is an error too. */
+/* An option that refers to something that the input does not have is an error too. */
 TEST(make_options_that_match_nothing_are_errors)
 {
     static const struct {

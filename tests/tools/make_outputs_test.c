@@ -1,8 +1,8 @@
-/* What lies in the output directory already: nothing of another dataset is replaced, and nothing is written before that
- * is known. */
+/* Existing files in the output directory: files of another dataset are never replaced, and the check precedes all
+ * writes. */
 #include "tests/tools/make_inputs.h"
 
-/* d/cat and d/dog, or other classes. */
+/* Creates d/cat and d/dog, or other classes. */
 static void make_classes(const char *directory, const char *a, const char *b)
 {
     mkdir(test_path("%s", directory), 0777);
@@ -21,7 +21,7 @@ static void make_classes(const char *directory, const char *a, const char *b)
     return program_run("cd '%s' && tfrecord-make %s", test_directory(), arguments);
 }
 
-/* Names and checksums of everything in out. */
+/* The names and checksums of everything in out. */
 static const char *state(void)
 {
     static char text[2][1 << 14];
@@ -33,7 +33,7 @@ static const char *state(void)
     return text[next];
 }
 
-/* Refused, with nothing changed; so is a dry run. */
+/* Checks that the run, and a dry run, fail and change nothing. */
 static void check_refused(const char *arguments, const char *reason)
 {
     const char *before = state();
@@ -55,7 +55,7 @@ TEST(make_outputs_of_others_are_not_replaced)
     make_pngs("p", 3);
     save_text("c.json", "{\"images\": [{\"id\": 0, \"file_name\": \"0.png\"}], \"categories\": [{\"id\": 1, \"name\": "
                         "\"dog\"}], \"annotations\": []}");
-    /* Files that no run of ours wrote. */
+    /* Files that tfrecord-make did not write. */
     static const struct {
         const char *name, *input, *reason;
     } cases[] = {
@@ -71,7 +71,7 @@ TEST(make_outputs_of_others_are_not_replaced)
         file_save(test_path("out/%s", cases[i].name), "mine\n", 5);
         check_refused(cases[i].input, cases[i].reason);
     }
-    /* The same text is no conflict, and --labels FILE may be the file itself. */
+    /* An existing file with the same text is no conflict, and --labels FILE may be that file. */
     CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out", test_directory())->exit_code, 0);
     file_save(test_path("out/labels.txt"), "cat\ndog\n", 8);
     CHECK_EQ(make_more("--out out d")->exit_code, 0);
@@ -89,13 +89,13 @@ TEST(make_outputs_of_two_datasets_share_one_directory)
     CHECK_EQ(make_more("--out out d")->exit_code, 0);
     check_refused("e", "out/labels.txt: does not belong to this dataset and contains other classes");
     CHECK_EQ(make_more("--out out f")->exit_code, 0);
-    /* A class more, for one of two. */
+    /* One of the two datasets gets another class. */
     make_classes("d", "cow", "dog");
     check_refused("d", "out/labels.txt: also belongs to another dataset in this directory and contains other classes");
     CHECK_EQ(program_run("cd '%s' && rm out/*f* out/.f.journal", test_directory())->exit_code, 0);
     CHECK_EQ(make_more("--out out d")->exit_code, 0);
     CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "cat\ncow\ndog\n");
-    /* Edited by hand, it is not what a run wrote. */
+    /* A file that has been edited by hand does not count as written by a run. */
     make_classes("d", "bee", "dog");
     file_save(test_path("out/labels.txt"), "cat\ncow\ndog\nfly\n", 16);
     check_refused("d", "out/labels.txt: does not belong to this dataset");
@@ -118,7 +118,7 @@ TEST(make_outputs_of_a_killed_run_are_replaced)
         CHECK_EQ(make_more("--out out --shards 2 d")->exit_code, 0);
         CHECK_EQ(program_run("cd '%s/out' && tfrecord-cat --verify .", test_directory())->exit_code, 0);
     }
-    /* Workers, then one that joins. */
+    /* Two workers, then the run that joins their parts. */
     for (int i = 1; i <= 2; i++) CHECK_EQ(make_more("--out two --name d --shards 2 --worker %d/2 d", i)->exit_code, 0);
     CHECK_EQ(make_more("--out two --name d --shards 2 --finish d")->exit_code, 0);
     CHECK_EQ(make_more("--out two --name d --shards 3 d")->exit_code, 0);

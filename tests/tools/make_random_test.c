@@ -1,4 +1,4 @@
-/* Random input of every kind: what goes into tfrecord-make comes out, or is counted among what was left out. */
+/* Random input of every kind: tfrecord-make writes each row or counts it as left out. */
 #include "tests/tools/make_inputs.h"
 
 typedef struct random_text {
@@ -12,7 +12,7 @@ static uint64_t draw(random_text *random, uint64_t end)
     return (random->state >> 33) % end;
 }
 
-/* A name that is unusual: blanks, capitals, other scripts, quotes, dots. Unique by its number. */
+/* An unusual name, with blanks, capitals, other scripts, quotes and dots. The number makes it unique. */
 static const char *odd_name(random_text *random, int number)
 {
     static const char *const parts[] = {"a", "B", " ", "é", "日本", "'", "ß", "-", "_", "0", "(1)", "&", "#", "%"};
@@ -24,7 +24,7 @@ static const char *odd_name(random_text *random, int number)
     return random->text;
 }
 
-/* Makes out from the input and compares; in: how many rows it has. */
+/* Converts the input and checks the counts. in: the number of rows of the input */
 static void check_kept(uint64_t seed, int in, const char *arguments)
 {
     const program_result *result = make("--split all --on-error skip %s", arguments);
@@ -46,7 +46,7 @@ static int rounds(void)
     return test_is_sanitized() ? 4 : 12;
 }
 
-/* An image, an empty file, or something else under the name of one. */
+/* Saves an image, an empty file, or text under an image's name. */
 static void save_image(random_text *random, const char *path)
 {
     uint64_t what = draw(random, 8);
@@ -77,7 +77,7 @@ TEST(make_random_directories)
     }
 }
 
-/* A cell of CSV, in quotes where it must be or by chance. */
+/* Writes a CSV cell, quoted if necessary or by chance. */
 static void put_cell(random_text *random, FILE *file, const char *text)
 {
     if (strpbrk(text, ",\"\r\n") || draw(random, 4) == 0) {
@@ -107,7 +107,7 @@ TEST(make_random_lists_and_tables)
         for (int i = 0; i < count; i++) {
             char name[160];
             snprintf(name, sizeof name, "i/%s.png", odd_name(&random, i));
-            /* Some are not there, and some rows have too few or too many cells. */
+            /* Some images are missing, and some rows have too few or too many cells. */
             if (is_list && draw(&random, 6) > 0) save_image(&random, test_path("%s", name));
             put_cell(&random, file, is_list ? draw(&random, 9) ? name : "" : cells[draw(&random, 11)]);
             fputc(',', file);
@@ -175,7 +175,7 @@ TEST(make_random_coco)
         }
         fputs("]}", file);
         fclose(file);
-        /* A fault in the annotation of an image that is none is a row of its own. */
+        /* A fault in an annotation of an image that cannot be used is counted separately. */
         const program_result *result = make("--split all --on-error skip --images i c.json");
         int listed = 0;
         const char *colon = strstr(result->output, "c.json: ");

@@ -1,4 +1,4 @@
-/* Every tfrecord-make command of README.md, as it is written there. */
+/* Every tfrecord-make command of README.md, run exactly as printed there. */
 #include "tests/tools/make_inputs.h"
 
 static void make_inputs(void)
@@ -43,7 +43,7 @@ TEST(make_readme_commands_run)
         char *comment = strstr(line, "  #");
         if (strncmp(line, "    tfrecord-make ", 18) != 0) continue;
         line[comment ? (size_t)(comment - line) : strcspn(line, "\n")] = '\0';
-        /* list.csv is once with lines before its header, and once without. */
+        /* The commands of README.md need list.csv both with and without lines before its header. */
         const char *list = strstr(line, "--skip-rows") ? "list.csv" : "plain.csv";
         const program_result *result = program_run(
             "cd '%s' && rm -rf run && mkdir run && cp -r photos scans labels.txt table.csv annotations.json "

@@ -1,5 +1,5 @@
-/* A second run in the directory of the first: files that it does not write are removed when it is complete, and a run
- * that fails leaves either the old dataset or a directory without labels.txt. */
+/* A second run in the directory of the first. Files that it does not write are removed once it is complete. A run that
+ * fails leaves either the old dataset or a directory without labels.txt. */
 #include "tests/tools/make_inputs.h"
 
 [[gnu::format(printf, 1, 2)]] static const program_result *rerun(const char *format, ...)
@@ -12,7 +12,7 @@
     return program_run("cd '%s' && tfrecord-make --out out %s", test_directory(), arguments);
 }
 
-/* d/a, d/b, d/c with six images each. */
+/* Creates d/a, d/b and d/c with six images each. */
 static void make_classes(void)
 {
     make_pngs("p", 18);
@@ -23,7 +23,7 @@ static void make_classes(void)
              0);
 }
 
-/* The names of the record files and of their indexes. */
+/* The names of the record files and their indexes. */
 static const char *shards(void)
 {
     return program_run("cd '%s/out' && ls | grep -v -e labels.txt | tr '\\n' ' '", test_directory())->output;
@@ -35,7 +35,7 @@ TEST(make_rerun_removes_the_files_of_other_splits)
 {
     make_classes();
     CHECK_EQ(rerun("d")->exit_code, 0);
-    /* A partial file that a killed run left. */
+    /* A partial file left by a killed run. */
     save_text("out/d-validation-00000-of-00001.tfrecord.partial", "half");
     save_text("out/d-other-00000-of-00001.tfrecord", "of somebody else");
     const program_result *result = rerun("--split train=0.8,test=0.2 d");
@@ -46,7 +46,7 @@ TEST(make_rerun_removes_the_files_of_other_splits)
                         "d-train-00000-of-00001.tfrecord.index ");
     CHECK_EQ(program_run("rm '%s'/out/d-other*", test_directory())->exit_code, 0);
     CHECK_EQ(count_records("*.tfrecord"), 18);
-    /* It was reported once, and a file that takes the name later is not ours. */
+    /* Removed files are reported once. If somebody else later creates a file of that name, it is not removed. */
     CHECK(!strstr(rerun("--split train=0.8,test=0.2 d")->output, "removed"));
     save_text("out/d-validation-00000-of-00001.tfrecord", "of somebody else");
     CHECK_EQ(rerun("--split train=0.8,test=0.2 d")->exit_code, 0);
@@ -54,7 +54,7 @@ TEST(make_rerun_removes_the_files_of_other_splits)
     CHECK_CONTAINS(rerun("d")->output, "was not written for this dataset and would be replaced");
 }
 
-/* Leftovers of a version that did not remove them: the journal names them, and so they are ours. */
+/* Files left by an older version, which did not remove them. The journal lists them, so they may be removed. */
 TEST(make_rerun_repairs_a_directory_with_leftovers)
 {
     make_classes();
@@ -81,7 +81,7 @@ TEST(make_rerun_follows_a_split_column)
     CHECK_CONTAINS(rerun("l.csv")->output, "1 file of an earlier run removed");
     CHECK_EQ(count_records("*.tfrecord"), 3);
     CHECK_EQ(count_records("l-three-*.tfrecord"), 1);
-    /* Workers: the process that joins the parts removes them. */
+    /* With workers, the process that joins the parts removes them. */
     CHECK_EQ(rerun("--split all --worker 1/2 l.csv")->exit_code, 0);
     CHECK_EQ(rerun("--split all --worker 2/2 l.csv")->exit_code, 0);
     CHECK_CONTAINS(rerun("--split all --finish l.csv")->output, "2 files of an earlier run removed");
@@ -90,7 +90,7 @@ TEST(make_rerun_follows_a_split_column)
 
 /* ---- Runs that fail ---- */
 
-/* Names and checksums of everything in out except the journal. */
+/* The names and checksums of everything in out except the journal. */
 static void read_state(char *state, size_t size)
 {
     const program_result *result = program_run(
@@ -113,7 +113,7 @@ TEST(make_rerun_without_a_usable_image_changes_nothing)
         CHECK_CONTAINS(result->output, "none of its images can be used; no files were written");
         read_state(after, sizeof after);
         CHECK_STR(after, before);
-        /* With one image that can be used, the files without records are written too. */
+        /* With one usable image, the files that contain no records are written too. */
         CHECK_EQ(program_run("cd '%s' && cp p/0.png e/a/0.png", test_directory())->exit_code, 0);
         CHECK_EQ(rerun("--on-error skip --duplicates ignore --shards 2 %s e", i == 1 ? "" : options[i])->exit_code, 0);
         CHECK_EQ(count_records("*.tfrecord"), 1);
@@ -130,7 +130,7 @@ TEST(make_rerun_that_stops_has_no_labels_of_the_old_numbering)
     CHECK_EQ(program_run("cd '%s' && cp -rp d d.old && rm -r d/a && head -c 70 p/0.png >d/c/zz.png", test_directory())
                  ->exit_code,
              0);
-    /* On one thread: where the run stops depends on the seed, and on nothing else. */
+    /* With one thread, where the run stops depends only on the seed. */
     int stops = 0, complete = 0;
     for (int seed = 1; seed <= 8; seed++) {
         CHECK_EQ(
@@ -149,7 +149,7 @@ TEST(make_rerun_that_stops_has_no_labels_of_the_old_numbering)
         CHECK_EQ(has_labels, is_unchanged);
         CHECK_EQ(is_reported, !is_unchanged);
         stops += !is_unchanged;
-        /* The run that completes writes the labels of its own numbering. */
+        /* The run that completes writes the labels with its own numbering. */
         CHECK_EQ(rerun("--shuffle-seed %d --on-error skip %s", seed, options)->exit_code, 0);
         complete += strcmp(program_run("cat '%s/out/labels.txt'", test_directory())->output, "b\nc\n") == 0;
         CHECK(!strstr(records("image/class/text,image/class/label"), "[2]"));
@@ -165,7 +165,7 @@ TEST(make_rerun_keeps_a_file_of_labels_that_it_reads)
     CHECK_EQ(program_run("cd '%s' && mkdir d/z && head -c 70 p/0.png >d/z/zz.png", test_directory())->exit_code, 0);
     CHECK_EQ(rerun("-j 1 --shards 2 --labels out/labels.txt --append-labels d")->exit_code, 1);
     CHECK_STR(program_run("cat '%s/out/labels.txt'", test_directory())->output, "a\nb\nc\n");
-    /* Without labels, labels.txt is one of the files that are no longer written. */
+    /* In a dataset without labels, labels.txt is one of the files that are no longer written. */
     save_text("t.csv", "x,y\n1,2\n3,4\n");
     CHECK_EQ(rerun("--name d t.csv")->exit_code, 0);
     CHECK(access(test_path("out/labels.txt"), F_OK) != 0);
@@ -196,7 +196,7 @@ TEST(make_rerun_does_not_replace_indexes_and_journals_of_others)
             CHECK_STR(program_run("cd '%s/out' && ls -A && cat %s", test_directory(), cases[i].name)->output, state);
         }
     }
-    /* The beginning of a title, which a killed run left. */
+    /* The beginning of the journal's first line, left by a killed run. */
     CHECK_EQ(program_run("cd '%s' && rm -rf out && mkdir out && printf 'millrace tf' >out/.d.journal", test_directory())
                  ->exit_code,
              0);

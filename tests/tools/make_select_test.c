@@ -1,4 +1,5 @@
-/* Which rows tfrecord-make takes and where they go: --include, --exclude, --stratify, --group-by, --dry-run, --json. */
+/* Which rows tfrecord-make selects and the splits that it assigns: --include, --exclude, --stratify, --group-by,
+ * --dry-run and --json. */
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
 #include "tools/common/glob.h"
@@ -64,7 +65,7 @@ TEST(globs_match_as_documented)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if (glob_match(cases[i].pattern, cases[i].path) != cases[i].matches)
             test_fail(__FILE__, __LINE__, "\"%s\" and \"%s\"", cases[i].pattern, cases[i].path);
-    /* Linear enough for any pattern. */
+    /* The time stays nearly linear for every pattern. */
     char pattern[4096] = "", path[4096] = "";
     for (int i = 0; i < 500; i++) strcat(pattern, "**/a/");
     strcat(pattern, "b");
@@ -85,7 +86,7 @@ static void save_image(const char *path, int number)
     mr_tensor_deinit(&bytes);
 }
 
-/* photos/CLASS/GROUP_NUMBER.png: images of each class, in groups of four. */
+/* Creates photos/CLASS/GROUP_NUMBER.png: images of each class, in groups of four. */
 static void make_photos(const char *class, int count)
 {
     static int number;
@@ -94,7 +95,7 @@ static void make_photos(const char *class, int count)
     for (int i = 0; i < count; i++) save_image(test_path("photos/%s/p%d_%02d.png", class, i / 4, i), number++);
 }
 
-/* The summary of a run; owned: json_decref. */
+/* Runs tfrecord-make with --json; the caller releases the summary with json_decref. */
 [[gnu::format(printf, 1, 2)]] static json_t *make(const char *format, ...)
 {
     char arguments[2048];
@@ -145,7 +146,7 @@ TEST(make_reads_only_included_paths)
     CHECK_EQ(number_of(json, "rows"), 8);
     CHECK_EQ(json_array_size(json_object_get(json, "classes")), 1);
     json_decref(json);
-    /* A list: the paths of its rows. */
+    /* For a list, the options apply to the paths of its rows. */
     file_save(test_path("photos/l.csv"), "path,label\ncat/p0_00.png,1\ndog/p0_00.png,2\ndog/p0_01.png,2\n", 59);
     json = make("--out d --exclude dog/p0_00.png photos/l.csv");
     CHECK_EQ(number_of(json, "written"), 2);
@@ -160,7 +161,7 @@ TEST(make_reads_only_included_paths)
     CHECK_CONTAINS(result->output, "photos: 17 images in 2 classes");
 }
 
-/* Name and split of each record under a directory, sorted. */
+/* The name and split of each record under a directory, sorted. */
 static const char *placed(const char *out)
 {
     static char text[2][1 << 16];
@@ -198,14 +199,14 @@ TEST(make_stratify_keeps_the_shares_of_classes)
     CHECK_EQ(count_lines(a, "dog/", " test"), 2);
     CHECK_EQ(count_lines(a, "eel/", " test"), 4);
     CHECK_EQ(count_lines(a, "/", " train"), 56);
-    /* From paths and labels alone: not the seed, the jobs, the number of files, nor several workers. */
+    /* Splits depend only on paths and labels: not on the seed, the number of jobs, files or workers. */
     json_decref(make("--out b --split train=0.8,test=0.2 --stratify --name x -s 9 -j 3 --shards 4 photos"));
     CHECK_STR(placed("b"), a);
     for (int i = 1; i <= 3; i++)
         json_decref(make("--out c --split train=0.8,test=0.2 --stratify --name x --shards 4 --worker %d/3 photos", i));
     json_decref(make("--out c --split train=0.8,test=0.2 --stratify --name x --shards 4 --finish photos"));
     CHECK_STR(placed("c"), a);
-    /* Resumed: nothing is written again, and a class that grows leaves the others alone. */
+    /* A resumed run writes nothing again. If a class grows, the splits of the other classes do not change. */
     json_t *json = make("--out a --split train=0.8,test=0.2 --stratify --name x photos");
     CHECK_EQ(number_of(json, "written"), 0);
     CHECK_EQ(number_of(json, "reused"), 70);
@@ -236,7 +237,7 @@ TEST(make_stratify_puts_small_classes_into_all_splits)
     CHECK_CONTAINS(result->output, "--stratify requires one label for each image");
 }
 
-/* Groups p0, p1, … of a class are in one split each. */
+/* Checks that each group p0, p1, … of a class is in one split. */
 static void check_groups(const char *text, const char *class, int groups)
 {
     for (int i = 0; i < groups; i++) {
@@ -258,7 +259,7 @@ TEST(make_group_by_keeps_groups_together)
     check_groups(a, "dog", 20);
     int test = count_lines(a, "/", " test");
     CHECK(test > 16 && test < 96);
-    /* The same patients in both classes stay together too. */
+    /* A patient who occurs in both classes is in one split too. */
     json_decref(make("--out b --split train=0.7,test=0.3 --group-by '/(p[0-9]+)_' --name x photos"));
     const char *b = placed("b");
     for (int i = 0; i < 20; i++) {
@@ -266,7 +267,7 @@ TEST(make_group_by_keeps_groups_together)
         snprintf(part, sizeof part, "/p%d_", i);
         CHECK(count_lines(b, part, " test") % 8 == 0);
     }
-    /* Of alternatives the one that matches names the group: classes are the groups here. */
+    /* With alternatives, the one that matches names the group; here the groups are the classes. */
     json_decref(make("--out d --split train=0.5,test=0.5 --group-by '(cat)/|(dog)/' --name x photos"));
     const char *d = placed("d");
     int cats = count_lines(d, "cat/", " test"), dogs = count_lines(d, "dog/", " test");

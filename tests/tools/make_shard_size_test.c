@@ -1,4 +1,5 @@
-/* --shard-size: no file is larger, but for a record that alone is, and there are not more files than that takes. */
+/* --shard-size: no file is larger, except a file with a single larger record, and there are no more files than
+ * necessary. */
 #include "tests/tools/make_inputs.h"
 
 typedef struct dice {
@@ -11,7 +12,7 @@ static int roll(dice *dice, int end)
     return (int)((dice->state >> 33) % (uint64_t)end);
 }
 
-/* Images of noise, which PNG cannot shrink, so that sizes differ much; under names of any length. */
+/* Saves an image of noise, which PNG cannot compress, so that sizes differ much. Names have any length. */
 static void save_image(dice *dice, const char *path, bool is_large)
 {
     mr_error error = {0};
@@ -62,7 +63,8 @@ static void make_inputs(dice *dice)
     CHECK_EQ(program_run("cd '%s/t' && tar --sort=name -cf ../x.tar *", test_directory())->exit_code, 0);
 }
 
-/* The largest file of several records, that of one, their number and their sum. */
+/* The size of the largest file with several records, of the largest with a single record, the number of files, and
+ * their total size. */
 typedef struct sizes {
     long many, one, files, sum;
 } sizes;

@@ -1,5 +1,5 @@
-/* The installed tree: versions, man pages, completions, and programs that are built with the library. A test whose
- * programs (groff, bash, gcc, cmake, …) are not installed is skipped. */
+/* The installed tree: versions, man pages, completions, and programs built with the library. A test is skipped if its
+ * programs (groff, bash, gcc, cmake, …) are not installed. */
 #include "tests/tools/program.h"
 
 #include <millrace/millrace.h>
@@ -7,7 +7,7 @@
 static const char *const programs[] = {"tfrecord-make", "tfrecord-cat", "graph-run", "train-images", "feed-images"};
 static constexpr int PROGRAMS = sizeof programs / sizeof programs[0];
 
-/* Uses the library, so that all of it is linked. */
+/* Uses enough of the library that all of it is linked. */
 static const char user_program[] = "#include <millrace/millrace.h>\n"
                                    "#include <stdio.h>\n"
                                    "int main(void)\n"
@@ -28,7 +28,7 @@ static const char cmake_project[] = "cmake_minimum_required(VERSION 3.18)\n"
                                     "target_compile_options(user PRIVATE -std=gnu2x)\n"
                                     "target_link_libraries(user millrace::static)\n";
 
-/* The directory that contains bin/, lib/ and share/. */
+/* The installation prefix, which contains bin/, lib/ and share/. */
 static const char *prefix(void)
 {
     static char path[1024];
@@ -81,7 +81,7 @@ TEST(package_man_pages_have_no_warnings)
     }
 }
 
-/* Every option in a help text has an entry in the man page. */
+/* Every option of a help text has an entry in the man page. */
 TEST(package_man_pages_have_every_option)
 {
     for (int i = 0; i < PROGRAMS; i++) {
@@ -93,7 +93,7 @@ TEST(package_man_pages_have_every_option)
     }
 }
 
-/* What bash would offer for these words, the last of which is incomplete. */
+/* The completions that bash offers for these words; the last one is incomplete. */
 static const char *complete_in_bash(const char *program, const char *words)
 {
     return program_run("bash -c 'source %s/share/bash-completion/completions/%s; COMP_WORDS=(%s %s); "
@@ -140,7 +140,7 @@ TEST(package_is_found_by_pkg_config)
     need("gcc");
     need("pkg-config");
     save("user.c", user_program);
-    /* -l:libmillrace.a: the tree may also contain the shared library. */
+    /* -l:libmillrace.a, because the tree may also contain the shared library. */
     const program_result *result =
         program_run("cd %s && export PKG_CONFIG_PATH=%s/lib/pkgconfig && gcc -std=gnu2x user.c -o user "
                     "$(pkg-config --cflags --libs --static libmillrace | sed 's/-lmillrace/-l:libmillrace.a/') && "
@@ -161,7 +161,7 @@ TEST(package_is_found_by_cmake)
                     test_directory(), prefix());
     if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s", result->output);
     CHECK_CONTAINS(result->output, "\nOK\n");
-    /* Another series of versions is not accepted. */
+    /* A request for another minor version is rejected. */
     result = program_run("cd %s && sed -i 's/millrace 0.1/millrace 0.2/' CMakeLists.txt && cmake -S . -B other "
                          "-DCMAKE_PREFIX_PATH=%s",
                          test_directory(), prefix());

@@ -1,4 +1,4 @@
-/* Runs the built programs as a user does, and keeps their output. */
+/* Runs the installed programs as a user does and captures their output. */
 #ifndef MR_TESTS_TOOLS_PROGRAM_H
 #define MR_TESTS_TOOLS_PROGRAM_H
 
@@ -10,10 +10,11 @@
 
 typedef struct program_result {
     int exit_code;
-    char output[1 << 16]; /* standard output and standard error, as they came */
+    char output[1 << 16]; /* standard output and standard error, interleaved */
 } program_result;
 
-/* A shell command in which "tfrecord-make" and "tfrecord-cat" are found. The result is good until the next call. */
+/* Runs a shell command with tfrecord-make, tfrecord-cat and the other programs on the PATH. The result is valid until
+ * the next call. */
 [[gnu::format(printf, 1, 2)]] static inline const program_result *program_run(const char *format, ...)
 {
     static program_result result;

@@ -1,4 +1,4 @@
-/* Quantiles, frequent values and moments of long streams: compared with exact ones, on difficult distributions. */
+/* Quantiles, frequent values and moments of long streams, compared with exact results on difficult distributions. */
 #include "tests/test.h"
 #include "tools/common/stats/numbers.h"
 
@@ -55,7 +55,7 @@ static int compare_keys(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* How far rank is from the ranks that the key has among sorted keys. */
+/* The distance of rank from the range of ranks that key has in sorted. */
 static double rank_fault(const int64_t *sorted, int count, int64_t key, double rank)
 {
     int begin = 0, end = count;
@@ -66,7 +66,7 @@ static double rank_fault(const int64_t *sorted, int count, int64_t key, double r
         else
             end = middle;
     }
-    CHECK(begin < count && sorted[begin] == key); /* a key that went in */
+    CHECK(begin < count && sorted[begin] == key); /* the sketch returns only keys of its input */
     int last = begin;
     for (int step = 1 << 20; step > 0; step /= 2)
         if (last + step <= count && sorted[last + step - 1] <= key) last += step;
@@ -119,7 +119,7 @@ TEST(sketch_is_exact_while_it_stores_everything)
     CHECK_EQ(sketch_quantile(&sketch, 0.5), 0);
 }
 
-/* Parts of very different sizes, merged from the front, from the back, and in a tree. */
+/* Parts of very different sizes, merged from the front, from the back, and as a tree. */
 TEST(sketch_merges_in_any_order)
 {
     static int64_t keys[COUNT];
@@ -200,8 +200,8 @@ TEST(top_counts_exactly_while_all_values_fit)
     top_deinit(&texts);
 }
 
-/* Merged in both orders: every value above the bound is there, no count is too great, none too small by more than it
- * says. */
+/* Merged in both orders. No count is too large, none is too small by more than the error, and so every value above the
+ * error is present. */
 TEST(top_keeps_its_bound_through_merges)
 {
     enum { VALUES = 60'000, PARTS = 8, LIMIT = 64 };
@@ -242,7 +242,8 @@ TEST(top_keeps_its_bound_through_merges)
 
 TEST(numbers_keep_their_precision)
 {
-    /* A mean far from 0 and a first value far from both: one pass with a sum of squares has no digit left. */
+    /* The mean is far from 0 and the first value far from both: a single pass with a sum of squares would lose all
+     * digits. */
     numbers numbers = {.is_real = true};
     uint64_t state = test_seed();
     double first = 1e15, sum = 0, squares = 0;
@@ -283,7 +284,8 @@ TEST(numbers_ignore_what_is_not_finite)
     numbers_deinit(&numbers);
 }
 
-/* Long enough that the sketch sees a sample; the whole does not depend on how calls cut the stream. */
+/* The stream is long enough that the sketch only sees a sample. The totals do not depend on how calls divide the
+ * stream. */
 TEST(numbers_sample_long_streams_within_the_error)
 {
     enum { N = 1'000'000 };

@@ -1,4 +1,4 @@
-/* tfrecord-make --survey from outside, and the image statistics of tfrecord-cat --stats. */
+/* tfrecord-make --survey and the image statistics of tfrecord-cat --stats, run as programs. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
@@ -14,7 +14,7 @@ static void save(const char *name, test_bytes bytes)
     free(bytes.bytes);
 }
 
-/* Twelve large images in one class, six small ones in another. */
+/* Saves twelve large images in one class and six small ones in another. */
 static void make_plain(void)
 {
     static const char *const directories[] = {"photos", "photos/large", "photos/small <&>"};
@@ -49,7 +49,7 @@ TEST(survey_advises_the_resize_that_pays)
     CHECK_CONTAINS(result->output, "66.7 %");
     CHECK_CONTAINS(result->output, "measured on 12 images");
     CHECK_CONTAINS(result->output, "6 images (33.3 %) with a shorter side below the crop size of 224");
-    /* Looking writes nothing. */
+    /* A survey writes no files. */
     CHECK_STR(program_run("ls -A %s", test_directory())->output, "photos\n");
     CHECK_CONTAINS(program_run("tfrecord-make --survey --crop 448 %s", test_path("photos"))->output,
                    "advice: no resize; no image has a shorter side above 1024 pixels");
@@ -91,7 +91,7 @@ TEST(survey_reports_unusual_and_damaged_images)
     CHECK_CONTAINS(result->output, "  odd/moving.jpg: is GIF; --encode jpeg or --encode png converts it\n");
     CHECK_CONTAINS(result->output, "GIF  ");
     CHECK_CONTAINS(result->output, "CMYK  ");
-    /* The header of what is cut short is whole. */
+    /* Truncated images have complete headers. */
     result = program_run("tfrecord-make --survey --no-check %s 2>&1", test_path("photos"));
     CHECK_CONTAINS(result->output, "\n3 of 27 images cannot be used");
 }
@@ -100,7 +100,7 @@ TEST(survey_does_not_depend_on_threads)
 {
     make_plain();
     static char one[1 << 16];
-    /* Without the progress, which a slow machine prints. */
+    /* Standard error is discarded because slow machines print progress. */
     static const char command[] = "tfrecord-make --survey --jobs %d %s 2>/dev/null";
     snprintf(one, sizeof one, "%s", program_run(command, 1, test_path("photos"))->output);
     CHECK_STR(program_run(command, 5, test_path("photos"))->output, one);
@@ -112,7 +112,7 @@ static void XMLCALL take_text(void *context, const char *text, int length)
     if (used + (size_t)length < 50'000) memcpy((char *)context + used, text, (size_t)length);
 }
 
-/* The text of an SVG, which has to be well-formed. */
+/* The text of an SVG file; checks that it is well-formed. */
 static const char *svg_text(const char *path)
 {
     static char text[50'000];
@@ -153,7 +153,7 @@ TEST(survey_of_tables_without_images)
     CHECK_CONTAINS(result->output, "there are no images to examine");
 }
 
-/* The same images as records. */
+/* The statistics of the same images, stored as records. */
 TEST(cat_stats_sums_up_images)
 {
     make_plain();

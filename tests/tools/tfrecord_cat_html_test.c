@@ -1,4 +1,4 @@
-/* tfrecord-cat --extract and --html as a user runs them: the contents of the directories afterwards. */
+/* tfrecord-cat --extract and --html, run as a user does; checks the contents of the directories. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
@@ -11,7 +11,7 @@
 
 static const char HOSTILE[] = "</script><b>\"'`&\\\n\x01\xff\xe2\x80\xa8\xe2\x80\xa9 Gr\xc3\xbcn";
 
-/* A record of an image; null texts are left out. */
+/* A record with an image; null strings are omitted. */
 typedef struct entry {
     test_bytes image;
     const char *class, *filename;
@@ -80,11 +80,11 @@ TEST(cat_extract_restores_the_files_that_make_read)
     (void)run(0, "tfrecord-make --out records --shards 2 photos");
     CHECK_CONTAINS(run(0, "tfrecord-cat --extract back records 2> /dev/null"), "6 files, ");
     (void)run(0, "diff -r photos back");
-    /* Again nothing is written, and what was lost comes back. */
+    /* A second run writes nothing; a missing file is written again. */
     CHECK_CONTAINS(run(0, "tfrecord-cat --extract back records 2> /dev/null"), "6 existed already");
     CHECK_CONTAINS(run(0, "rm back/dog/p.png; tfrecord-cat --extract back records 2> /dev/null"), "1 file, ");
     (void)run(0, "diff -r photos back");
-    /* Other bytes under a name are not replaced unasked. */
+    /* A file with other contents is replaced only with --force. */
     CHECK_CONTAINS(run(1, "echo mine > back/cat/1.jpg; tfrecord-cat --extract back records"),
                    "cat/1.jpg: exists with other bytes");
     CHECK_CONTAINS(run(0, "cat back/cat/1.jpg"), "mine");
@@ -182,14 +182,14 @@ TEST(cat_extract_and_html_stop_when_the_disk_is_full)
     CHECK_CONTAINS(run(1, "(ulimit -f 4; trap '' XFSZ; tfrecord-cat --html h full.tfrecord)"),
                    "tfrecord-cat: cannot write ");
     CHECK_STR(run(0, "find h -name 'index.html' -o -name '*.partial'"), "");
-    /* Nobody reads the summary: the files are there. */
+    /* Files are complete even if nothing reads the summary. */
     CHECK_CONTAINS(run(0, "tfrecord-cat --extract e2 full.tfrecord 2> /dev/null | true; find e2 -type f | wc -l"),
                    "20\n");
 }
 
 /* ---- --html ---- */
 
-/* The rows in page(0, […]); or search(0, 0, […]); the caller decrefs. */
+/* The rows in "page(0, […]);" or "search(0, 0, […]);". The caller releases them with json_decref. */
 static json_t *load_rows(const char *path)
 {
     size_t size;
@@ -241,7 +241,7 @@ TEST(cat_html_pages_and_search_contain_all_records)
     json_decref(rows);
     CHECK_STR(run(0, "ls h/data | tr '\\n' ' '"),
               "about.js page-000000.js page-000001.js page-000002.js search-000000.js ");
-    /* Again only with --force; a selection, and fewer features. */
+    /* The directory is replaced only with --force; now with a selection of records and fewer features. */
     CHECK_CONTAINS(run(1, "tfrecord-cat --html h t.tfrecord"), "h/index.html: already exists; --force replaces it");
     (void)run(0, "tfrecord-cat --html h --force --features label --where 'label >= 448' t.tfrecord");
     rows = load_rows(test_path("h/data/page-000000.js"));
@@ -287,7 +287,7 @@ TEST(cat_html_makes_thumbnails_boxes_and_reasons)
     CHECK_EQ(json_array_size(boxes), 2);
     CHECK_NEAR(number_of(json_array_get(boxes, 0), 0), 0.25, 0);
     CHECK_NEAR(number_of(json_array_get(boxes, 0), 3), 0.5, 0);
-    /* Pixels become parts. */
+    /* Boxes in pixels become fractions of the image. */
     CHECK_NEAR(number_of(json_array_get(boxes, 1), 2), 20.0 / 64, 1e-6);
     CHECK_NEAR(number_of(json_array_get(boxes, 1), 1), 10.0 / 48, 1e-6);
     CHECK_STR(json_string_value(json_array_get(json_array_get(boxes, 1), 4)), "dog");
@@ -322,7 +322,7 @@ TEST(cat_html_escapes_records)
     CHECK_STR(json_string_value(json_array_get(json_array_get(json_object_get(json_array_get(rows, 0), "b"), 0), 4)),
               shown);
     json_decref(rows);
-    /* The page itself is the same for all records, and well-formed. */
+    /* The page itself does not depend on the records, and is well-formed. */
     size_t size;
     unsigned char *page = file_load(test_path("h/index.html"), &size);
     XML_Parser parser = XML_ParserCreate("UTF-8");
@@ -330,7 +330,7 @@ TEST(cat_html_escapes_records)
     XML_ParserFree(parser);
     CHECK(strstr((const char *)page, "http") == nullptr);
     free(page);
-    /* Nothing is fetched, and no text is put in as markup. */
+    /* Nothing is fetched, and no text is inserted as markup. */
     (void)run(1, "grep -nE 'fetch|XMLHttp|innerHTML|insertAdjacent|https?:|eval' h/view.js h/view.css");
 }
 

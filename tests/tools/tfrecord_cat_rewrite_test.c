@@ -1,4 +1,4 @@
-/* tfrecord-cat --merge, --split, --shuffle, --diff, --index, --repair-index: as a user runs them. */
+/* tfrecord-cat --merge, --split, --shuffle, --diff, --index and --repair-index, run as a user does. */
 #include "tests/kill.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -11,7 +11,7 @@
 static constexpr int COUNT = 300;
 static constexpr size_t SIZE_MAX_HERE = 700;
 
-/* Records first … first + count - 1 of record_data.h. */
+/* Writes records first … first + count - 1 of record_data.h. */
 static void write_some(const char *path, int first, int count, mr_record_writer_options options)
 {
     mr_error error = {0};
@@ -38,7 +38,8 @@ static void run_and_see(const char *command, int exit_code, const char *part)
         test_fail(__FILE__, __LINE__, "%s: %d: %s", command, result->exit_code, result->output);
 }
 
-/* The number that each record of a file had when it was written; order, unless null, gets them. */
+/* Stores in order, unless it is null, the number with which each record of a file was written. Returns the number of
+ * records. */
 static int read_numbers(const char *path, int *order, int count_max)
 {
     static unsigned char seen[COUNT];
@@ -81,7 +82,7 @@ TEST(cat_merge_reads_every_compression_and_keeps_the_order)
         run_ok(command);
         int order[COUNT];
         CHECK_EQ(read_numbers(test_path("m-%s", forms[i]), order, COUNT), COUNT);
-        /* Records without bytes are all the same. */
+        /* Records of size 0 cannot be distinguished, so sizes are compared. */
         for (int n = 0; n < COUNT; n++) CHECK_EQ(record_size(order[n], 700), record_size(n, 700));
         CHECK_EQ(access(test_path("m-%s.index", forms[i]), F_OK) == 0, i == 0 || i == 3);
     }
@@ -89,7 +90,7 @@ TEST(cat_merge_reads_every_compression_and_keeps_the_order)
     run_and_see("tfrecord-cat --diff m-none m-seekable", 0, "the same 300 records");
     run_and_see("tfrecord-cat --record 250 --raw --json m-seekable | tr -d '\\n' | wc -l", 0, "0");
     run_and_see("cat said", 0, "300 records, ");
-    /* A pipe: the standard output. */
+    /* Standard output, here a pipe, as the output file. */
     run_and_see("tfrecord-cat --merge --out - a.tfrecord | tfrecord-cat --count -", 0, "100");
     run_and_see("tfrecord-cat --merge --out - m-none | head -c 10 | wc -c", 0, "10");
 }
@@ -115,7 +116,7 @@ TEST(cat_split_is_undone_by_merge)
         snprintf(command, sizeof command, "cmp s-%05d-of-00004.tfrecord p-%05d-of-00004.tfrecord", i, i);
         run_ok(command);
     }
-    /* By size; more shards than records; nothing at all. */
+    /* Shards by size, more shards than records, and no records at all. */
     run_ok("tfrecord-cat --merge --shard-size 30K --out z 'a b.tfrecord' >said && ls z-00000-of-0000*");
     run_ok("tfrecord-cat --merge --shards 7 --out e --head 3 'a b.tfrecord' >said && test -f e-00006-of-00007");
     run_and_see("tfrecord-cat --count e@7", 0, "3  total");
@@ -141,7 +142,7 @@ TEST(cat_shuffle_follows_from_the_seed_alone)
     run_ok("tfrecord-cat --shuffle --out empty --range 0:0 a >said");
 }
 
-/* More than fits into the memory: the same order as with plenty. */
+/* Input larger than the memory limit has the same order as with enough memory. */
 TEST(cat_shuffle_is_the_same_through_buckets)
 {
     mr_error error = {0};
@@ -149,7 +150,7 @@ TEST(cat_shuffle_is_the_same_through_buckets)
     static unsigned char bytes[6 << 20];
     CHECK_OK(mr_record_writer_open(test_path("big"), nullptr, &writer, &error));
     for (int i = 0; i < 3000; i++) {
-        /* Here and there one that is larger than a bucket. */
+        /* A few records are larger than a bucket. */
         size_t size = i % 1000 == 500 ? sizeof bytes : (size_t)i * 2654435761u % 8000;
         memset(bytes, 0, size < 100 ? size : 100);
         memcpy(bytes, &i, size < 4 ? size : 4);
@@ -179,7 +180,7 @@ TEST(cat_rewriting_never_replaces_an_input)
     run_and_see("tfrecord-cat --merge --shard-size much --out x a", 2, "not a size");
     run_and_see("tfrecord-cat --merge --out x a nothing", 1, "nothing was written");
     run_ok("cmp a keep && test ! -e x");
-    /* With --force the index of what was there goes too. */
+    /* With --force the index of the replaced file is removed too. */
     run_ok("tfrecord-cat --merge --force --compress gzip --out a b >said && test ! -e a.index && rm -f hard");
     run_and_see("tfrecord-cat --diff a b", 0, "the same 50 records");
 }
@@ -262,11 +263,11 @@ TEST(cat_diff_shows_the_features_that_differ)
 /* ---- In order: what was put in, taken out and changed ---- */
 
 typedef struct edit {
-    int at, removed, added; /* numbers of the first file; min(removed, added) are changed where they stand */
+    int at, removed, added; /* record numbers of a; the first min(removed, added) are changed in place */
 } edit;
 
-/* Numbers as records: 0 … count - 1 in a, and in b with the edits, in order. Others are put in than any that is
- * there. */
+/* Writes two files whose records are numbers: a with 0 … count - 1, and b with the edits, which are sorted. Inserted
+ * numbers differ from all others. */
 static void write_edited(const edit *edits, int edit_count, int count)
 {
     mr_error error = {0};
@@ -298,7 +299,7 @@ static void put_run(char *text, size_t size, int first, int count, const char *f
         snprintf(text + used, size - used, "records %d to %d are only in %s\n", first, first + count - 1, file);
 }
 
-/* How edits are reported. */
+/* Checks the report of the edits. */
 static void check_edited(const edit *edits, int edit_count, int count)
 {
     char expected[4000] = "";
@@ -329,7 +330,7 @@ TEST(cat_diff_is_in_step_again_behind_each_difference)
                  10'000);
     check_edited((const edit[]){{3000, 4000, 0}, {7500, 0, 1}, {7501, 0, 2}}, 3, 20'000);
     check_edited((const edit[]){{0, 5, 0}}, 1, 5);
-    /* Differences wherever a window may end. */
+    /* Differences at random positions, which may be at the end of a window. */
     edit edits[8];
     uint64_t state = test_seed();
     for (int round = 0; round < 20; round++) {
@@ -339,7 +340,7 @@ TEST(cat_diff_is_in_step_again_behind_each_difference)
             bool adds = state >> 63;
             int size = 1 + (int)(state >> 40) % (round % 2 ? 3 : 200);
             edits[count] = (edit){at, adds ? 0 : size, adds ? size : 0};
-            /* At least as many equal ones stand between them as show that they are no changed ones. */
+            /* Between two edits there are enough equal records to rule out a changed record. */
             at += size + 210 + (int)(state >> 20 & 255);
         }
         check_edited(edits, count, at + 100);
@@ -353,21 +354,22 @@ TEST(cat_diff_tells_changed_records_from_new_ones)
                 "record 100 differs\n  8 and 8 bytes, different from byte 0 on\nrecord 101 differs\n  8 and 8 bytes, "
                 "different from byte 0 on\n");
     run_and_see("tfrecord-cat --diff a b", 1, "4 of 1001 records differ: 3 changed, 0 only in a, 1 only in b\n");
-    /* Behind one that was put in, numbers differ. */
+    /* After an inserted record, the numbers in a and b differ. */
     write_edited((const edit[]){{10, 0, 1}, {500, 1, 1}}, 2, 1000);
     run_and_see(
         "tfrecord-cat --diff a b", 1,
         "record 10 is only in b\nrecord 500 and record 501 of b differ\n  8 and 8 bytes, different from byte 0 on\n");
-    /* Of files: shards differ, and what is told is where. */
+    /* Several files: shards differ, and messages name the shard and the record's number in it. */
     run_ok("tfrecord-cat --split 3 --out s b >said");
     run_and_see("tfrecord-cat --diff a s@3", 1,
                 "record 10 (record 10 of s-00000-of-00003) is only in s-00000-of-00003\nrecord 500 and record 501 of "
                 "s-00000-of-00003 (record 167 of s-00001-of-00003) differ\n");
     run_and_see("cat b | tfrecord-cat --diff a -", 1, "2 of 1001 records differ");
-    /* Equal records do not hide one that is missing among them. */
+    /* A missing record among equal records is found. */
     run_ok("for i in 1 2 3; do cat b; done >x; cat b b >y");
     run_and_see("tfrecord-cat --diff x y", 1, "1001 of 3003 records differ: 0 changed, 1001 only in x, 0 only in y\n");
-    /* More in one place than are looked at, and nothing in common: reported as changed records, to the end. */
+    /* First more inserted records than the comparison looks ahead. Then files without any common record: all of them
+     * are reported as changed, up to the end. */
     write_edited((const edit[]){{10, 0, 9000}}, 1, 10'000);
     run_and_see("tfrecord-cat --diff a b", 1, " of 19000 records differ: ");
     write_edited((const edit[]){{0, 10'000, 10'000}}, 1, 10'000);
@@ -448,7 +450,7 @@ TEST(cat_index_goes_to_and_from_dali)
     run_and_see("tfrecord-cat --repair-index b", 0, "the index is correct");
     run_and_see("cp a.idx b.idx; tfrecord-cat --repair-index b", 0, "DALI's index rebuilt");
     run_and_see("tfrecord-cat --index --from-dali b", 0, "imported from DALI's index");
-    /* An index that is right by size and time, and wrong. */
+    /* An index whose size and time match the file, but whose contents are wrong. */
     run_ok("cp b b2 && touch -r b b2 && cp b.index b2.index");
     size_t size;
     unsigned char *bytes = file_load(test_path("b2.index"), &size), t[4];
@@ -466,8 +468,8 @@ TEST(cat_index_goes_to_and_from_dali)
 
 /* ---- Killed, and full disks ---- */
 
-/* Runs tfrecord-cat in the test's directory and kills it at so many changes there (-1: never). True when it ended by
- * itself. changes how many there were; or null */
+/* Runs tfrecord-cat in the test's directory and kills it after kill_at changes there (-1: never). Returns true if it
+ * ended by itself. changes: receives the number of changes; may be null */
 static bool run_and_kill(const char *const *words, int count, int kill_at, int *changes)
 {
     const char *program = test_bin("tfrecord-cat");
@@ -486,7 +488,8 @@ static bool run_and_kill(const char *const *words, int count, int kill_at, int *
     return WIFEXITED(status);
 }
 
-/* Files in the directory whose names begin so, except partial files and indexes; each of them is complete. */
+/* Counts the files in the directory whose names begin with start, except partial files and indexes, and checks that
+ * each is complete. *half receives the number of partial files. */
 static int check_outputs(const char *start, int *half)
 {
     int whole = 0;
@@ -548,9 +551,9 @@ TEST(cat_rewriting_killed_at_any_moment_is_run_again)
             (void)check_outputs("out", &half);
             killed += !ended;
             left += half;
-            /* What another command with the same --out leaves is removed too. */
+            /* Files left by another command with the same --out are removed too. */
             if (round % 3 == 2) (void)run_and_kill(commands[(i + 1) % 4], 9, changes / 2, nullptr);
-            /* Names are given at the end, one behind the other. */
+            /* Final names are given at the end, one after the other. */
             if (check_outputs("out", &half) > 0) run_ok("rm out*");
             if (!run_and_kill(commands[i], 9, -1, nullptr)) test_fail(__FILE__, __LINE__, "killed");
             CHECK_EQ(check_outputs("out", &half), counts[i]);
@@ -568,14 +571,14 @@ TEST(cat_rewriting_killed_at_any_moment_is_run_again)
 TEST(cat_rewriting_has_its_output_alone)
 {
     write_some(test_path("in"), 0, 10, (mr_record_writer_options){0});
-    /* A run that waits for its input, known by the half file that it has. */
+    /* A run that waits for its input, detected by its partial file. */
     run_ok("mkfifo pipe; { tfrecord-cat --merge --out out pipe & } ; exec 3>pipe; while ! test -e out.partial && kill "
            "-0 $!; do :; done;"
            " tfrecord-cat --split 2 --out out in >second 2>&1; echo $? >>second; cat in >&3; exec 3>&-; wait");
     run_and_see("cat second", 0, "another tfrecord-cat is writing this file\n1\n");
     run_and_see("tfrecord-cat --diff in out", 0, "the same 10 records");
     run_and_see("ls out*", 0, "out\nout.index\n");
-    /* What is read is no leftover, whatever its name. */
+    /* An input file is never treated as a leftover, whatever its name. */
     run_ok("cp in x.partial && cp in x-00001-of-00004.partial && touch x.partial.txt");
     run_and_see("tfrecord-cat --merge --out x x.partial", 1, "x.partial: is one of the input files");
     run_and_see("tfrecord-cat --split 2 --out x x-00001-of-00004.partial", 1,

@@ -1,4 +1,5 @@
-/* tfrecord-cat from outside: what it shows, what it finds, and how it behaves in pipes and narrow terminals. */
+/* tfrecord-cat, run as a program: what it prints, the damage that it finds, and its behavior with pipes and narrow
+ * terminals. */
 #include "tests/records/record_data.h"
 #include "tests/tools/examples.h"
 
@@ -97,7 +98,7 @@ TEST(cat_verify_names_every_fault)
     CHECK_CONTAINS(result->output, "17 good records, ");
     CHECK_CONTAINS(result->output, "3 faults");
     mr_record_index_deinit(&index);
-    /* The other modes continue after damage too, and report it. */
+    /* The other modes also report damage and continue after it. */
     result = program_run("tfrecord-cat %s", path);
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "label  int64  18\n");
@@ -135,7 +136,7 @@ TEST(cat_reports_what_it_cannot_read)
 
 TEST(cat_reports_a_file_that_vanishes_or_shrinks)
 {
-    /* It reads a pipe first, which is empty until the file behind it has gone. */
+    /* The first input is a pipe, which stays empty until the second file has been removed. */
     record_write(test_path("small"), 10, 300, (mr_record_writer_options){0});
     record_write(test_path("whole"), 3000, 3000, (mr_record_writer_options){0});
     const char *const commands[] = {"--verify --raw", "--count", "--json --raw", "--raw", "--merge --out merged"};
@@ -147,7 +148,7 @@ TEST(cat_reports_a_file_that_vanishes_or_shrinks)
         CHECK_CONTAINS(result->output, "exit 1\ntfrecord-cat: cannot open big: no such file or directory\n");
         CHECK(access(test_path("merged"), F_OK) != 0);
     }
-    /* Nobody reads what it prints until its file has been cut, at a record's end and within a record. */
+    /* The output is not read until the input file has been truncated: at the end of a record, and within a record. */
     for (int i = 0; i < 2; i++) {
         const program_result *result = program_run(
             "cd '%s'; rm -f pipe; mkfifo pipe; cp whole big; tfrecord-cat --raw big small 2>said "
@@ -191,7 +192,7 @@ TEST(cat_helps_with_every_option)
     const program_result *result =
         program_run("for option in $(tfrecord-cat --help | grep -o '^ .*--[a-z-]*' | grep -o -- '--[a-z-]*'); do "
                     "tfrecord-cat --help $option > /dev/null || echo $option; done");
-    /* --help and --version are no topics. */
+    /* --help and --version have no help topic. */
     CHECK_CONTAINS(result->output, "there is no help about \"help\"");
     CHECK_CONTAINS(result->output, "\n--help\n");
     CHECK_CONTAINS(result->output, "\n--version\n");

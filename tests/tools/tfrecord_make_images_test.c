@@ -1,4 +1,4 @@
-/* What tfrecord-make makes of images that are odd, and of all when they are to be changed. */
+/* The conversion of unusual images by tfrecord-make, and of all images when options change them. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -13,7 +13,7 @@ static void save(const char *name, test_bytes bytes)
     free(bytes.bytes);
 }
 
-/* The file with an EXIF orientation behind its start marker. */
+/* The file with an EXIF orientation inserted after its start marker. */
 static test_bytes with_orientation(test_bytes file, int orientation)
 {
     static const unsigned char segment[36] = "\xff\xe1\0\x22"
@@ -41,7 +41,7 @@ static test_bytes animated(void)
 
 static const test_jpeg_options usual = {.horizontal = 2, .vertical = 2};
 
-/* One of each kind in the class "odd", plain ones in "plain". */
+/* Saves one image of each unusual kind in the class "odd", and ordinary ones in "plain". */
 static const char *make_odd(void)
 {
     mkdir(test_path("photos"), 0777);
@@ -149,7 +149,7 @@ TEST(make_passes_odd_images_and_tells_of_each)
     CHECK_STR(found.colorspace, "CMYK");
     CHECK_EQ(found.channels, 4);
     mr_tensor_deinit(&found.pixels);
-    /* Remarks are repeated when the files are kept. */
+    /* Remarks are repeated when existing files are reused. */
     result = program_run("cd %s; tfrecord-make --out out photos", test_directory());
     CHECK_CONTAINS(result->output, "1 image is animated and was kept");
     CHECK_CONTAINS(result->output, "0 images written");
@@ -190,10 +190,10 @@ TEST(make_shrinks_images_and_never_enlarges)
     CHECK_EQ(found.width, (68 * 45 + 24) / 48);
     mr_tensor_deinit(&found.pixels);
     found = find("out", "odd/wide.png");
-    CHECK_EQ(found.height, 40); /* was no larger */
+    CHECK_EQ(found.height, 40); /* was not larger */
     CHECK_EQ(found.info.bits, 16);
     mr_tensor_deinit(&found.pixels);
-    /* The orientation is not lost with the metadata. */
+    /* The orientation is kept although the other metadata is removed. */
     found = find("out", "odd/turn.jpg");
     CHECK_EQ(found.info.orientation, 6);
     CHECK_EQ(found.height, 45);
@@ -232,7 +232,7 @@ TEST(make_turns_and_shrinks_and_encodes_at_once)
     CHECK_STR(found.format, "jpeg");
     CHECK_STR(found.colorspace, "Gray");
     mr_tensor_deinit(&found.pixels);
-    /* The same bytes with one thread. */
+    /* A single thread writes the same bytes. */
     CHECK_EQ(program_run("cd %s; tfrecord-make -j 1 --out one --upright --shorter-side 32 --encode jpeg --quality 80 "
                          "photos; for i in one/*.tfrecord; do cmp $i out/${i#one/} || exit 1; done",
                          test_directory())

@@ -1,5 +1,5 @@
-/* The forms of input of tfrecord-make: lists, tables, boxes, arrays, archives; plain, odd and hostile. What TensorFlow
- * makes of the records is make_oracle.py's; here they are read back as they are told. */
+/* The input formats of tfrecord-make: lists, tables, boxes, arrays and archives; ordinary, unusual and hostile. The
+ * test reads the records back with tfrecord-cat; make_oracle.py reads them with TensorFlow. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
-/* A small PNG of width x height whose pixels follow from number. */
+/* Saves a small PNG of width x height whose pixels depend on number. */
 static void make_png(const char *path, int number, int width, int height)
 {
     mr_error error = {0};
@@ -36,7 +36,7 @@ static void save_text(const char *name, const char *text)
     file_save(test_path("%s", name), text, strlen(text));
 }
 
-/* Runs tfrecord-make in the test's directory, everything into one part under out. */
+/* Runs tfrecord-make in the test's directory, with one split, in out. */
 [[gnu::format(printf, 1, 2)]] static const program_result *make(const char *format, ...)
 {
     char arguments[4096];
@@ -47,7 +47,7 @@ static void save_text(const char *name, const char *text)
     return program_run("cd '%s' && tfrecord-make --out out --split all %s", test_directory(), arguments);
 }
 
-/* The features of all records as JSON Lines, sorted. */
+/* The features of all records as sorted JSON Lines. */
 static const char *records(const char *features)
 {
     const program_result *result = program_run(
@@ -224,7 +224,7 @@ TEST(make_table_rows_are_split_by_content)
                  test_directory())
                  ->exit_code,
              0);
-    /* Rows that are added and moved change nothing for the others; equal rows are in one part. */
+    /* Adding and moving rows does not change the splits of the others. Equal rows are in one split. */
     file = fopen(test_path("table.csv"), "w");
     fputs("a,b\n", file);
     for (int i = 599; i >= 0; i--) fprintf(file, "%d,%d\n", i, i % 7);
@@ -271,7 +271,7 @@ TEST(make_table_keys_are_renamed_and_left_out)
     CHECK_EQ(make("--key a table.csv")->exit_code, 2);
     CHECK_EQ(make("--key 'a/*=b' table.csv")->exit_code, 2);
     CHECK_EQ(make("--key a=b --key a=c table.csv")->exit_code, 2);
-    /* Two features of one name are not a record. */
+    /* A record cannot have two features of the same name. */
     const program_result *result = make("--name twice --key a=c table.csv");
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "\"c\"");
@@ -333,7 +333,7 @@ TEST(make_coco_keypoints_are_parts_of_the_image)
               "{\"image/object/keypoint/num\": {\"int64\": []}, \"image/object/keypoint/text\": {\"bytes\": []}, "
               "\"image/object/keypoint/visibility\": {\"int64\": []}, \"image/object/keypoint/x\": {\"float\": []}, "
               "\"image/object/keypoint/y\": {\"float\": []}}\n");
-    /* Only with the option; then everything is written again. */
+    /* Keypoints are written only with --keypoints; the option causes all images to be written again. */
     CHECK_CONTAINS(make("--images p c.json")->output, "2 images written");
     CHECK_STR(records("image/object/keypoint/*"), "{}\n{}\n");
     static const struct {
@@ -397,7 +397,7 @@ TEST(make_coco_reports_faults)
     CHECK_CONTAINS(make("c.json")->output, "specify it with --images DIR");
 }
 
-/* A JPEG of 96 x 64 with an EXIF orientation. */
+/* Saves a JPEG of 96 x 64 with an EXIF orientation. */
 static void save_rotated(const char *name, int orientation)
 {
     static const unsigned char segment[36] = "\xff\xe1\0\x22"
@@ -413,7 +413,7 @@ static void save_rotated(const char *name, int orientation)
     free(file.bytes);
 }
 
-/* The box [24, 16, 48, 16] of the stored image, and the point (24, 16), where they go when it is rotated. */
+/* The positions of the box [24, 16, 48, 16] and the point (24, 16) of the stored image after rotation. */
 TEST(make_boxes_turn_with_their_image)
 {
     static const char *const xmin[] = {"0.25", "0.25", "0.25", "0.25", "0.25", "0.5", "0.5", "0.25"};
@@ -440,7 +440,7 @@ TEST(make_boxes_turn_with_their_image)
             x[orientation - 1], y[orientation - 1]);
         CHECK_STR(records("image/object/keypoint/x,image/object/keypoint/y"), wanted);
     }
-    /* Boxes of the upright image want upright pixels. */
+    /* Boxes that refer to the upright image need --upright. */
     save_rotated("p/a.jpg", 6);
     save_text("c.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 64, \"height\": 96}],"
                         "\"categories\": [{\"id\": 1, \"name\": \"x\"}], \"annotations\": ["
@@ -469,7 +469,8 @@ TEST(make_voc_reads_what_object_detection_reads)
     mkdir(test_path("v"), 0777);
     make_png(test_path("v/a.png"), 1, 20, 10);
     make_png(test_path("v/b.png"), 2, 20, 10);
-    /* Names of another machine; what leads elsewhere is not followed. */
+    /* Paths of another machine are reduced to their file names. Paths that lead out of the directory are
+     * not followed. */
     save_voc("v/a.xml", "C:\\images\\a.png", dog);
     save_voc("v/b.xml", "../p/0.png", "");
     save_voc("v/gone.xml", "gone.png", "");

@@ -1,4 +1,4 @@
-/* tfrecord-make from outside: what a directory becomes, and what bad directories, bad disks and SIGKILL do to it. */
+/* tfrecord-make, run as a program: the conversion of a directory, bad directories, full disks, and SIGKILL. */
 #include "tests/kill.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -12,7 +12,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-/* A small image that depends on number: JPEG, or PNG for every fourth. */
+/* Saves a small image that depends on number: a JPEG, or a PNG for every fourth number. */
 static void make_image(const char *path, int number)
 {
     mr_error error = {0};
@@ -30,7 +30,7 @@ static void make_image(const char *path, int number)
     mr_tensor_deinit(&bytes);
 }
 
-/* Three classes of count images each, in a directory of that name. */
+/* Creates a directory with three classes of count images each; returns its path. */
 static const char *make_directory(const char *name, int count)
 {
     static const char *const classes[] = {"rose", "daisy", "tulip"};
@@ -45,7 +45,7 @@ static const char *make_directory(const char *name, int count)
     return directory;
 }
 
-/* Counts the records of a file, each with the keys it should have and the bytes of its image. */
+/* Counts the records of a file; checks that each has the expected features and the bytes of its image. */
 static int check_file(const char *path, const char *directory)
 {
     mr_error error = {0};
@@ -149,10 +149,10 @@ TEST(make_rewrites_only_what_has_changed)
     make_image(test_path("photos/rose/007.PNG"), 8);
     const char *output = program_run("tfrecord-make --out %s/out --shards 4 %s", test_directory(), directory)->output;
     CHECK(!strstr(output, "\n0 images written") && !strstr(output, "\n60 images written"));
-    /* Damage to a finished file is noticed too. */
+    /* Damage to a finished file is detected too. */
     file_save(test_path("out/photos-train-00001-of-00004.tfrecord"), "x", 1);
     CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 4 %s", test_directory(), directory)->exit_code, 0);
-    /* Another number of files: the old ones go, so that nobody reads both. */
+    /* With another number of files the old files are removed, so that they cannot be read by mistake. */
     CHECK_EQ(program_run("tfrecord-make --out %s/out --shards 3 %s", test_directory(), directory)->exit_code, 0);
     int count = 0;
     for (int i = 0; i < 3; i++) {
@@ -162,7 +162,7 @@ TEST(make_rewrites_only_what_has_changed)
     CHECK_EQ(count, 60);
     CHECK(access(test_path("out/photos-train-00000-of-00004.tfrecord"), F_OK) != 0);
     CHECK(access(test_path("out/photos-train-00000-of-00004.tfrecord.index"), F_OK) != 0);
-    /* But not files that somebody else put there. */
+    /* Files that somebody else created are not removed. */
     file_save(test_path("out/photos-train-00000-of-00009.tfrecord"), "", 0);
     const program_result *result = program_run("tfrecord-make --out %s/out --shards 3 %s", test_directory(), directory);
     CHECK_EQ(result->exit_code, 1);
@@ -178,7 +178,7 @@ TEST(make_reports_the_fault_of_each_image)
     file_save(test_path("photos/rose/empty.jpg"), "", 0);
     file_save(test_path("photos/rose/text.jpg"), "this is text\n", 13);
     file_save(test_path("photos/rose/odd \x1b[31m\n.jpg"), "x", 1);
-    file_save(test_path("photos/rose/jpeg.png"), bytes, size); /* a JPEG all the same */
+    file_save(test_path("photos/rose/jpeg.png"), bytes, size); /* a JPEG in spite of its name */
     CHECK_EQ(symlink("/nowhere", test_path("photos/rose/link.jpg")), 0);
     free(bytes);
     const program_result *result =
@@ -209,7 +209,7 @@ TEST(make_of_bad_images_alone_makes_no_files)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photos: none of its images can be used; no files were written\n");
     CHECK_STR(program_run("ls -A %s/out", directory)->output, "");
-    /* The same of several workers. */
+    /* The same with several workers. */
     CHECK_EQ(program_run("cd %s; tfrecord-make --on-error skip --shards 2 --out out --worker 1/2 photos && "
                          "tfrecord-make --on-error skip --shards 2 --out out --worker 2/2 photos",
                          directory)
@@ -219,7 +219,7 @@ TEST(make_of_bad_images_alone_makes_no_files)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "none of its images can be used");
     CHECK_STR(program_run("ls -A %s/out", directory)->output, "");
-    /* Files of an earlier run stay, and are known to be ours. */
+    /* Files of an earlier run are kept, and are recognized as files of this dataset. */
     make_directory("good", 4);
     CHECK_EQ(program_run("cd %s; tfrecord-make --name x --split a=1 --out out good", directory)->exit_code, 0);
     CHECK_EQ(
@@ -235,7 +235,8 @@ TEST(make_of_bad_images_alone_makes_no_files)
 
 TEST(make_goes_on_when_images_vanish)
 {
-    /* While nobody reads on what it says of empty images, it waits, and the good ones go that it has not come to. */
+    /* Standard error is not read while messages about empty images are printed, so the program blocks. Meanwhile the
+     * valid images that it has not reached are removed. */
     make_directory("photos", 40);
     const program_result *result =
         program_run("cd %s; for i in $(seq 1000 1800); do : >photos/rose/%0200d-$i.jpg; done; mkfifo said; "
@@ -293,7 +294,7 @@ TEST(make_is_right_on_a_narrow_terminal)
     CHECK_CONTAINS(result->output, "9 images written");
     int columns = 0;
     for (const char *at = result->output; *at; at++) {
-        if (*at == '\x1b') { /* the bar is taken away */
+        if (*at == '\x1b') { /* clears the progress bar */
             at += 2;
             columns = 0;
         } else if (*at == '\n') {
@@ -345,7 +346,7 @@ TEST(make_refuses_options_that_make_no_sense)
     CHECK_CONTAINS(result->output, "usage: tfrecord-make");
 }
 
-/* Only complete files have final names. */
+/* Checks that every file with a final name is complete. */
 static void check_no_half_files(const char *directory)
 {
     DIR *entries = opendir(directory);
@@ -384,8 +385,9 @@ TEST(make_leaves_no_partial_file_when_the_disk_is_full)
     (void)umount(test_path("disk"));
 }
 
-/* Runs tfrecord-make and kills it at so many changes of its directory (-1: never); true when it ended by itself.
- * changes  how many there were; or null */
+/* Runs tfrecord-make and kills it after kill_at changes of its directory (-1: never); returns true if it ended by
+ * itself.
+ * changes  receives the number of changes; may be null */
 static bool run_and_kill(const char *out, const char *directory, int kill_at, int *changes)
 {
     char program[1024];
@@ -416,7 +418,7 @@ TEST(make_killed_at_any_moment_shows_no_half_file_and_goes_on)
     for (; killed < 50 && rounds < 300; rounds++) {
         state = state * 1664525 + 1013904223;
         if (run_and_kill(out, directory, (int)(state >> 8) % (changes + 1), nullptr)) {
-            /* Done before the kill: from the beginning again. */
+            /* It ended before the kill: start over. */
             CHECK_EQ(program_run("rm -r '%s'", out)->exit_code, 0);
             continue;
         }

@@ -1,4 +1,5 @@
-/* Several tfrecord-make at once: parts that are joined, ranks of a launch, and those who do not finish. */
+/* Several tfrecord-make processes at the same time: parts that are joined, ranks of a launcher, and workers that do not
+ * finish. */
 #include "tests/kernels/images.h"
 #include "tests/records/record_data.h"
 #include "tests/tools/program.h"
@@ -59,14 +60,14 @@ TEST(make_finish_names_the_worker_that_is_missing)
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "worker 2 of 2 has not started");
     CHECK_CONTAINS(result->output, "--worker 2/2");
-    /* Other options are another plan. */
+    /* Other options result in a different plan. */
     CHECK_EQ(
         program_run("cd %s; tfrecord-make --out out --shards 4 -s 7 --worker 2/2 photos", test_directory())->exit_code,
         0);
     result = program_run("cd %s; tfrecord-make --out out --shards 4 --finish photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "worker 2 of 2 used a different plan");
-    /* It may have written over files of worker 1, who sees it and makes them again. */
+    /* Worker 2 may have overwritten files of worker 1, which detects that and writes them again. */
     CHECK_EQ(
         program_run("cd %s; for i in 2 1; do tfrecord-make --out out --shards 4 --worker $i/2 photos || exit 1; done",
                     test_directory())
@@ -89,7 +90,7 @@ TEST(make_finish_detects_changed_files)
         program_run("cd %s; tfrecord-make --out out --shards 4 --finish photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photos-train-00002-of-00004.tfrecord is missing");
-    /* Files touched in between: the plan is the same, and so are the shards. */
+    /* Input files with new modification times: the plan and the shards are the same. */
     CHECK_EQ(
         program_run("cd %s; for i in 1 2; do tfrecord-make --out out --shards 4 --worker $i/2 photos || exit 1; done; "
                     "touch photos/a/*; tfrecord-make --out out --shards 4 --finish photos",
@@ -126,7 +127,7 @@ TEST(make_rank_0_names_missing_workers)
                     test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "worker 2 of 2 has not responded for 1 s");
-    /* One that failed is named at once, with its reason. */
+    /* A failed worker is reported at once, with its reason. */
     file_save(test_path("photos/a/bad.jpg"), "x", 1);
     result =
         program_run("cd %s; for i in 1 0; do OMPI_COMM_WORLD_RANK=$i OMPI_COMM_WORLD_SIZE=2 tfrecord-make --out fail "
@@ -139,7 +140,7 @@ TEST(make_rank_0_names_missing_workers)
 TEST(make_workers_do_not_disturb_each_other)
 {
     make_directory(20);
-    /* Alone and as a worker at once, or the same worker twice: the lock says no. */
+    /* The lock prevents a single run and a worker at the same time, and the same worker twice. */
     const program_result *result = program_run(
         "cd %s; mkdir out; exec 9<out; flock -s 9; tfrecord-make --out out --shards 4 photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
@@ -150,7 +151,7 @@ TEST(make_workers_do_not_disturb_each_other)
         test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "worker 1 of 2 is already running in this directory");
-    /* Half files of others are left to them. */
+    /* Partial files of other workers are not removed. */
     CHECK_EQ(
         program_run(
             "cd %s; for i in 0 1 2 3; do : > out/photos-train-0000$i-of-00004.tfrecord.partial; done; tfrecord-make "

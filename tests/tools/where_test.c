@@ -28,7 +28,7 @@ static mr_string make_record(void)
     return record;
 }
 
-/* 1 and 0: the answer; -1: no expression. */
+/* 1: selected, 0: not selected, -1: not a valid expression. */
 static int try_record(const char *text, mr_string record)
 {
     where_error error;
