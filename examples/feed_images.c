@@ -1,11 +1,11 @@
-/* feed-images: runs only the input pipeline of a training and shows its throughput and what it waits for.
+/* feed-images: runs only the input pipeline of a training program and shows its throughput and what it waits for.
  *
  *     feed-images records                          all records of a directory; on a terminal, a live table
  *     feed-images records --epochs 3 --threads 2   a fixed number of threads, not tuned
  *     feed-images 'records/pets-train-*.tfrecord'  the files that match a pattern
  *     feed-images records --trace trace.json       a trace for ui.perfetto.dev
  *
- * The digest in the last line is the same at any number of threads and on any machine, for the same records, seed and
+ * The digest in the last line is the same for any number of threads and on any machine, for the same records, seed and
  * epochs. A record that cannot be used, such as one without a label, is reported, counted and skipped. */
 #include <errno.h>
 #include <getopt.h>
@@ -90,7 +90,7 @@ static void show(display *d)
 static void report(display *d, const char *text)
 {
     fprintf(stderr, "%s%s\n", d->lines > 0 ? "\033[2K" : "", text);
-    d->lines = 0; /* draw the next table below */
+    d->lines = 0; /* so that the next table is drawn below */
 }
 
 /* An element of this pipeline is an image. */
@@ -104,7 +104,7 @@ static void report_tuned(void *context, const char *line)
     report(context, text);
 }
 
-/* Called by the pipeline for each element that fails. Errors other than those of a record end the run. */
+/* Called by the pipeline for each element that fails. Only errors of a record are skipped; others end the run. */
 static bool skip_bad(void *context, const mr_error *error)
 {
     display *d = context;

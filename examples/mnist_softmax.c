@@ -86,7 +86,7 @@ static model build(mr_graph *g)
     return m;
 }
 
-/* One run over a batch: a training step, or only the accuracy. */
+/* One run with a batch: a training step, or only the accuracy. */
 static mr_status run(mr_session *session, const model *m, const digits *d, int64_t index, int64_t size, bool training,
                      float *value, mr_error *error)
 {

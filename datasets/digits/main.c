@@ -1,5 +1,5 @@
-/* digits: draws digits of 28 x 28 pixels into MNIST's four idx files, so that the MNIST examples can be run on a
- * machine without data.
+/* digits: draws digits of 28 x 28 pixels into MNIST's four idx files, so that the MNIST examples can be run without the
+ * original data.
  *
  *     digits --out DIR
  *
@@ -101,7 +101,7 @@ static unsigned char *put_big_endian(unsigned char *out, uint32_t value)
     return out;
 }
 
-/* Writes DIRECTORY/PREFIX-KIND-ubyte. bytes are the header and what follows it. */
+/* Writes DIRECTORY/PREFIX-KIND-ubyte. bytes: the header and the data that follows it */
 static mr_status write_idx(const char *directory, const char *prefix, const char *kind, const unsigned char *bytes,
                            size_t size_bytes, mr_error *error)
 {
@@ -112,7 +112,7 @@ static mr_status write_idx(const char *directory, const char *prefix, const char
     return status;
 }
 
-/* Draws `count` digits; the same ones for the same seed. */
+/* Draws `count` digits. The same seed draws the same digits. */
 static mr_status write_digits(const char *directory, const char *prefix, uint32_t count, uint64_t seed, mr_error *error)
 {
     static constexpr size_t IMAGES_HEADER = 16, LABELS_HEADER = 8;

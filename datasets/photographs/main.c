@@ -1,9 +1,9 @@
-/* photographs: renders images of simple objects, so that everything can be run on a machine without data.
+/* photographs: renders images of simple objects, so that the examples and tests can be run without a data set.
  *
  *     photographs --out photos --count 3000 --seed 1
  *
  * writes photos/ball/ball-000000.jpg, photos/cone/cone-000001.png, …: six classes, many sizes, mostly JPEG. The same
- * seed gives the same files at any number of jobs. Existing files are kept. */
+ * seed produces the same files with any number of jobs. Existing files are kept. */
 #include "common/file.h"
 #include "common/pool.h"
 #include "scene.h"

@@ -2,14 +2,14 @@
  *
  * First the surroundings: each pixel's ray meets the table or the wall, whose pattern is a function of the position, in
  * loops that vectorize. Then the scraps, as lit bars in the image plane. Then the object: within the rectangle of its
- * bounding ball, rays are followed through its distance field in steps that cannot pass through it; its shadow on the
- * table is computed with rays towards the light. Last the lens and the film: blur, vignette, exposure, gamma, noise. */
+ * bounding sphere, rays are followed through its distance field in steps that cannot pass through it; its shadow on the
+ * table is computed with rays towards the light. Finally lens and film: blur, vignette, exposure, gamma and noise. */
 #include "scene.h"
 
 #include <math.h>
 #include <string.h>
 
-constexpr float bound = 1.3f; /* radius of the ball around the object */
+constexpr float bound = 1.3f; /* radius of the object's bounding sphere */
 
 /* A cheap 32-bit mixing function. It vectorizes in loops, which the library's counter-based generator does not. */
 static inline uint32_t scramble(uint32_t x)
@@ -44,7 +44,7 @@ static inline float triangle(float x)
     return fabsf(2 * (x - floorf(x)) - 1);
 }
 
-/* 0 dark … 1 light. Always inlined, so that the loop over a row vectorizes with it. */
+/* From 0, dark, to 1, light. Always inlined, so that the loop over a row vectorizes with it. */
 [[gnu::always_inline]] static inline float pattern(surface surface, float x, float y)
 {
     x *= surface.frequency;
@@ -89,8 +89,8 @@ static inline float triangle(float x)
     return ((x - tip) * nx + y * ny) / length;
 }
 
-/* A lower bound of the distance to the object; negative inside. In the object's coordinates, where it fits in a ball
- * of radius 1.3. */
+/* A lower bound of the distance to the object; negative inside. In the object's coordinates, in which it fits into a
+ * sphere of radius 1.3. */
 [[gnu::always_inline]] static inline float shape_distance(object_class class, float size, float x, float y, float z)
 {
     constexpr float edge = 0.03f; /* edges are slightly rounded */
@@ -115,7 +115,7 @@ static inline float triangle(float x)
     }
 }
 
-/* Rays are followed sixteen at a time. They take nearly all of an image's time. */
+/* Sixteen rays are followed at a time. They take nearly all of an image's time. */
 constexpr int lane_count = 16;
 typedef struct lanes {
     alignas(64) float x[lane_count], y[lane_count], z[lane_count];
@@ -167,7 +167,7 @@ static vector pixel_ray(const scene *scene, float x, float y)
     return add(scene->forward, add(scaled(scene->right, across), scaled(scene->up, over)));
 }
 
-/* 1 in the light … 0 in the object's shadow, for points in the world relative to the object. */
+/* From 0, in the object's shadow, to 1, fully lit, for points in the world relative to the object. */
 static void sunlight(const scene *scene, const lanes *from, float *light)
 {
     alignas(64) float t[lane_count], end[lane_count], past[lane_count], distance[lane_count];
@@ -210,7 +210,7 @@ static void sunlight(const scene *scene, const lanes *from, float *light)
     }
 }
 
-/* One row of table and wall, without the object. Planes of red, green, blue. */
+/* Renders one row of table and wall, without the object, to planes of red, green and blue. */
 static void render_surroundings(const scene *scene, int y, float *restrict red, float *restrict green,
                                 float *restrict blue)
 {
@@ -441,7 +441,8 @@ static void blur_plane(float *plane, int width, int height, float amount, float 
     }
 }
 
-/* Gamma, and noise that is the sum of four uniform bytes: nearly normal, standard deviation 148 of 510. */
+/* Applies gamma, and noise that is the sum of four uniform bytes: nearly normal, with a standard deviation of 148 out
+ * of 510. */
 static void develop(const scene *scene, const film *film, unsigned char *pixels)
 {
     size_t width = (size_t)film->width;

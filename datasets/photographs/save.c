@@ -1,5 +1,5 @@
-/* Encoding and saving: JPEG as cameras and programs write it, PNG with fast compression. A file gets its final name
- * only when it is complete. */
+/* Encodes and saves images: JPEG as cameras and programs write it, PNG with fast compression. A file gets its final
+ * name only when it is complete. */
 #include "common/file.h"
 #include "scene.h"
 

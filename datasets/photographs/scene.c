@@ -23,7 +23,7 @@ static vector colour(random_stream *random, double brightness, double saturation
     return scaled(c, (float)brightness / (1 + s));
 }
 
-/* plain: 0 is the strongest contrast of table and wall, 1 almost no pattern */
+/* plain: from 0, the strongest contrast of table and wall, to 1, almost no pattern */
 static surface draw_surface(random_stream *random, double frequency, double plain)
 {
     surface surface = {.seed = random_next32(random)};
@@ -103,9 +103,9 @@ static void draw_object(scene *scene, random_stream *random)
         draw_facing(scene, random, 0.7);
     else
         draw_rotation(scene, random, scene->class == CUBE ? 0.5 : 0.35);
-    /* It stands on the table, or above it as if held. */
+    /* It is on the table, or above it as if held. */
     float height = reach_down(scene) + (chance(random, 0.3) ? range(random, 0, 0.6) : 0);
-    scene->eye.y += height - scene->position.y; /* so that the camera still points at it */
+    scene->eye.y += height - scene->position.y; /* keeps the camera pointed at it */
     scene->position.y = height;
 }
 

@@ -1,8 +1,8 @@
-"""Reads the formats of docs/formats.md, written from that page alone, with Python's standard library.
+"""A reader of the formats of docs/formats.md. It is written from that page alone, with Python's standard library.
 
     read_formats.py index RECORD-FILE        the index of a record file, compared with the file
-    read_formats.py damaged-index RECORD-FILE   rejects the index after any change of one byte, and any prefix of it
-    read_formats.py seekable RECORD-FILE     the records of a seekable GZIP file, one segment at a time
+    read_formats.py damaged-index RECORD-FILE   checks that a changed byte and a truncation are detected, anywhere in the index
+    read_formats.py seekable RECORD-FILE     the records of a seekable GZIP file, read segment by segment
     read_formats.py cache RECORD-FILE        a cache or snapshot
     read_formats.py state FILE STAGES        an iterator's state; STAGES: from the last one, "engine,batch,text_lines"
     read_formats.py session FILE             a session's state
@@ -10,7 +10,7 @@
     read_formats.py quarantine RECORD-FILE   a quarantine
     read_formats.py crop-ready FILE          a crop-ready JPEG
 
-Prints what it has read as `name value…` lines. Exits with 1 and a message if the file does not follow the page."""
+Prints the contents as `name value…` lines. Exits with 1 and a message if the file does not conform to the page."""
 
 import os
 import struct
@@ -73,7 +73,7 @@ def records_of(stream):
 
 
 class Reader:
-    """Fields of a string: varints, bools, bytes and tensors."""
+    """Reads the fields of a byte string: varints, bools, bytes and tensors."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -194,7 +194,7 @@ def damage_index(path):
 # ---- Seekable GZIP ----
 
 def read_seekable(path):
-    """The records, from one segment after another."""
+    """The index and the records, which are read segment by segment."""
     index, data = open_index(path)
     require(index.compression == 1, "not a GZIP file")
     require(data[:10] == bytes.fromhex("1f8b0800000000000003"), "another header")
@@ -249,7 +249,7 @@ def show_cache(path):
 # ---- States ----
 
 def stage_state(reader, stages, seekable=False):
-    """The state of the first of the stages, and of its inputs. Returns a description of what it contains."""
+    """Reads the state of the first of the stages and of its inputs. Returns a description of the contents."""
     name, inputs = stages[0], stages[1:]
     iteration, position = reader.varint(), reader.varint()
     require(position <= 1 << 61, "the position is too large")
@@ -352,7 +352,7 @@ def unescape(text):
 
 
 def journal_lines(path):
-    lines = read_file(path).split(b"\n")[:-1]  # what follows the last line break was cut
+    lines = read_file(path).split(b"\n")[:-1]  # text after the last line break is an incomplete line
     require(not lines or lines[0] == b"millrace tfrecord-make journal 2", "not a journal of this version")
     for line in lines[1:]:
         yield line.decode("ascii").split()
@@ -388,7 +388,7 @@ def show_journal(directory, name):
 # ---- Quarantine ----
 
 def fields(data):
-    """The fields of a protobuf message; here all are varints or bytes."""
+    """The fields of a protobuf message, which are all varints or bytes in these files."""
     reader = Reader(data)
     while reader.at < len(data):
         tag = reader.varint()

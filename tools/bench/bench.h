@@ -29,9 +29,9 @@ void bench_register(bench_suite *suite);
     static void bench_##suite_name(bench_report *report)
 
 typedef struct bench_result {
-    const char *task; /* "train_input" */
-    const char *unit; /* "images/s"; "ms" and other units that end in s are times: less is better */
-    const char *peer; /* "libjpeg-turbo decode" */
+    const char *task; /* such as "train_input" */
+    const char *unit; /* such as "images/s" or "ms" */
+    const char *peer; /* such as "libjpeg-turbo decode" */
     double ours;      /* medians */
     double peer_value;
     bool less_is_better;
@@ -43,7 +43,7 @@ void bench_row(bench_report *report, bench_result result);
 /* Prints a note below the table. */
 [[gnu::format(printf, 2, 3)]] void bench_note(bench_report *report, const char *format, ...);
 
-/* With --stats: prints the statistics of each stage so far as a table on stderr; on a terminal it overwrites the
+/* With --stats, prints the statistics of each stage so far as a table on stderr. On a terminal the table overwrites the
  * previous one. */
 struct mr_iterator;
 void bench_show_stages(bench_report *report, const char *task, struct mr_iterator *iterator, bool is_first);
@@ -51,26 +51,27 @@ void bench_show_stages(bench_report *report, const char *task, struct mr_iterato
 /* Whether --stats was given. */
 bool bench_wants_stats(const bench_report *report);
 
-double bench_seconds(void);           /* monotonic */
+double bench_seconds(void);           /* monotonic clock */
 double bench_processor_seconds(void); /* processor time of all threads of this process */
 double bench_median(const double *values, int count);
-/* Number of threads: --threads, or the usable processors. Number of rounds: --rounds, or default_value. */
+/* bench_threads: --threads, or the usable processors. bench_rounds: --rounds, or default_value. */
 int bench_threads(const bench_report *report);
 int bench_rounds(const bench_report *report, int default_value);
-/* A directory for the suite's data, kept between runs: out/bench/NAME. Created if missing. Static storage. */
+/* The directory out/bench/NAME for the suite's data, which is kept between runs. Created if missing. Static storage. */
 const char *bench_directory(const char *name);
-/* Runs a shell command and returns the last number it prints on a line "value NUMBER"; 0 if it fails. */
+/* Runs a shell command and returns the number of its last output line "value NUMBER"; 0 if the command fails. */
 double bench_command(const char *command);
-/* The same for the last number after each key, anywhere in a line: "\"rss_mb\": ". */
+/* Runs a shell command and stores the last number after each key, which may be anywhere in a line: "\"rss_mb\": ". */
 void bench_command_numbers(const char *command, const char *const *keys, double *numbers, int count);
-/* A path below $PEERS or ~/.cache/millrace-peers: "venvs/torch/bin/python". Static storage, overwritten by the next
- * call. */
+/* A path below $PEERS or ~/.cache/millrace-peers, such as "venvs/torch/bin/python". Static storage, overwritten by the
+ * next call. */
 [[gnu::format(printf, 1, 2)]] const char *bench_peers_path(const char *format, ...);
-/* The Python with TensorFlow 2.15.1 (MILLRACE_ORACLE_PYTHON or .toolchain/oracle/bin/python); null if there is none. */
+/* The Python interpreter with TensorFlow 2.15.1: MILLRACE_ORACLE_PYTHON or .toolchain/oracle/bin/python. Null if there
+ * is none. */
 const char *bench_tensorflow_python(void);
 
-/* tuned.c: rows for a tuned pipeline, started with one thread without prefetch and with 64 threads and a prefetch of
- * 64, against the best fixed setting. */
+/* tuned.c: compares a tuned pipeline with the best fixed setting. One row starts with one thread and no prefetch, the
+ * other with 64 threads and a prefetch of 64. */
 struct mr_dataset;
 typedef struct bench_tuned_task {
     const char *name;

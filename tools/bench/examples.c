@@ -1,10 +1,11 @@
-/* Parsing, part of the suite "records": serialized Examples and SequenceExamples in memory, in batches of 512, to
- * columns.
+/* Parsing, part of the suite "records": serialized Examples and SequenceExamples in memory are parsed to columns, in
+ * batches of 512.
  *
- * The Examples are the first of the peers' tabular file ($PEERS/data/tab.tfrecord: a label, 16 floats, 8 single floats,
- * up to 10 ids, 20 bytes), or of a file of the same form that is created here if that does not exist. The peer is
- * tf.io.parse_example in a tf.function on the same number of threads: one batch after the other, in which TensorFlow
- * uses all threads, and on several threads also with as many concurrent callers; its better result counts. */
+ * The Examples are the first records of the peers' tabular file ($PEERS/data/tab.tfrecord: a label, 16 floats, 8 single
+ * floats, up to 10 ids, 20 bytes), or of a file of the same form that is created here if that does not exist. The peer
+ * is tf.io.parse_example in a tf.function with the same number of threads. It is measured with one batch after another,
+ * in which TensorFlow uses all threads, and on several threads also with as many concurrent callers. The better result
+ * counts. */
 #include "tools/bench/bench.h"
 
 #include "base/pool.h"
@@ -79,7 +80,7 @@ static const char python[] =
     "    t.append(a)\n"
     "print('value', count/sorted(c if len(sys.argv)>5 else t)[3])\n";
 
-/* Records per second, or per second of processor time; 0 without TensorFlow. */
+/* Records per second, or per second of processor time; 0 if TensorFlow is not available. */
 static double with_tensorflow(const char *path, const char *what, int count, int threads, bool of_processor)
 {
     char script[PATH_MAX], command[3 * PATH_MAX];
@@ -169,10 +170,10 @@ static bool make_file(const char *path, bool is_sequence, int count)
 /* ---- Millrace ---- */
 
 typedef struct work {
-    const mr_string *records; /* views into bytes */
+    const mr_string *records; /* views into `bytes` */
     int count;
     mr_example_parser *example;
-    mr_sequence_parser *sequence; /* exactly one is set */
+    mr_sequence_parser *sequence; /* exactly one of the two parsers is set */
     int32_t tensor_count;
     atomic_bool has_failed;
 } work;
@@ -191,7 +192,7 @@ static void parse_batches(void *context_, int64_t begin, int64_t end)
     }
 }
 
-/* Reads the first records of a file; they point into *bytes, which the caller frees. */
+/* Reads the first records of a file. The records point into *bytes, which the caller frees. */
 static int load(const char *path, mr_string *records, int most, char **bytes)
 {
     mr_error error = {0};
@@ -199,7 +200,7 @@ static int load(const char *path, mr_string *records, int most, char **bytes)
     mr_string record;
     size_t size = 0, capacity = (size_t)1 << 30;
     int count = 0;
-    *bytes = malloc(capacity); /* untouched pages cost nothing */
+    *bytes = malloc(capacity); /* pages that are not touched use no memory */
     if (!*bytes || mr_record_reader_open(path, nullptr, &reader, &error) != MR_OK) return 0;
     while (count < most && mr_record_reader_next(reader, &record, &error) == MR_OK &&
            size + record.size_bytes <= capacity) {
@@ -211,7 +212,8 @@ static int load(const char *path, mr_string *records, int most, char **bytes)
     return count;
 }
 
-/* of_processor: per second of processor time of all threads, which hardly depends on the load of the machine. */
+/* of_processor: measures records per second of processor time of all threads, which hardly depends on the load of the
+ * machine. */
 static void measure_on(bench_report *report, work *work, const char *path, const char *what, const char *peer,
                        int threads, bool of_processor)
 {

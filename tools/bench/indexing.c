@@ -1,8 +1,7 @@
-/* records: indexes, and seekable GZIP.
+/* Part of the suite "records": indexes and seekable GZIP.
  *
  * Counting and indexing a file is compared with DALI's tfrecord2idx on the same file in the page cache, without the
- * time that Python needs to start. Seekable GZIP is read by all threads and compared with one reader of the same
- * stream. */
+ * startup time of Python. Seekable GZIP is read by all threads and compared with a single reader of the same stream. */
 #include "tools/bench/bench.h"
 
 #include <millrace/record.h>
@@ -16,7 +15,7 @@ static constexpr size_t GIB = (size_t)1 << 30;
 static constexpr size_t PACKED_BYTES = (size_t)96 << 20;
 static constexpr int ROUNDS_MAX = 32;
 
-/* Bytes that deflate to about a half, like tables of numbers. */
+/* Bytes that deflate compresses to about half, like tables of numbers. */
 static void fill(char *bytes, size_t size, uint64_t number)
 {
     uint64_t state = number * 0x9e3779b97f4a7c15 + 1;
@@ -26,7 +25,7 @@ static void fill(char *bytes, size_t size, uint64_t number)
     }
 }
 
-/* Created once; false when it cannot be written. */
+/* Creates the file if it does not exist; false if it cannot be written. */
 static bool make_records(const char *path, size_t record_bytes, size_t total_bytes, mr_record_writer_options options)
 {
     mr_error error = {0};
@@ -65,7 +64,7 @@ static double index_ms(const char *path, int threads)
     return status == MR_OK ? (end - begin) * 1e3 : 0;
 }
 
-/* Runs the installed tfrecord2idx, timed from inside. */
+/* Runs the installed tfrecord2idx, which measures its own time. */
 static double dali_ms(const char *path)
 {
     static const char script[] = "import os,sys,time,runpy\n"
@@ -160,7 +159,7 @@ void bench_indexing(bench_report *report)
     if (rounds > ROUNDS_MAX) rounds = ROUNDS_MAX;
     bench_index(report, "index_4k", 4096, GIB, rounds);
     bench_index(report, "index_100k", 100'000, GIB, rounds);
-    /* DALI needs 20 s for 1 GiB of these. */
+    /* DALI needs 20 s for 1 GiB of these records. */
     bench_index(report, "index_64", 64, GIB / 4, 1);
     bench_seekable(report);
 }

@@ -1,8 +1,9 @@
-/* input: the demo's pipeline — records, shuffle, parse, random-resized crop, flip, normalize, batch of 64, prefetch —
- * compared with libjpeg-turbo alone, which only decodes the same complete files on the same number of threads.
+/* The suite "input": the demo's pipeline — records, shuffle, parse, random-resized crop, flip, normalize, batch of 64,
+ * prefetch — compared with libjpeg-turbo alone, which only decodes the same complete files with the same number of
+ * threads.
  *
- * Rounds are interleaved, so that other load on the machine slows both. Both use the fast integer DCT, TensorFlow's
- * default. input_photos.c adds rows for photographs. */
+ * Rounds are interleaved, so that other load on the machine slows down both sides. Both use the fast integer DCT,
+ * TensorFlow's default. input_photos.c adds rows for photographs. */
 #include "tools/bench/input.h"
 
 #include <millrace/dataset.h>
@@ -60,7 +61,7 @@ static mr_status render(int number, mr_tensor *jpeg, mr_error *error)
     return status;
 }
 
-/* out/bench/input/images.tfrecord, created once. */
+/* Creates out/bench/input/images.tfrecord if it does not exist. */
 static mr_status make_records(const char *path, mr_error *error)
 {
     if (access(path, R_OK) == 0) return MR_OK;
@@ -196,7 +197,7 @@ static mr_dataset *whole_images(const char *path)
     return mr_dataset_prefetch(d, 8);
 }
 
-/* Takes elements from the iterator, `count` images in total. */
+/* Consumes `elements` elements of the iterator. */
 static mr_status take(mr_iterator *iterator, int64_t elements, mr_error *error)
 {
     mr_element element = {0};
@@ -228,13 +229,13 @@ static mr_status measure(bench_report *report, const bench_task *task, const cha
     if (status == MR_OK) status = take(iterator, 2 * IMAGES / task->images, error);
     (void)peer_rate(images, bench_threads(report), IMAGES);
     for (int r = 0; r < rounds && status == MR_OK; r++) {
-        /* Elements produced while the peer ran do not count. */
+        /* Elements that were produced while the peer ran do not count. */
         status = take(iterator, IMAGES / task->images, error);
         if (status != MR_OK) break;
         double start = bench_seconds();
         status = take(iterator, COUNT / task->images, error);
         ours[r] = (double)COUNT / (bench_seconds() - start);
-        /* Nothing consumes the next batches: the threads fill the window and wait, so the peer has the machine. */
+        /* Nothing consumes batches now: threads fill their buffers and wait, so the machine is free for the peer. */
         usleep(100000);
         peers[r] = peer_rate(images, bench_threads(report), COUNT);
         bench_show_stages(report, task->name, iterator, r == 0);

@@ -1,6 +1,6 @@
-/* Time to the first batch: the cost in time and memory of a shuffle of 10,000 photographs before training begins,
- * compared with tf.data, whose shuffle buffers the records themselves. Each is measured in its own process; time starts
- * when the pipeline is built, after libraries are loaded. Memory is the peak of the process, ten batches later. */
+/* Time to the first batch: the time and memory that a shuffle of 10,000 photographs needs before training begins,
+ * compared with tf.data, whose shuffle buffers the records themselves. Each side runs in its own process. Time starts
+ * when the pipeline is built, after libraries are loaded. Memory is the peak of the process after ten more batches. */
 #include "tools/bench/input.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static double peak_megabytes(void)
     return kilobytes / 1024;
 }
 
-/* Resets the peak. */
+/* Resets the process's peak memory. */
 static void forget_peak(void)
 {
     int file = open("/proc/self/clear_refs", O_WRONLY);

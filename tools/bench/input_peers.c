@@ -1,6 +1,6 @@
-/* ImageNet-like training input compared with complete loaders: tf.data, DALI, torch, ffcv, SPDL, Grain and cv2 in
- * threads, each with its best setting, as processes that measure themselves, alternating with ours. Their programs are
- * found through $PEER_SCRIPTS. Ours is photos_crop_224 of input_photos.c. */
+/* ImageNet-like training input compared with complete loaders: tf.data, DALI, torch, ffcv, SPDL, Grain, and cv2 in
+ * threads, each with its best setting. Each peer is a process that measures itself; peers alternate with millrace.
+ * Their programs are found through $PEER_SCRIPTS. Millrace runs photos_crop_224 of input_photos.c. */
 #include "tools/bench/input.h"
 
 #include <stdio.h>

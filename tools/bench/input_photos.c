@@ -1,8 +1,9 @@
 /* Training input from ImageNet-like images — decode, random-resized crop to 224, flip, normalize, batch of 64, shuffle
- * — from ordinary and from crop-ready records, compared with libjpeg-turbo doing the same work without a pipeline: it
- * decodes the same regions with its own crop and skip, resizes them to floats and normalizes, from images in memory.
+ * — from ordinary and from crop-ready records. It is compared with libjpeg-turbo doing the same work without a
+ * pipeline: from images in memory, it decodes the same regions with its own crop and skip, resizes them to floats and
+ * normalizes.
  *
- * The images are those of the peers: $PEERS or ~/.cache/millrace-peers, data/train-*. Both sides use the fast integer
+ * The images are those of the peers: data/train-* in $PEERS or ~/.cache/millrace-peers. Both sides use the fast integer
  * DCT, TensorFlow's default, and bilinear interpolation without antialiasing. */
 #include "tools/bench/input.h"
 
@@ -47,7 +48,7 @@ typedef struct photos {
     photo all[PHOTOS_MAX];
     int count;
     size_t bytes, ready_bytes;
-    char plain[640], ready[640]; /* record files */
+    char plain[640], ready[640]; /* paths of record files */
 } photos;
 
 /* ---- Records ---- */
@@ -89,7 +90,7 @@ static mr_status append_ready(mr_record_writer *writer, mr_example_encoder *enco
     return status;
 }
 
-/* out/bench/input/ready.tfrecord, created once. */
+/* Creates out/bench/input/ready.tfrecord if it does not exist. */
 static mr_status make_ready(const photos *photos, mr_error *error)
 {
     if (access(photos->ready, R_OK) == 0) return MR_OK;
@@ -311,10 +312,10 @@ static mr_status measure(bench_report *report, const photos *photos, const photo
     mr_dataset_free(dataset);
     (void)peer_rate(photos, task->whole, threads, 4 * BATCH);
     for (int r = 0; r < rounds && status == MR_OK; r++) {
-        /* Elements produced while the peer ran do not count. */
+        /* Elements that were produced while the peer ran do not count. */
         status = take(iterator, task, 8 * BATCH, &unused, error);
         if (status == MR_OK) status = take(iterator, task, COUNT, &ours[r], error);
-        /* Nothing consumes the next batches: the threads fill the window and wait, so the peer has the machine. */
+        /* Nothing consumes batches now: threads fill their buffers and wait, so the machine is free for the peer. */
         usleep(200000);
         peers[r] = peer_rate(photos, task->whole, threads, COUNT);
         bench_show_stages(report, task->name, iterator, r == 0);

@@ -1,6 +1,6 @@
-/* tfrecord-make compared with cp -r: 4,000 JPEGs of about 100 KB in the page cache, passed through without checks, to
- * the same disk. Both write the same number of bytes; cp creates 4,000 files and syncs none of them, tfrecord-make a
- * few and syncs all of them. Before each run, earlier writes are synced to disk. */
+/* tfrecord-make compared with cp -r: 4,000 JPEGs of about 100 KB in the page cache are written, unchecked and
+ * unchanged, to the same disk. Both write the same number of bytes. cp creates 4,000 files and syncs none of them;
+ * tfrecord-make creates a few and syncs all of them. Before each run, earlier writes are synced to the disk. */
 #include "tools/bench/bench.h"
 
 #include <millrace/image.h>
@@ -16,7 +16,7 @@ static constexpr int IMAGES = 4000;
 static constexpr int DIFFERENT = 50, CLASSES = 20;
 static constexpr int ROUNDS_MAX = 64;
 
-/* Noise over waves, 70 to 130 KB. */
+/* An image of noise over waves; its JPEG has 70 to 130 KB. */
 static bool encode(int number, mr_tensor *bytes)
 {
     mr_error error = {0};
@@ -33,7 +33,7 @@ static bool encode(int number, mr_tensor *bytes)
     return status == MR_OK;
 }
 
-/* Writes the image with its number in a comment after the start marker, so that no two files are equal. */
+/* Writes the image with its number in a comment segment after the start marker, so that no two files are equal. */
 static bool save(const char *directory, int number, mr_string jpeg)
 {
     char path[1024];
@@ -66,8 +66,8 @@ static bool make_images(const char *directory)
     return true;
 }
 
-/* Seconds of a command that writes DIRECTORY/new, which is removed before, outside of the measured time. 0: it
- * failed. */
+/* Seconds that a command needs to write DIRECTORY/new, which is removed before the time is measured. 0 if the command
+ * fails. */
 static double run(const char *directory, const char *format, const char *program)
 {
     char command[4096];

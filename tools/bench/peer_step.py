@@ -1,9 +1,9 @@
-"""TensorFlow's side of the suite "step": the same network and kernels; reads what to time from standard input.
+"""TensorFlow's side of the suite "step": the same network and kernels. Tasks to measure come from standard input.
 
     peer_step.py THREADS SIZE BATCH
 
-Each line read is "TASK COUNT"; the answer is one line, "value SECONDS BUSY": average wall-clock time of
-one run, and processor time of all threads."""
+Each input line is "TASK COUNT". The answer is a line "value SECONDS BUSY": the average wall-clock time of one run,
+and its processor time in all threads."""
 import os
 import sys
 import time

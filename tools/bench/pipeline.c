@@ -44,7 +44,7 @@ static mr_status add_one(void *context, const mr_element *input, mr_random *rand
     return MR_OK;
 }
 
-/* In batches of 1,000, on both sides, so that Python is not measured. */
+/* Uses batches of 1,000 on both sides, so that Python's time per element is not measured. */
 static double mapped_numbers(int64_t count, int threads)
 {
     static const mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 0}}};
@@ -78,7 +78,7 @@ static void *enqueue_all(void *argument)
     return nullptr;
 }
 
-/* One thread enqueues, this one dequeues. */
+/* Another thread enqueues; this one dequeues. */
 static double queued_elements(void)
 {
     mr_queue_options options = {.capacity = 1000, .component_count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 0}}};
@@ -149,7 +149,7 @@ static const char torch_rows[] = "import time, torch\n"
                                  "    best = max(best, 1000000 / (time.time() - t))\n"
                                  "print('value', best)\n";
 
-/* The number on the line "value" of a script's output; 0 without the interpreter. */
+/* The number in the line "value" of a script's output; 0 if the interpreter does not exist. */
 static double peer(const char *python, const char *head, const char *body)
 {
     char path[600], command[1400];

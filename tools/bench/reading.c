@@ -1,9 +1,10 @@
-/* Reading, part of the suite "records": all records of a file from the page cache, with checksums verified, in batches.
+/* Reading, part of the suite "records": all records of a file in the page cache are read in batches, with checksums
+ * verified.
  *
- * There are three comparisons: tf.data's TFRecordDataset with batches, which TensorFlow users have; ISA-L's CRC32C over
- * the same file in memory, without framing and copies, mapped before the clock starts and while it runs; and read(2)
- * alone, which no reader that copies out of the page cache can beat. tfrecord-cat --verify, as a process, is compared
- * with our own reading of the same file. */
+ * There are three peers: tf.data's TFRecordDataset with batches, which TensorFlow users have; ISA-L's CRC32C over the
+ * same file in memory, without framing and copies, where the file is mapped before or within the measured time; and
+ * read(2) alone, which no reader that copies out of the page cache can beat. The process tfrecord-cat --verify is
+ * compared with millrace's reader on the same file. */
 #include "tools/bench/bench.h"
 
 #include <millrace/example.h>
@@ -44,7 +45,7 @@ static mr_status append_example(mr_record_writer *writer, const char *bytes, siz
     return status;
 }
 
-/* Records of one size; as Examples slightly longer. */
+/* Creates records of one size. As Examples they are slightly longer. */
 static bool make_file(const char *path, size_t record_bytes, bool is_example)
 {
     mr_error error = {0};
@@ -89,7 +90,7 @@ typedef struct speed {
     double bytes, records; /* per second */
 } speed;
 
-/* How often a file is read in one run, so that starting a process and its threads does not matter. */
+/* How often one run reads the file, so that the start of the process and of its threads does not matter. */
 static constexpr int TIMES = 4;
 
 static speed read_ours(const char *path, int threads)
@@ -150,7 +151,7 @@ typedef struct part {
     unsigned crc;
 } part;
 
-/* Every threads-th piece. */
+/* Each thread processes every threads-th piece. */
 static void *crc_part(void *argument)
 {
     part *part = argument;
@@ -189,7 +190,8 @@ static bool map_file(const char *path, mapped *m)
     return m->bytes != MAP_FAILED;
 }
 
-/* Bytes per second over a mapped file, and of mapping it, computing its checksum and unmapping it, once. */
+/* Bytes per second for the checksum of a mapped file, and for mapping it, computing its checksum and unmapping it,
+ * once. */
 static bool read_with_isal(const char *path, int threads, double *mapped_before, double *mapping)
 {
     void *library = dlopen("libisal.so.2", RTLD_NOW);
@@ -252,7 +254,7 @@ static const char python[] =
     "    rates.append(n/(time.perf_counter()-s))\n"
     "print('value',sorted(rates)[2])\n";
 
-/* Records per second; 0 without TensorFlow. */
+/* Records per second; 0 if TensorFlow is not available. */
 static double read_with_tensorflow(const char *path, int batch, int threads)
 {
     char script[512], command[PATH_MAX + 1024];
@@ -311,7 +313,7 @@ static void beside_read(bench_report *report, const char *path, const char *task
 
 extern char **environ;
 
-/* Bytes per second of the process, from start to exit; 0 if it finds a fault. */
+/* Bytes per second of the process, from start to exit; 0 if it reports a fault. */
 static double verify(const char *path, int threads)
 {
     char program[PATH_MAX], jobs[16];

@@ -1,4 +1,5 @@
-/* records: reading (reading.c), indexes (indexing.c), checksums, parsing (examples.c), tfrecord-make (make.c). */
+/* The suite "records": reading (reading.c), indexes (indexing.c), checksums, parsing (examples.c) and tfrecord-make
+ * (make.c). */
 #include "tools/bench/bench.h"
 
 #include <millrace/example.h>
@@ -13,7 +14,7 @@
 static constexpr size_t BLOCK_BYTES = (size_t)256 << 20;
 static constexpr int ROUNDS_MAX = 64;
 
-/* The checksum of 4 KiB pieces of a block larger than any cache, compared with the sum of its words. */
+/* CRC32C of 4 KiB pieces of a block larger than any cache, compared with the sum of the block's words. */
 static void bench_checksum(bench_report *report)
 {
     double ours[ROUNDS_MAX], theirs[ROUNDS_MAX];

@@ -1,6 +1,6 @@
-/* The training step of the demo's network, and its kernels one by one, compared with TensorFlow 2.15.1 in its own
- * process (peer_step.py) with the same number of threads. Both sides alternate after a few runs; medians over the
- * rounds. */
+/* The suite "step": the training step of the demo's network, and each of its kernels, compared with TensorFlow 2.15.1,
+ * which runs in its own process (peer_step.py) with the same number of threads. The two sides alternate every few runs.
+ * Results are medians over the rounds. */
 #include "tools/bench/bench.h"
 
 #include <millrace/millrace.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The network of the demo: examples/train_images.c. */
+/* The demo's network: examples/train_images.c. */
 constexpr int SIZE = 64, BATCH = 32, LAYERS = 4, TASKS_MAX = 64, ROUNDS_MAX = 31;
 static const int filter_counts[LAYERS] = {16, 32, 64, 64};
 
@@ -28,7 +28,7 @@ static bool peer_start(peer *p, int threads)
     int ask[2], answer[2];
     const char *python = bench_tensorflow_python();
     *p = (peer){0};
-    signal(SIGPIPE, SIG_IGN); /* a peer that exits early counts as 0 */
+    signal(SIGPIPE, SIG_IGN); /* a peer that exits early is reported as 0 */
     if (!python || pipe(ask) != 0 || pipe(answer) != 0) return false;
     p->process = fork();
     if (p->process == 0) {
@@ -50,12 +50,12 @@ static bool peer_start(peer *p, int threads)
     return p->process > 0 && p->to && p->from;
 }
 
-/* Wall-clock time of a run, and processor time of all threads: the latter is more reliable on a busy machine. */
+/* Wall-clock time of a run, and processor time of all threads. Processor time is more reliable on a busy machine. */
 typedef struct cost {
     double seconds, busy;
 } cost;
 
-/* Zero when the peer has exited. */
+/* Zero if the peer has exited. */
 static cost peer_time(peer *p, const char *task, int count)
 {
     char line[256];
@@ -89,7 +89,7 @@ typedef struct work {
     mr_node *variables_ready;
 } work;
 
-/* A variable of random numbers that no optimizer updates; ones if normal is false. */
+/* A variable that no optimizer updates: normally distributed numbers, or ones if `normal` is false. */
 static mr_output numbers(work *w, mr_shape shape, bool normal)
 {
     mr_graph *g = w->graph;

@@ -1,4 +1,4 @@
-/* The tuner from bad initial settings, compared with the best of a grid of fixed settings: the same pipeline, in the
+/* The tuner with bad initial settings, compared with the best of a grid of fixed settings, for the same pipeline in the
  * same run.
  *
  * Each tuned iterator first runs until its tuner has settled; --stats prints each decision. Then all iterators
@@ -29,7 +29,7 @@ static mr_status take(contestant *c, int64_t elements, mr_error *error)
     return status;
 }
 
-/* The maximum number of elements that may be ready, plus one. */
+/* The maximum number of elements that can be ready, plus one. */
 static int64_t slots_of(const contestant *c)
 {
     mr_stage_statistics stages[16];
@@ -98,12 +98,12 @@ static mr_status compete(bench_report *report, const bench_tuned_task *task, con
     for (int32_t i = 0; i < STARTS; i++) MR_TRY(settle(report, task->name, &all[i], task->elements / 8 + 1, error));
     for (int r = 0; r < rounds; r++)
         for (int32_t i = 0; i < STARTS + *fixed; i++) {
-            /* Elements produced before do not count. */
+            /* Elements that were produced before are not measured. */
             MR_TRY(take(&all[i], task->elements / 4 + slots_of(&all[i]), error));
             double start = bench_seconds();
             MR_TRY(take(&all[i], task->elements, error));
             all[i].rates[r] = (double)task->elements / (bench_seconds() - start);
-            /* It fills its prefetch buffers now; then the next one has the machine. */
+            /* The iterator fills its prefetch buffers; then the machine is free for the next one. */
             usleep(200000);
         }
     int32_t best = STARTS;
