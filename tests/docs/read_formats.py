@@ -1,7 +1,7 @@
 """A reader of the formats of docs/formats.md. It is written from that page alone, with Python's standard library.
 
     read_formats.py index RECORD-FILE        the index of a record file, compared with the file
-    read_formats.py damaged-index RECORD-FILE   checks that a changed byte and a truncation are detected, anywhere in the index
+    read_formats.py damaged-index RECORD-FILE   any changed byte and any truncation of the index is detected
     read_formats.py seekable RECORD-FILE     the records of a seekable GZIP file, read segment by segment
     read_formats.py cache RECORD-FILE        a cache or snapshot
     read_formats.py state FILE STAGES        an iterator's state; STAGES: from the last one, "engine,batch,text_lines"
