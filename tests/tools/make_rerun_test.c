@@ -171,7 +171,7 @@ TEST(make_rerun_keeps_a_file_of_labels_that_it_reads)
     CHECK(access(test_path("out/labels.txt"), F_OK) != 0);
 }
 
-/* ---- Files of somebody else ---- */
+/* ---- Files that tfrecord-make did not write ---- */
 
 TEST(make_rerun_does_not_replace_indexes_and_journals_of_others)
 {

@@ -260,7 +260,7 @@ TEST(cat_diff_shows_the_features_that_differ)
     run_and_see("tfrecord-cat --diff a r", 1, "bytes, different from byte 0 on");
 }
 
-/* ---- In order: what was put in, taken out and changed ---- */
+/* ---- Differences in order: inserted, removed and changed records ---- */
 
 typedef struct edit {
     int at, removed, added; /* record numbers of a; the first min(removed, added) are changed in place */
