@@ -466,7 +466,7 @@ TEST(cat_index_goes_to_and_from_dali)
     run_and_see("tfrecord-cat --repair-index a", 1, "truncated");
 }
 
-/* ---- Killed, and full disks ---- */
+/* ---- Killed runs and full disks ---- */
 
 /* Runs tfrecord-cat in the test's directory and kills it after kill_at changes there (-1: never). Returns true if it
  * ended by itself. changes: receives the number of changes; may be null */
