@@ -373,11 +373,11 @@ void mr_iterator_cancel(mr_iterator *iterator)
 
 /* ---- The state ---- */
 
-/* "MRPLACE1", then little-endian: digest of the pipeline, seed, position (8 bytes each); or, for pipelines that are not
- * seekable, "MRPLACE2", digest, seed, and what the stages have saved; then the CRC32C of everything before (4
+/* "MRSTATE1", then little-endian: digest of the pipeline, seed, position (8 bytes each); or, for pipelines that are not
+ * seekable, "MRSTATE2", digest, seed, and what the stages have saved; then the CRC32C of everything before (4
  * bytes). */
 constexpr size_t STATE_HEADER_BYTES = 24, STATE_BYTES = 36;
-static const char state_magic[] = {'M', 'R', 'P', 'L', 'A', 'C', 'E'};
+static const char state_magic[] = {'M', 'R', 'S', 'T', 'A', 'T', 'E'};
 
 static void put(unsigned char *to, uint64_t value, int size_bytes)
 {

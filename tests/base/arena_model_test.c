@@ -96,7 +96,7 @@ TEST(an_arena_without_memory_stays_usable)
     mr_arena_deinit(&arena);
 }
 
-TEST(an_arena_whose_limit_is_set_afterwards_gives_no_more)
+TEST(arena_limit_set_later_is_respected)
 {
     mr_arena arena = {0};
     CHECK(mr_arena_alloc(&arena, 5000) != nullptr);

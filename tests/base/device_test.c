@@ -25,7 +25,7 @@ TEST(device_cpu_reuses_freed_blocks)
     mr_tensor_deinit(&other);
 }
 
-TEST(device_cpu_blocks_hold_their_size)
+TEST(device_cpu_blocks_have_their_size)
 {
     mr_error error = {0};
     mr_device *device = nullptr;

@@ -34,7 +34,7 @@ TEST(status_long_message_is_cut_at_a_character)
     }
 }
 
-TEST(status_fail_in_puts_the_place_before)
+TEST(status_fail_prefix_precedes_the_message)
 {
     mr_error error = {0};
     CHECK_STATUS(mr_fail(&error, MR_DATA_LOSS, "record 3: truncated"), MR_DATA_LOSS);

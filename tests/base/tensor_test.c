@@ -158,7 +158,7 @@ TEST(tensor_strings_are_copied)
     mr_tensor_deinit(&tensor);
 }
 
-TEST(tensor_refuses_shapes_it_cannot_hold)
+TEST(tensor_rejects_shapes_over_its_limits)
 {
     mr_error error = {0};
     mr_tensor tensor;

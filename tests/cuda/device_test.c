@@ -127,7 +127,7 @@ TEST(cuda_pinned_slot_is_not_reused_too_soon)
     mr_device_free(gpu);
 }
 
-TEST(cuda_equal_steps_ask_the_driver_once)
+TEST(cuda_equal_steps_query_the_driver_once)
 {
     mr_error error = {0};
     mr_device *gpu = open_fake();
@@ -142,7 +142,7 @@ TEST(cuda_equal_steps_ask_the_driver_once)
     mr_device_free(gpu);
 }
 
-TEST(cuda_out_of_memory_gives_back_what_is_kept)
+TEST(cuda_out_of_memory_releases_cached_blocks)
 {
     mr_error error = {0};
     mr_device *gpu = open_fake();
@@ -179,7 +179,7 @@ TEST(cuda_buffers_outlive_their_device)
 }
 
 /* A concurrent copy neither waits for queued work nor delays it; work queued after its event sees the copied data. */
-TEST(cuda_copies_beside_the_queue_are_ordered_by_events)
+TEST(cuda_async_copies_are_ordered_by_events)
 {
     mr_error error = {0};
     mr_device *gpu = open_fake();
@@ -209,7 +209,7 @@ TEST(cuda_copies_beside_the_queue_are_ordered_by_events)
 }
 
 /* Returned memory that queued work still reads is refilled only after that work. */
-TEST(cuda_memory_beside_is_not_filled_too_soon)
+TEST(cuda_async_copy_waits_for_readers)
 {
     mr_error error = {0};
     mr_device *gpu = open_fake();

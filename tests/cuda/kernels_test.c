@@ -124,7 +124,7 @@ TEST(cuda_failed_launch_names_node_and_device)
     mr_device_free(gpu);
 }
 
-TEST(cuda_matmul_without_cublas_says_so)
+TEST(cuda_matmul_without_cublas_is_an_error)
 {
     mr_error error = {0};
     mr_device *cpu, *gpu = open_fake();

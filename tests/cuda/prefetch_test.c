@@ -43,7 +43,7 @@ static mr_iterator *iterate(mr_dataset *d, const mr_iterator_options *options)
     return iterator;
 }
 
-TEST(prefetch_to_device_gives_the_same_elements_there)
+TEST(prefetch_to_device_preserves_elements)
 {
     mr_error error = {0};
     fake_register();
@@ -119,7 +119,7 @@ TEST(prefetch_to_device_leaves_strings_on_the_host)
 }
 
 /* A consumer queues work on each batch, releases it immediately and never waits. The work must read its own batch. */
-TEST(prefetch_to_device_fills_memory_behind_the_work_that_reads_it)
+TEST(prefetch_to_device_waits_for_readers_of_its_memory)
 {
     mr_error error = {0};
     fake_register();
@@ -183,7 +183,7 @@ TEST(prefetch_to_device_waits_for_events_alone)
     check_nothing_is_left();
 }
 
-TEST(copy_to_device_copies_when_it_is_asked)
+TEST(copy_to_device_copies_on_request)
 {
     mr_error error = {0};
     fake_register();
@@ -370,7 +370,7 @@ TEST(prefetch_to_device_is_not_for_datasets_inside)
     check_nothing_is_left();
 }
 
-TEST(prefetch_to_device_says_why_it_cannot)
+TEST(prefetch_to_device_reports_its_failures)
 {
     mr_error error = {0};
     fake_register();

@@ -283,7 +283,7 @@ def stage_state(reader, stages, seekable=False):
 
 
 def read_state(data, stages=()):
-    require(len(data) >= 28 and data[:7] == b"MRPLACE" and data[7:8] in (b"1", b"2"), "not a state")
+    require(len(data) >= 28 and data[:7] == b"MRSTATE" and data[7:8] in (b"1", b"2"), "not a state")
     require(struct.unpack("<I", data[-4:])[0] == crc32c(data[:-4]), "the state is damaged")
     digest, seed = struct.unpack_from("<QQ", data, 8)
     form, body = data[7:8].decode(), data[24:-4]

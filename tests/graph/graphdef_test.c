@@ -53,7 +53,7 @@ TEST(a_graph_survives_export_and_import)
     mr_graph_free(copy);
 }
 
-TEST(an_import_under_a_prefix_moves_names_and_places)
+TEST(import_under_a_prefix_renames_nodes_and_colocations)
 {
     mr_error error = {0};
     mr_graph *g = example();
@@ -223,7 +223,7 @@ TEST(bytes_that_are_no_graph_are_refused)
     mr_graph_free(g);
 }
 
-TEST(a_constant_asks_for_no_more_memory_than_its_file_allows)
+TEST(constant_allocates_no_more_than_its_file_allows)
 {
     file f;
     begin(&f);
@@ -282,7 +282,7 @@ TEST(unknown_operators_and_attrs_are_kept)
     mr_arena_deinit(&f.arena);
 }
 
-TEST(loops_come_in_although_they_turn_back)
+TEST(import_accepts_loops)
 {
     mr_error error = {0};
     file f;

@@ -40,7 +40,7 @@ static int64_t next_number(mr_session *session, mr_output number)
     return value;
 }
 
-TEST(graph_iterator_gives_one_element_a_run)
+TEST(graph_iterator_returns_one_element_per_run)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
@@ -75,7 +75,7 @@ TEST(graph_iterator_gives_one_element_a_run)
 }
 
 /* Batches that the pipeline fills pass through the step and are returned to the pipeline, which reuses their memory. */
-TEST(graph_iterator_in_its_stride_allocates_nothing)
+TEST(graph_iterator_allocates_nothing_in_the_steady_state)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
     mr_error error = {0};
@@ -99,7 +99,7 @@ TEST(graph_iterator_in_its_stride_allocates_nothing)
     mr_graph_free(g);
 }
 
-TEST(graph_iterator_place_is_saved_and_restored)
+TEST(graph_iterator_state_is_saved_and_restored)
 {
     mr_error error = {0};
     numbers n = shuffled_numbers();
@@ -172,7 +172,7 @@ static float draw(mr_session *session, mr_output output)
 }
 
 /* Each run draws new numbers; two sessions draw the same ones; a restored session continues the sequence. */
-TEST(session_state_holds_what_random_operators_drew)
+TEST(session_state_contains_random_operators)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();

@@ -25,7 +25,7 @@ TEST(every_row_parses)
     mr_arena_deinit(&arena);
 }
 
-TEST(a_signature_says_what_arguments_are)
+TEST(signature_describes_arguments)
 {
     mr_arena arena = {0};
     mr_error error = {0};
@@ -55,7 +55,7 @@ TEST(a_signature_says_what_arguments_are)
     mr_arena_deinit(&arena);
 }
 
-TEST(a_wrong_row_is_an_error_that_says_where)
+TEST(invalid_row_is_an_error_with_its_position)
 {
     mr_arena arena = {0};
     const mr_op rows[] = {

@@ -195,7 +195,7 @@ TEST(plan_runs_early_what_frees_memory)
     mr_graph_free(g);
 }
 
-TEST(plan_in_its_stride_allocates_nothing)
+TEST(plan_allocates_nothing_in_the_steady_state)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
     mr_error error = {0};
@@ -231,7 +231,7 @@ TEST(plan_in_its_stride_allocates_nothing)
     mr_graph_free(g);
 }
 
-TEST(plan_says_what_has_no_kernel)
+TEST(plan_names_nodes_without_kernel)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();

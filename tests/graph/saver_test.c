@@ -122,7 +122,7 @@ TEST(saver_clears_what_a_killed_process_left)
     end(&s);
 }
 
-TEST(saver_restore_says_what_does_not_fit)
+TEST(saver_restore_names_what_does_not_match)
 {
     mr_error error = {0};
     saved s = begin(MR_SHAPE(3), 5);

@@ -128,7 +128,7 @@ TEST(session_fetches_one_output_twice)
 }
 
 /* An in-place kernel must not change tensors that the caller fed, that were fetched, or that are read again. */
-TEST(session_never_changes_what_others_hold)
+TEST(session_never_modifies_shared_buffers)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
@@ -154,7 +154,7 @@ TEST(session_never_changes_what_others_hold)
     mr_graph_free(g);
 }
 
-TEST(session_says_what_is_wrong_with_a_feed)
+TEST(session_reports_invalid_feeds)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
@@ -283,7 +283,7 @@ TEST(session_trace_lists_what_ran)
     mr_graph_free(g);
 }
 
-TEST(session_without_a_gpu_runs_on_the_cpu_and_says_so)
+TEST(session_without_a_gpu_logs_that_it_uses_the_cpu)
 {
     mr_graph *g = mr_graph_new();
     mr_graph_push_device(g, "/device:GPU:7");

@@ -70,7 +70,7 @@ static float value_of(mr_graph *g, mr_output output)
     return value;
 }
 
-TEST(rates_fall_as_tensorflows)
+TEST(learning_rates_decay_as_in_tensorflow)
 {
     mr_graph *g = mr_graph_new();
     mr_output step = mr_constant_int64(g, 30);

@@ -45,7 +45,7 @@ static void check_crops(int kind, int width, int height, int channels, int count
     free(file.bytes);
 }
 
-TEST(image_region_equals_a_crop_of_the_whole_image)
+TEST(image_region_equals_a_crop_of_the_full_image)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 0);
     for (int kind = 0; kind < test_jpeg_kind_count; kind++)

@@ -101,7 +101,7 @@ TEST(image_window_padding_is_normalised_as_black)
 }
 
 /* Every offset of a padded 32 x 32 image occurs with about the same frequency in both directions. */
-TEST(image_window_falls_everywhere_alike)
+TEST(image_window_is_uniform)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 21);
     mr_image_options options = {.height = 32, .width = 32, .crop = MR_CROP_RANDOM_WINDOW, .padding = 4};

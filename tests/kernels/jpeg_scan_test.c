@@ -94,7 +94,7 @@ TEST(jpeg_scan_reads_what_libjpeg_reads)
 }
 
 /* Every position of a window and every segment length, for all samplings and odd sizes. */
-TEST(jpeg_scan_crops_of_segments_equal_a_crop_of_the_whole)
+TEST(jpeg_scan_crops_of_segments_equal_a_crop_of_the_full_image)
 {
     mr_error error = {0};
     static const int32_t segments[] = {1, 2, 3, 0, 7, 1000};

@@ -204,7 +204,7 @@ TEST(jpeg_ratio_divides_the_size)
     free(file.bytes);
 }
 
-TEST(jpeg_encode_comes_back)
+TEST(jpeg_encode_round_trip)
 {
     mr_error error = {0};
     for (int channels = 1; channels <= 3; channels += 2) {
@@ -226,7 +226,7 @@ TEST(jpeg_encode_comes_back)
     }
 }
 
-TEST(jpeg_encode_says_what_it_takes)
+TEST(jpeg_encode_rejects_invalid_images)
 {
     mr_error error = {0};
     mr_tensor image = {0}, bytes = {0};

@@ -55,7 +55,7 @@ static void check_near(const mr_tensor *a, const mr_tensor *b, int most)
     CHECK((double)sum <= 0.7 * (double)count);
 }
 
-TEST(turn_puts_each_corner_where_it_belongs)
+TEST(orient_moves_each_corner)
 {
     /* An image of 3 x 2 pixels, and the result that the standard requires. */
     static const char *const upright[] = {"abcdef", "cbafed", "fedcba", "defabc",
@@ -78,7 +78,7 @@ TEST(turn_puts_each_corner_where_it_belongs)
     mr_tensor_deinit(&image);
 }
 
-TEST(upright_jpeg_is_the_turned_image)
+TEST(upright_jpeg_is_the_rotated_image)
 {
     for (int kind = 0; kind < test_jpeg_kind_count; kind++)
         for (int orientation = 2; orientation <= 8; orientation++) {

@@ -148,7 +148,7 @@ TEST(png_huge_sizes_are_refused_before_memory_is_taken)
     free(file.bytes);
 }
 
-TEST(png_encode_comes_back)
+TEST(png_encode_round_trip)
 {
     mr_error error = {0};
     for (int channels = 1; channels <= 4; channels++)

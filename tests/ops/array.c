@@ -52,7 +52,7 @@ TEST(array_indices_are_checked)
                                .expect_error = "differ outside axis 0"});
 }
 
-TEST(array_transposition_beside_index_arithmetic)
+TEST(array_transpose_equals_index_arithmetic)
 {
     mr_shape shape = MR_SHAPE(3, 37, 2, 50);
     mr_tensor x = random_floats(shape, 1);

@@ -109,7 +109,7 @@ TEST(conv_avx512)
     check_convs();
 }
 
-TEST(conv_says_what_does_not_fit)
+TEST(conv_reports_shapes_that_do_not_match)
 {
     mr_tensor x = random_floats(MR_SHAPE(1, 5, 5, 3), 1), f = random_floats(MR_SHAPE(3, 3, 4, 8), 2);
     op_run run = {.op = "Conv2D",

@@ -81,7 +81,7 @@ static int64_t broadcast_index(mr_shape shape, mr_shape wide, int64_t index)
     return result;
 }
 
-TEST(math_broadcasting_beside_index_arithmetic)
+TEST(math_broadcasting_equals_index_arithmetic)
 {
     static const struct {
         mr_shape a, b, wide;

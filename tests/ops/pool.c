@@ -59,7 +59,7 @@ static void check_pool(int64_t height, int64_t width, int64_t window, int64_t st
     check_same_bits(&dx_part, &dx_narrow);
 }
 
-TEST(pool_vectors_beside_single_channels)
+TEST(pool_vectors_equal_single_channels)
 {
     check_pool(8, 8, 2, 2, "VALID");
     check_pool(9, 7, 2, 2, "VALID");

@@ -14,7 +14,7 @@ SAMPLES(
     {"SparseSoftmaxCrossEntropyWithLogits", "float[2,3]; int64[2]=0,1", ""})
 /* clang-format on */
 
-TEST(softmax_beside_doubles)
+TEST(softmax_is_close_to_double_precision)
 {
     static const int64_t classes[] = {1, 6, 17, 1000};
     for (int i = 0; i < 4; i++) {

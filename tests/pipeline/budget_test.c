@@ -87,7 +87,7 @@ static constexpr size_t RECORD_BYTES = 20 * MIB, PIXELS_BYTES = 50 * MIB, SLACK_
 /* Stacks, and arenas that malloc reserves for threads without filling them. */
 static constexpr size_t STACKS_BYTES = 24 * 8 * MIB;
 
-TEST(budget_holds_crops_of_huge_images)
+TEST(budget_limits_crops_of_huge_images)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     const char *path = write_images();
@@ -98,7 +98,7 @@ TEST(budget_holds_crops_of_huge_images)
 }
 
 /* Uncropped images: without the budget, five of 150 MB would be read ahead. */
-TEST(budget_holds_huge_images)
+TEST(budget_limits_huge_images)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     const char *path = write_images();

@@ -213,7 +213,7 @@ static mr_status count_decoded(void *context, const mr_element *input, mr_random
 }
 
 /* Decoding stops before the end of the image: the map function after the decoder is not called. */
-TEST(cancel_stops_a_image_at_its_next_row)
+TEST(cancel_stops_an_image_at_its_next_row)
 {
     static unsigned char pixels[64 * 48];
     static const mr_element_spec bytes = {.count = 1, .dtypes = {MR_STRING}, .shapes = {{.rank = 0}}};

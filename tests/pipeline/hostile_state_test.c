@@ -350,7 +350,7 @@ TEST(hostile_positions_can_be_cancelled)
 }
 
 /* Positions after the end of the data. */
-TEST(hostile_positions_behind_the_end_are_refused)
+TEST(hostile_positions_after_the_end_are_rejected)
 {
     for (int which = 0; which < 2; which++) {
         mr_error error = {0};

@@ -108,7 +108,7 @@ static size_t held_bytes(mr_iterator *iterator)
     return size_bytes;
 }
 
-TEST(stages_report_the_memory_they_hold)
+TEST(stages_report_their_memory)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     for (int which = 0; which < HOLDERS; which++) {
@@ -132,7 +132,7 @@ TEST(stages_report_the_memory_they_hold)
 
 /* Stages that need more memory than is left report the amount and the stages that use most; they remain failed until
  * they begin again. */
-TEST(stages_that_do_not_fit_name_the_holders_of_the_budget)
+TEST(stages_over_budget_name_the_largest_users)
 {
     static const char *const names[] = {"cache", "shuffle", "window", "group_by_window", "unique"};
     for (int which = 0; which < 5; which++) {

@@ -30,7 +30,7 @@ typedef struct state {
     int at;
 } state;
 
-enum { PLACES = 3 };
+enum { STATES = 3 };
 
 /* Checks the next element; returns false if the memory of a stage exceeds the budget. */
 static bool step(mr_iterator *iterator, int which, const uint64_t *whole, int count, int *at, size_t budget_bytes)
@@ -59,7 +59,7 @@ static void move_about(int which, random_pipeline *draw, const uint64_t *whole, 
     static const size_t budgets[] = {1, 4096, 65536, 0};
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
-    state states[PLACES] = {0};
+    state states[STATES] = {0};
     mr_iterator_options options = {.threads = threads[random_below(draw, 4)],
                                    .threads_first = (int32_t)random_below(draw, 80),
                                    .tune = (mr_tune)random_below(draw, 3),
@@ -71,7 +71,7 @@ static void move_about(int which, random_pipeline *draw, const uint64_t *whole, 
     int at = 0;
     bool fits = true;
     for (int i = 0; i < 120 && fits; i++) {
-        state *p = &states[random_below(draw, PLACES)];
+        state *p = &states[random_below(draw, STATES)];
         switch (random_below(draw, 12)) {
         case 0:
             mr_tensor_deinit(&p->tensor);
@@ -94,7 +94,7 @@ static void move_about(int which, random_pipeline *draw, const uint64_t *whole, 
             fits = step(iterator, which, whole, count, &at, options.budget_bytes);
         }
     }
-    for (int i = 0; i < PLACES; i++) mr_tensor_deinit(&states[i].tensor);
+    for (int i = 0; i < STATES; i++) mr_tensor_deinit(&states[i].tensor);
     mr_iterator_free(iterator);
     mr_dataset_free(d);
 }

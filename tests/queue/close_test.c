@@ -86,7 +86,7 @@ TEST(a_batch_that_is_not_complete_returns_all_its_elements)
                 check_close(kind, capacity, counts[i], (i + (size_t)capacity) % 2 == 0);
 }
 
-TEST(a_batch_waits_behind_one_that_came_before)
+TEST(batch_waits_for_an_earlier_one)
 {
     /* The first waits for 5 and has 2 when the queue is closed; the second takes those that the first returns. */
     mr_queue *queue = queue_of(MR_QUEUE_FIFO, 8, 0);

@@ -161,7 +161,7 @@ static void *take_three(void *context)
     return nullptr;
 }
 
-TEST(who_waits_is_served_cancelled_or_let_in)
+TEST(waiting_calls_are_served_cancelled_or_admitted)
 {
     /* A close lets waiting enqueues complete, and rejects later ones. */
     pthread_t thread;
@@ -273,7 +273,7 @@ static mr_status fail_at_once(void *context, mr_coordinator *coordinator, mr_err
     return mr_fail(error, *(const mr_status *)context, "because");
 }
 
-TEST(an_error_of_one_thread_stops_all_and_reaches_who_joins)
+TEST(error_of_one_thread_stops_all_and_reaches_join)
 {
     mr_error error = {0};
     mr_coordinator *coordinator = nullptr;

@@ -106,7 +106,7 @@ static void check_all_counts(mr_reader_kind kind, const mr_reader_options *optio
     }
 }
 
-TEST(an_error_behind_some_records_reaches_the_reader_of_many)
+TEST(error_after_some_records_reaches_read_up_to)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 0x72656164);
     for (int round = 0; round < 20; round++) {

@@ -6,7 +6,7 @@
 
 #include <millrace/record.h>
 
-TEST(crc32c_gives_the_known_values)
+TEST(crc32c_equals_known_values)
 {
     unsigned char bytes[32] = {0};
     CHECK_EQ(mr_crc32c(0, "123456789", 9), 0xe3069283);
@@ -19,7 +19,7 @@ TEST(crc32c_gives_the_known_values)
     CHECK_EQ(mr_crc32c(0, nullptr, 0), 0);
 }
 
-TEST(crc32c_mask_is_undone_by_unmask)
+TEST(crc32c_unmask_inverts_mask)
 {
     for (uint32_t i = 0, crc = 1; i < 1000; i++, crc = crc * 1664525 + 1013904223)
         CHECK_EQ(mr_crc32c_unmask(mr_crc32c_mask(crc)), crc);

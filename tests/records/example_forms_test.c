@@ -90,7 +90,7 @@ static const char *said(mr_example_encoder *encoder, const mr_feature *feature)
     return error.message;
 }
 
-TEST(example_places_and_partitions_that_do_not_fit_are_named)
+TEST(example_errors_name_invalid_positions_and_partitions)
 {
     mr_example_encoder encoder = {0};
     const float values[] = {1, 2, 3, 4};

@@ -187,7 +187,7 @@ TEST(example_parse_follows_tensorflow_where_forms_are_rare)
     CHECK_STATUS(parse_scalar(join((bytes){.data = {0x2b, 0x2c}, .size = 2}, plain), &value, &error), MR_DATA_LOSS);
 }
 
-TEST(example_parse_says_what_is_wrong)
+TEST(example_parse_reports_what_is_wrong)
 {
     mr_error error = {0};
     int64_t value;
@@ -246,7 +246,7 @@ TEST(example_parse_makes_columns)
     mr_tensor_deinit(&pad);
 }
 
-TEST(example_find_gives_views_into_the_record)
+TEST(example_find_returns_views_into_the_record)
 {
     mr_error error = {0};
     bytes example = field(1, join(entry("a", int64_feature(1, 5)), entry("b", field(1, field(1, text("hello"))))));

@@ -74,7 +74,7 @@ TEST(csv_faults_name_line_and_cell)
 }
 
 /* Rows that end at every offset of the window, some larger than it, then each row read separately. */
-TEST(csv_rows_are_found_again_at_their_places)
+TEST(csv_rows_are_found_again_at_their_offsets)
 {
     static constexpr int ROWS = 3000;
     size_t capacity = (size_t)4 << 20, used = 0;
@@ -202,7 +202,7 @@ TEST(tar_members_have_the_names_and_sizes_that_came_before_them)
               "directory/:1:0;directory/one.txt:0:5;a/very/long/name.jpg:0:1;caf\xc3\xa9/p.jpg:0:3;link:2:0;");
 }
 
-TEST(tar_faults_are_told)
+TEST(tar_faults_are_reported)
 {
     archive a = {0};
     add_member(&a, "one", "1", 1, '0');
@@ -424,7 +424,7 @@ static const char *corpus(const char *name)
     return path;
 }
 
-TEST(zip64_numbers_are_taken_from_their_place)
+TEST(zip64_numbers_are_read_from_the_extra_field)
 {
     mr_error error = {0};
     mr_input_file *file = nullptr, *part = nullptr;

@@ -30,7 +30,7 @@ static uint64_t write_large(const char *path)
     return count;
 }
 
-TEST(index_sections_that_begin_in_a_records_data_are_mended)
+TEST(index_sections_that_begin_in_data_are_corrected)
 {
     mr_error error = {0};
     const char *path = test_path("large.tfrecord");

@@ -126,7 +126,7 @@ TEST(open_files_are_shared_by_threads)
     mr_open_file_limit(0);
 }
 
-TEST(open_file_that_was_replaced_or_removed_says_so)
+TEST(open_file_reports_replacement_and_removal)
 {
     mr_error error = {0};
     mr_open_file_limit(1);

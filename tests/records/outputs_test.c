@@ -172,7 +172,7 @@ TEST(open_files_give_way_when_the_limit_is_lowered)
 }
 
 /* Extra bytes after the end of a raw deflate stream, at all positions relative to pieces of 256 KiB. */
-TEST(raw_deflate_with_bytes_behind_its_end_is_refused)
+TEST(raw_deflate_with_trailing_bytes_is_rejected)
 {
     enum { SIZE = 600 << 10 };
     unsigned char *plain = malloc(SIZE), *packed = calloc(1, SIZE + (SIZE >> 3));

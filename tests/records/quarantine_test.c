@@ -74,7 +74,7 @@ static uint64_t read_all(const char *path, mr_record_quarantine *quarantine, siz
     return good;
 }
 
-TEST(quarantine_holds_what_was_lost_once)
+TEST(quarantine_contains_lost_bytes_once)
 {
     size_t size;
     const char *path = make_damaged(&size), *side = test_path("side.tfrecord");
@@ -119,7 +119,7 @@ TEST(quarantine_is_the_same_from_many_threads)
     check_quarantine(side, path, 4, totals.lost_bytes);
 }
 
-TEST(quarantine_takes_long_places_in_pieces)
+TEST(quarantine_writes_long_ranges_in_pieces)
 {
     const char *path = test_path("long.tfrecord"), *side = test_path("side.tfrecord");
     record_write(path, 3, 3'000'000, (mr_record_writer_options){0});
@@ -186,7 +186,7 @@ static void check_range(const char *path, uint64_t first, uint64_t count)
     mr_record_reader_close(reader);
 }
 
-TEST(reader_gives_a_range)
+TEST(reader_reads_a_range)
 {
     for (int way = 0; way < 3; way++) {
         const char *path = test_path("range%d.tfrecord", way);
@@ -198,7 +198,7 @@ TEST(reader_gives_a_range)
     }
 }
 
-TEST(reader_gives_a_range_behind_damage)
+TEST(reader_reads_a_range_after_damage)
 {
     size_t size;
     const char *path = make_damaged(&size);
@@ -215,7 +215,7 @@ TEST(reader_gives_a_range_behind_damage)
     mr_record_reader_close(reader);
 }
 
-TEST(reader_without_memory_says_so_and_goes_on)
+TEST(reader_continues_after_out_of_memory)
 {
     if (test_allocations() < 0) test_skip("allocations are not counted here");
     size_t size;

@@ -101,12 +101,12 @@ static void read_in_every_way(const char *path)
         }
 }
 
-TEST(read_ring_gives_the_file)
+TEST(read_ring_reads_the_file)
 {
     read_in_every_way(make_file());
 }
 
-TEST(read_ring_gives_the_file_without_io_uring)
+TEST(read_ring_reads_the_file_without_io_uring)
 {
     setenv("MILLRACE_IO_URING", "off", 1);
     const char *path = make_file();
@@ -114,7 +114,7 @@ TEST(read_ring_gives_the_file_without_io_uring)
     CHECK(!read_whole(path, (mr_read_options){.block_bytes = 65536, .direct = true}));
 }
 
-TEST(read_ring_gives_the_file_where_io_uring_is_forbidden)
+TEST(read_ring_reads_the_file_where_io_uring_is_forbidden)
 {
     forbid_uring();
     CHECK(!uring_is_there());

@@ -82,7 +82,7 @@ TEST(damage_one_flipped_bit_loses_one_record)
     free(bytes);
 }
 
-TEST(damage_a_cut_at_every_byte_loses_what_is_behind_it)
+TEST(damage_truncation_at_every_byte_loses_the_rest)
 {
     size_t size;
     unsigned char *bytes = file_load(make(), &size);
@@ -101,7 +101,7 @@ TEST(damage_a_cut_at_every_byte_loses_what_is_behind_it)
     free(bytes);
 }
 
-TEST(damage_stop_names_the_place_and_moves_on)
+TEST(damage_stop_names_the_offset_and_continues)
 {
     size_t size;
     unsigned char *bytes = file_load(make(), &size);
@@ -211,7 +211,7 @@ TEST(damage_text_is_no_record_file)
     mr_record_reader_close(reader);
 }
 
-TEST(damage_a_compressed_file_cut_or_flipped_gives_what_is_before)
+TEST(damage_of_a_compressed_file_keeps_earlier_records)
 {
     const char *path = test_path("c.tfrecord");
     for (int compression = 1; compression <= 2; compression++) {

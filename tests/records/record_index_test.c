@@ -101,7 +101,7 @@ TEST(index_survives_copying)
 
 /* Two files of the same size: exchanged records are detected where a sample is taken; elsewhere no record is returned
  * in place of another. */
-TEST(index_of_another_file_never_gives_a_wrong_record)
+TEST(index_of_another_file_never_returns_a_wrong_record)
 {
     const char *path = test_path("o.tfrecord"), *index_name = test_path("o.tfrecord.index");
     record_write(path, COUNT, SIZE_MAX_HERE, (mr_record_writer_options){.index = true});
@@ -212,7 +212,7 @@ TEST(record_file_is_read_by_number_from_any_thread)
     mr_record_file_close(file);
 }
 
-TEST(record_file_notices_damage_behind_its_back)
+TEST(record_file_detects_later_damage)
 {
     mr_error error = {0};
     const char *path = test_path("b.tfrecord");
@@ -236,7 +236,7 @@ TEST(record_file_notices_damage_behind_its_back)
 }
 
 /* If the index is valid, the count comes from it, however large it is. */
-TEST(index_gives_the_count_without_the_headers)
+TEST(index_has_the_count_without_reading_headers)
 {
     mr_error error = {0};
     const char *path = test_path("n.tfrecord");

@@ -96,7 +96,7 @@ static void scan_files(const char *const *paths, int32_t count, expected *e, mr_
     }
 }
 
-TEST(scan_every_way_gives_all_records_in_order)
+TEST(scan_returns_all_records_in_order)
 {
     char names[6][512];
     const char *paths[6];
@@ -156,7 +156,7 @@ TEST(scan_counts_without_callbacks)
     CHECK_EQ(totals.records, 0);
 }
 
-TEST(scan_ends_where_a_callback_says)
+TEST(scan_ends_where_a_callback_stops_it)
 {
     const char *path = test_path("e.tfrecord");
     record_write(path, 3000, 100, (mr_record_writer_options){0});
@@ -200,7 +200,7 @@ static mr_status tell_done(void *context, int32_t file, const mr_record_totals *
     return MR_OK;
 }
 
-TEST(scan_goes_on_behind_files_that_cannot_be_read)
+TEST(scan_continues_after_unreadable_files)
 {
     const char *good = test_path("g.tfrecord"), *bad = test_path("b.tfrecord"), *text = test_path("t.tfrecord");
     record_write(good, 500, 100, (mr_record_writer_options){0});
@@ -279,7 +279,7 @@ static mr_status add_sizes(void *context, mr_record_batch *batch, mr_error *erro
     return MR_OK;
 }
 
-TEST(scan_without_memory_says_so)
+TEST(scan_reports_out_of_memory)
 {
     long long before = test_allocations();
     if (before < 0) test_skip("allocations are not counted here");

@@ -39,7 +39,7 @@ TEST(records_come_back_as_written)
     }
 }
 
-TEST(records_longer_than_the_buffer_are_whole)
+TEST(records_longer_than_the_buffer_are_complete)
 {
     const char *path = test_path("long.tfrecord");
     for (int i = 0; i < 3; i++) {
@@ -148,7 +148,7 @@ TEST(records_a_file_that_is_no_file_is_one_sentence)
     CHECK_CONTAINS(error.message, "directory");
 }
 
-TEST(records_an_atomic_writer_shows_only_whole_files)
+TEST(records_atomic_writer_shows_only_complete_files)
 {
     mr_error error = {0};
     const char *path = test_path("t.tfrecord");

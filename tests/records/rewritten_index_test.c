@@ -45,7 +45,7 @@ static void rewrite(const char *path, bool is_newer)
     mr_record_index_deinit(&index);
 }
 
-TEST(record_read_by_a_wrong_index_fails_and_says_what_to_do)
+TEST(record_read_by_a_wrong_index_fails_with_advice)
 {
     const char *path = test_path("r.tfrecord");
     mr_error error = {0};

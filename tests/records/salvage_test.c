@@ -197,7 +197,7 @@ static found read_with_scan(const char *path, const original *o, const damaged *
     return f;
 }
 
-TEST(salvage_what_is_whole_comes_back)
+TEST(salvage_recovers_complete_records)
 {
     static original o;
     static damaged d;

@@ -66,7 +66,7 @@ static void check_scan(const char *path, int threads)
     CHECK_EQ(totals.lost, alone.lost);
 }
 
-TEST(seekable_scan_gives_what_a_reader_gives)
+TEST(seekable_scan_equals_a_reader)
 {
     const char *path = test_path("s.tfrecord");
     mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP, .index = true};

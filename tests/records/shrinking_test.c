@@ -69,7 +69,7 @@ static void read_with_threads(reading *r, int threads)
     CHECK_CONTAINS(error.message, "was changed while it was being read");
 }
 
-TEST(shrinking_files_are_told_of)
+TEST(shrinking_files_are_reported)
 {
     char path[1024];
     snprintf(path, sizeof path, "%s", test_path("file"));

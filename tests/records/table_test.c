@@ -91,7 +91,7 @@ TEST(table_notices_every_flipped_byte_and_cut)
     mr_table_builder_deinit(&builder);
 }
 
-TEST(table_says_that_snappy_is_not_supported)
+TEST(table_reports_that_snappy_is_not_supported)
 {
     mr_error error = {0};
     mr_table_builder builder = {0};

@@ -52,7 +52,7 @@ TEST(cat_range_counts_through_all_files)
         CHECK_EQ(program_run("cd '%s' && tfrecord-cat %s .", test_directory(), wrong[i])->exit_code, 2);
 }
 
-TEST(cat_range_numbers_are_the_same_behind_damage)
+TEST(cat_range_numbers_are_the_same_after_damage)
 {
     const char *path = test_path("d.tfrecord");
     mr_error error = {0};

@@ -150,7 +150,7 @@ TEST(cat_stats_does_not_depend_on_threads)
     json_decref(all);
 }
 
-TEST(cat_stats_goes_on_behind_damage)
+TEST(cat_stats_continues_after_damage)
 {
     const char *path = test_path("damaged.tfrecord");
     write_known(path, 400);

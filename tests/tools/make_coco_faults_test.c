@@ -86,7 +86,7 @@ TEST(make_coco_annotations_of_no_known_image_end_the_run)
     }
 }
 
-TEST(make_coco_places_are_those_of_the_file)
+TEST(make_coco_errors_have_line_numbers)
 {
     /* A caption has no box, but it counts in the numbers of annotations. */
     save_coco("\"image_id\": 1, \"caption\": \"a dog\"}, {\"image_id\": 1, \"category_id\": 7, \"bbox\": [1, 1, 2, 2]");

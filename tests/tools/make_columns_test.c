@@ -33,7 +33,7 @@ TEST(make_columns_of_images_in_a_table_are_pointed_out)
     CHECK_CONTAINS(make("--path-column photo a.csv")->output, "1 image ");
 }
 
-TEST(make_columns_behind_a_header_of_numbers)
+TEST(make_columns_after_a_header_of_numbers)
 {
     save_text("a.csv", "0,1,2,label\n5,6,7,1\n8,9,10,0\n");
     const program_result *result = make("a.csv");

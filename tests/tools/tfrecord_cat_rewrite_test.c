@@ -321,7 +321,7 @@ static void check_edited(const edit *edits, int edit_count, int count)
     CHECK_EQ(result->exit_code, 1);
 }
 
-TEST(cat_diff_is_in_step_again_behind_each_difference)
+TEST(cat_diff_aligns_again_after_each_difference)
 {
     check_edited((const edit[]){{0, 0, 1}}, 1, 10'000);
     check_edited((const edit[]){{9999, 1, 0}}, 1, 10'000);

@@ -155,7 +155,7 @@ TEST(make_passes_odd_images_and_tells_of_each)
     CHECK_CONTAINS(result->output, "0 images written");
 }
 
-TEST(make_turns_images_upright)
+TEST(make_rotates_images_upright)
 {
     make_odd();
     const program_result *result = program_run("cd %s; tfrecord-make --out out --upright photos", test_directory());
@@ -209,7 +209,7 @@ TEST(make_shrinks_images_and_never_enlarges)
     mr_tensor_deinit(&found.pixels);
 }
 
-TEST(make_turns_and_shrinks_and_encodes_at_once)
+TEST(make_rotates_resizes_and_encodes_at_once)
 {
     make_odd();
     const program_result *result =

@@ -414,7 +414,7 @@ static void save_rotated(const char *name, int orientation)
 }
 
 /* The positions of the box [24, 16, 48, 16] and the point (24, 16) of the stored image after rotation. */
-TEST(make_boxes_turn_with_their_image)
+TEST(make_boxes_rotate_with_their_image)
 {
     static const char *const xmin[] = {"0.25", "0.25", "0.25", "0.25", "0.25", "0.5", "0.5", "0.25"};
     static const char *const ymin[] = {"0.25", "0.25", "0.5", "0.5", "0.25", "0.25", "0.25", "0.25"};

@@ -125,7 +125,7 @@ TEST(make_writes_the_same_bytes_with_any_number_of_jobs)
               ->exit_code != 0);
 }
 
-TEST(make_keeps_a_image_in_its_part_when_others_come)
+TEST(make_keeps_an_image_in_its_split_when_others_are_added)
 {
     const char *directory = make_directory("photos", 20);
     static const char list[] =

@@ -46,7 +46,7 @@ static void cut(const char *path, size_t size_bytes)
     CHECK_EQ(truncate(path, (off_t)size_bytes), 0);
 }
 
-TEST(train_images_says_what_is_wrong_with_its_records)
+TEST(train_images_reports_unsuitable_records)
 {
     make_records();
     char path[1024];
@@ -91,7 +91,7 @@ TEST(train_images_says_what_is_wrong_with_its_records)
     free(bytes);
 }
 
-TEST(train_images_names_the_record_of_a_image_that_is_none)
+TEST(train_images_names_the_record_of_an_invalid_image)
 {
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
@@ -170,7 +170,7 @@ static size_t file_size(const char *path)
     return (size_t)about.st_size;
 }
 
-TEST(training_on_a_damaged_checkpoint_says_where_and_what_to_do)
+TEST(training_on_a_damaged_checkpoint_names_it_with_advice)
 {
     mr_error error = {0};
     char run[1024], index[1024], data[1024], state[1024];

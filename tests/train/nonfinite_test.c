@@ -100,7 +100,7 @@ TEST(nonfinite_operators_are_named)
 }
 
 /* With a learning rate that is too large, the loss grows until a square overflows, from one step to the next. */
-TEST(nonfinite_divergence_keeps_the_good_checkpoints)
+TEST(nonfinite_divergence_keeps_earlier_checkpoints)
 {
     mr_error error = {0};
     model m = build(NONE, 0, 1e6f);
@@ -134,7 +134,7 @@ TEST(nonfinite_step_leaves_the_variables_as_they_were)
     mr_graph_free(m.graph);
 }
 
-TEST(nonfinite_loss_is_ignored_when_told_but_not_saved)
+TEST(nonfinite_loss_can_be_ignored_but_is_not_saved)
 {
     mr_error error = {0};
     model m = build(BAD_DATA, 26, 0.01f);
@@ -161,7 +161,7 @@ TEST(nonfinite_variables_are_not_saved)
 }
 
 /* A variable that is not trained may contain an infinity on purpose, for example as the initial best loss. */
-TEST(nonfinite_untrained_variables_may_hold_infinities)
+TEST(nonfinite_untrained_variables_may_be_infinite)
 {
     mr_error error = {0};
     model m = build(NONE, 0, 0.01f);

@@ -237,7 +237,7 @@ TEST(train_options_that_are_wrong_are_named){
     WRONG(REFUSE)}
 
 /* A direct call of the function behind a macro uses the same defaults. */
-TEST(train_options_have_the_same_defaults_behind_the_macros)
+TEST(train_options_have_the_same_defaults_as_the_macros)
 {
     mr_dense_layer dense = {MR_DENSE_LAYER_DEFAULTS};
     mr_conv2d_layer conv = {MR_CONV2D_LAYER_DEFAULTS};

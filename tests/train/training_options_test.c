@@ -121,7 +121,7 @@ static int64_t event_bytes(const char *directory)
     return size;
 }
 
-TEST(training_summaries_are_as_often_as_told)
+TEST(training_summaries_are_written_at_the_interval)
 {
     char text[4096];
     RUN(test_path("never"), text, .save_summaries_steps = 0);
@@ -154,7 +154,7 @@ TEST(training_options_that_are_wrong_are_named)
 }
 
 /* Resumes at step 4 on data that has changed from 10 to 20 elements. */
-TEST(training_restarts_the_data_when_told)
+TEST(training_restarts_the_data_on_request)
 {
     char text[4096];
     RUN(test_path("run"), text, .last_step = 4);
