@@ -53,13 +53,15 @@ pub fn build(b: *Build) void {
     package_steps.add(c, programs);
 
     // The steps.
-    test_steps.addTestStep(c, library, if (sanitize == null) shared else null, check);
+    const reference = c.buildProgram("api-reference", "docs/reference");
+    check.dependOn(&reference.step);
+    test_steps.addTestStep(c, library, if (sanitize == null) shared else null, reference, check);
     test_steps.addOracle(c, library, check);
     test_steps.addTidy(c);
     clang_steps.addClangSteps(c, fuzz_seconds);
     addRunSteps(c, programs);
     addGpuKit(c);
-    addReference(c);
+    addReference(c, reference);
 }
 
 // ---- The kit for machines with a GPU ----
@@ -88,11 +90,11 @@ fn addGpuKit(c: Context) void {
 
 // ---- The API reference ----
 
-/// zig-out/docs: HTML pages written by docs/reference.py from the public headers.
-fn addReference(c: Context) void {
+/// zig-out/docs: HTML pages written by docs/reference/ from the public headers.
+fn addReference(c: Context, program: *Build.Step.Compile) void {
     const b = c.b;
     const step = b.step("docs", "Write the API reference to zig-out/docs");
-    const run = b.addSystemCommand(&.{ "python3", "docs/reference.py" });
+    const run = b.addRunArtifact(program);
     run.setCwd(b.path(""));
     if (c.headers) |headers| run.step.dependOn(headers);
     run.addArg(b.getInstallPath(.{ .custom = "docs" }, ""));

@@ -159,6 +159,22 @@ pub const Context = struct {
         return c.prepare(executable);
     }
 
+    /// A program that the build runs: a directory's sources and build/programs/, compiled for this machine.
+    pub fn buildProgram(c: Context, name: []const u8, directory: []const u8) *Build.Step.Compile {
+        var host = c;
+        host.target = c.b.graph.host;
+        host.optimize = .Debug;
+        host.sanitize = null;
+        host.is_package = false;
+        const m = host.emptyModule();
+        m.addIncludePath(c.b.path(""));
+        host.addSources(m, glob(c.b, directory, ".c"), &.{});
+        host.addSources(m, glob(c.b, "build/programs", ".c"), &.{});
+        const executable = c.b.addExecutable(.{ .name = name, .root_module = m });
+        executable.setLibCFile(c.libc);
+        return executable;
+    }
+
     pub fn prepare(c: Context, compile: *Build.Step.Compile) *Build.Step.Compile {
         if (c.headers) |headers| compile.step.dependOn(headers);
         if (c.isForHost()) compile.setLibCFile(c.libc);

@@ -15,6 +15,7 @@ pub fn addTestStep(
     c: Context,
     library: *Build.Step.Compile,
     shared: ?*Build.Step.Compile,
+    reference: *Build.Step.Compile,
     check: *Build.Step,
 ) void {
     const b = c.b;
@@ -37,6 +38,10 @@ pub fn addTestStep(
     run_tests.step.dependOn(&b.addInstallArtifact(failing, .{ .dest_dir = .{ .override = preload } }).step);
     const preload_path = b.pathFromRoot(b.getInstallPath(preload, failing.out_filename));
     run_tests.setEnvironmentVariable("MILLRACE_PRELOAD", preload_path);
+    const build_programs: Build.InstallDir = .{ .custom = "build" };
+    run_tests.step.dependOn(&b.addInstallArtifact(reference, .{ .dest_dir = .{ .override = build_programs } }).step);
+    const reference_path = b.pathFromRoot(b.getInstallPath(build_programs, reference.out_filename));
+    run_tests.setEnvironmentVariable("MILLRACE_REFERENCE", reference_path);
     if (b.args) |args| run_tests.addArgs(args);
     test_step.dependOn(&run_tests.step);
     addFuzzReplay(checked, checked_library, if (b.args == null) test_step else null, check);
