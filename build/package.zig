@@ -39,8 +39,7 @@ pub fn add(c: Context, programs: []const *Build.Step.Compile) void {
 /// Man pages and completions in the directories man, bash, zsh and fish, made from what the programs print for --help.
 fn helpTexts(c: Context, programs: []const *Build.Step.Compile) LazyPath {
     const b = c.b;
-    const run = b.addSystemCommand(&.{"python3"});
-    run.addFileArg(b.path("packaging/help_texts.py"));
+    const run = b.addRunArtifact(c.buildProgram("help-texts", "packaging/help_texts"));
     const directory = run.addOutputDirectoryArg("texts");
     for (programsForUsers(b, runnable(c, programs))) |program| run.addArtifactArg(program);
     run.setEnvironmentVariable("MILLRACE_DATE", changelogDate(b));
