@@ -1,5 +1,5 @@
-/* The file formats of docs/formats.md: read_formats.py, which is written from that page alone, reads the files of the
- * library and of the tools. It must find the same contents, and reject damaged files. */
+/* The file formats of docs/formats.md: tests/oracle/read_formats.py, which is written from that page alone, reads the
+ * files of the library and of the tools. It must find the same contents, and reject damaged files. */
 #include "graph/run/session_state.h"
 #include "tests/tools/make_inputs.h"
 
@@ -18,7 +18,7 @@
     vsnprintf(arguments, sizeof arguments, format, args);
     va_end(args);
     const program_result *result =
-        program_run("cd '%s' && python3 '%s/tests/docs/read_formats.py' %s", test_directory(), root, arguments);
+        program_run("cd '%s' && python3 '%s/tests/oracle/read_formats.py' %s", test_directory(), root, arguments);
     if (result->exit_code != 0) test_fail(__FILE__, __LINE__, "%s", result->output);
     return result->output;
 }
