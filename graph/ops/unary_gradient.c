@@ -29,6 +29,8 @@ UNARY(tanh_gradient, mr_tanh_grad(gr, y, g))
 UNARY(sigmoid_gradient, mr_sigmoid_grad(gr, y, g))
 UNARY(erf_gradient, /* 2 / sqrt(pi) */
       mr_mul(gr, g, mr_mul(gr, CONSTANT(1.1283791670955126), mr_exp(gr, mr_neg(gr, mr_square(gr, x))))))
+UNARY(erfinv_gradient, /* sqrt(pi) / 2 */
+      mr_mul(gr, g, mr_mul(gr, CONSTANT(0.8862269254527580), mr_exp(gr, mr_square(gr, y)))))
 
 /* Second order: the inputs are y and dy of the gradient operators above. */
 
@@ -109,6 +111,7 @@ static const mr_gradient gradients[] = {
     {"Sigmoid", sigmoid_gradient},
     {"SigmoidGrad", sigmoid_grad_gradient},
     {"Erf", erf_gradient},
+    {"Erfinv", erfinv_gradient},
     {"Cast", cast_gradient},
     {"Cumsum", cumsum_gradient},
 };

@@ -54,6 +54,7 @@ typedef struct gradient_case {
     C(sigmoid, "Sigmoid", "", (S(2, 3)), -2, 2, mr_sigmoid(g, x[0]))                                                   \
     C(sigmoid_grad, "SigmoidGrad", "", (S(2, 3), S(2, 3)), 0.1, 0.9, mr_sigmoid_grad(g, x[0], x[1]))                   \
     C(erf_, "Erf", "", (S(2, 3)), -2, 2, mr_erf(g, x[0]))                                                              \
+    C(erfinv, "Erfinv", "", (S(2, 3)), -0.8, 0.8, mr_erfinv(g, x[0]))                                                  \
     C(cast, "Cast", "", (S(2, 3)), -2, 2, LIKE(mr_cast(g, x[0], MR_FLOAT)))                                            \
     C(cumsum, "Cumsum", "", (S(2, 3)), -2, 2, mr_cumsum(g, x[0], INT(1)))                                              \
     C(cumsum_reverse, "Cumsum", "exclusive, reverse", (S(3, 2)), -2, 2,                                                \

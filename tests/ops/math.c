@@ -67,6 +67,44 @@ TEST(math_functions_at_their_ends)
     CHECK(mr_softplusf(100) == 100 && mr_softplusf(-100) > 0);
 }
 
+/* y is within 2 ulp of erfinv(x) if x is between the values of erf at y's neighbors; above 1/2 those of erfc are
+ * compared, because erf hardly changes there. The last factor allows for the C library's rounding. */
+TEST(math_inverse_error_function)
+{
+    constexpr int COUNT = 20'000;
+    static float floats[COUNT];
+    static double doubles[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        double t = (double)i / COUNT;
+        doubles[i] = i % 2 ? exp(-30 * t) : 1 - exp(-36 * t);
+        floats[i] = (float)(i % 2 ? exp(-30 * t) : 1 - exp(-16 * t));
+    }
+    mr_error error = {0};
+    mr_tensor x = {0};
+    CHECK_OK(mr_tensor_init(&x, MR_DOUBLE, MR_SHAPE(COUNT), &error));
+    memcpy(x.data, doubles, sizeof doubles);
+    mr_tensor y = run_op_one(&(op_run){.op = "Erfinv", .inputs = {x}, .threads = 2});
+    for (int i = 0; i < COUNT; i++) {
+        double value = mr_tensor_doubles(&y)[i], ulp = nextafter(value, INFINITY) - value;
+        double low = value - 2 * ulp, high = value + 2 * ulp, eps = doubles[i] * 2.3e-16, rest = 1 - doubles[i];
+        if (doubles[i] <= 0.5 ? !(erf(low) - eps <= doubles[i] && doubles[i] <= erf(high) + eps)
+                              : !(erfc(high) * (1 - 2.3e-16) <= rest && rest <= erfc(low) * (1 + 2.3e-16)))
+            test_fail(__FILE__, __LINE__, "Erfinv(%.17g) is %.17g", doubles[i], value);
+    }
+    y = run_op_one(&(op_run){.op = "Erfinv", .inputs = {floats_of(MR_SHAPE(COUNT), floats)}, .threads = 2});
+    for (int i = 0; i < COUNT; i++) {
+        double value = (double)mr_tensor_floats(&y)[i], exact = (double)floats[i];
+        double low = value * (1 - 2.4e-7), high = value * (1 + 2.4e-7);
+        if (!(erfc(high) <= 1 - exact && 1 - exact <= erfc(low)) && !(erf(low) <= exact && exact <= erf(high)))
+            test_fail(__FILE__, __LINE__, "Erfinv(%.9g) is %.9g", exact, value);
+    }
+    static const float inputs[] = {0, -0.0f, 1, -1, 1.5f, NAN, -0.5f};
+    y = run_op_one(&(op_run){.op = "Erfinv", .inputs = {floats_of(MR_SHAPE(7), inputs)}});
+    const float *ends = mr_tensor_floats(&y);
+    CHECK(ends[0] == 0 && !signbit(ends[0]) && ends[1] == 0 && signbit(ends[1]) && ends[2] == INFINITY &&
+          ends[3] == -INFINITY && isnan(ends[4]) && isnan(ends[5]) && ends[6] == -0.476936276f);
+}
+
 static int64_t broadcast_index(mr_shape shape, mr_shape wide, int64_t index)
 {
     int64_t result = 0, stride = 1;

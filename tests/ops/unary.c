@@ -32,6 +32,7 @@ SAMPLES(
     {"Sinh", "float[2,3]", ""},
     {"Cosh", "float[2,3]", ""},
     {"Erfc", "float[2,3]", ""},
+    {"Erfinv", "float[2,3]", ""},
     {"Lgamma", "float[2,3]", ""},
     {"Sin", "float[2,3]", ""},
     {"Sqrt", "float[2,3]", ""},
