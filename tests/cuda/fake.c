@@ -35,6 +35,14 @@ void fake_unlock(void)
     pthread_mutex_unlock(&turn);
 }
 
+fake_gpu fake_state(void)
+{
+    fake_lock();
+    fake_gpu state = fake;
+    fake_unlock();
+    return state;
+}
+
 /* Zeroed memory for the fake driver itself. If a test makes this allocation fail, it is retried. */
 static void *own(size_t size_bytes)
 {

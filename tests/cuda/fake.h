@@ -38,6 +38,8 @@ extern fake_gpu fake;
     } while (0)
 void fake_lock(void);
 void fake_unlock(void);
+/* A copy of `fake`, made with that lock: what tests read while threads use the GPU. */
+fake_gpu fake_state(void);
 
 /* Sets `fake` to one working device, and returns a system that contains it. */
 const mr_cuda_system *fake_system(void);

@@ -154,23 +154,21 @@ TEST(prefetch_to_device_waits_for_events_alone)
     mr_element element = {0};
     for (int64_t i = 0; i < 100; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     FAKE_SET(logs, true);
-    fake_lock();
-    fake_gpu before = fake;
-    fake_unlock();
+    const fake_gpu before = fake_state();
     long long allocations = test_allocations();
     for (int64_t i = 0; i < steps; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     long long more = test_allocations() - allocations;
     FAKE_SET(logs, false);
-    CHECK_EQ(fake.stream_waits, before.stream_waits);
+    const fake_gpu after = fake_state();
+    CHECK_EQ(after.stream_waits, before.stream_waits);
     /* Two ready elements and one in use, of two tensors each; the host uses four more slots. */
-    CHECK(fake.allocations <= 6);
-    CHECK(fake.host_allocations <= 12);
-    CHECK_EQ(fake.event_news, 2 + 2 * (fake.allocations + fake.host_allocations));
-    CHECK_EQ(fake.copies_in - before.copies_in, fake.async_copies - before.async_copies);
-    CHECK(fake.async_copies - before.async_copies >= 2 * (steps - 3));
-    if (allocations >= 0) CHECK(more <= fake.own_allocations - before.own_allocations + 60);
+    CHECK(after.allocations <= 6);
+    CHECK(after.host_allocations <= 12);
+    CHECK_EQ(after.copies_in - before.copies_in, after.async_copies - before.async_copies);
+    CHECK(after.async_copies - before.async_copies >= 2 * (steps - 3));
+    if (allocations >= 0) CHECK(more <= after.own_allocations - before.own_allocations + 60);
     int copies = 0, records = 0, queue_waits = 0;
-    for (const char *at = fake.log; *at != '\0'; at += 2) {
+    for (const char *at = after.log; *at != '\0'; at += 2) {
         CHECK(memcmp(at, "Cq", 2) != 0);
         copies += memcmp(at, "Cc", 2) == 0;
         records += memcmp(at, "Rc", 2) == 0;
@@ -180,6 +178,7 @@ TEST(prefetch_to_device_waits_for_events_alone)
     CHECK(copies >= 2 * (steps - 3) && records >= steps - 3);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
+    CHECK_EQ(fake.event_news, 2 + 2 * (fake.allocations + fake.host_allocations));
     check_nothing_is_left();
 }
 

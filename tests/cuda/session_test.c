@@ -133,7 +133,8 @@ TEST(cuda_session_takes_batches_where_they_are)
         program p = open_program(cases[i].data, cases[i].session);
         for (int64_t step = 0; step < 4; step++) check_step(&p, step);
         /* If the batches are already on the device, the only copies are those of the pipeline, on the copy stream. */
-        if (cases[i].is_there) CHECK_EQ(fake.copies_in, fake.async_copies);
+        const fake_gpu state = fake_state();
+        if (cases[i].is_there) CHECK_EQ(state.copies_in, state.async_copies);
         close_program(&p);
     }
 }
