@@ -127,6 +127,7 @@ struct mr_op {
     mr_fold_function fold; /* null: nothing is known of the outputs' values while the graph is built */
     mr_fusion fusion;
     unsigned flags;
+    uint32_t writes; /* inputs, references or handles, whose variable or other resource it changes: bit i is input i */
     const char *builder; /* the builder's name in ops.h; null: TensorFlow's name in snake case */
     const char *doc;
 };

@@ -36,6 +36,7 @@ static const mr_op iterator_ops[] = {
      .signature = "dataset: variant, iterator: resource ->",
      .shape = mr_shape_unknown,
      .flags = MR_OP_STATEFUL,
+     .writes = 0b10,
      .doc = "Initializes iterator at the beginning of dataset."},
     {.name = "IteratorToStringHandle",
      .signature = "resource_handle: resource -> string_handle: string",

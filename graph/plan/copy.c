@@ -59,7 +59,7 @@ static mr_status add_copy(mr_planner *planner, int32_t from, mr_device *home, mr
     if (!inputs) return mr_fail_memory(error, sizeof *inputs);
     inputs[0] = from;
     mr_plan_node node = {.node = value.producer >= 0 ? planner->nodes[value.producer].node
-                                                     : planner->step->feeds[value.index].node,
+                                                     : planner->signature->feeds[value.index].node,
                          .device = planner->context->cpu,
                          .input_count = 1,
                          .inputs = inputs,
@@ -126,7 +126,7 @@ mr_status mr_plan_copy(mr_planner *planner, mr_error *error)
             planner->nodes[i].inputs[j] = brought;
         }
     }
-    for (int32_t i = 0; i < planner->step->fetch_count; i++) {
+    for (int32_t i = 0; i < planner->signature->fetch_count; i++) {
         int32_t brought;
         MR_TRY(bring(planner, copies, planner->fetch_values[i], nullptr, -1, &brought, error));
         planner->values[planner->fetch_values[i]].fetched = false;

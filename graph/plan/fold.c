@@ -15,11 +15,11 @@ constexpr int32_t FOLDED_INPUTS_MAX = 64;
 constexpr int32_t FOLDED_OUTPUTS_MAX = 16;
 
 /* Inference deduced values from constants; if one of these is fed, the values may be wrong. */
-static bool feeds_a_constant(const mr_step *step)
+static bool feeds_a_constant(const mr_signature *signature)
 {
-    for (int32_t i = 0; i < step->feed_count; i++) {
-        const mr_node *node = step->feeds[i].node;
-        if (node->outputs[step->feeds[i].index].value || mr_node_has_flag(node, MR_OP_CONSTANT)) return true;
+    for (int32_t i = 0; i < signature->feed_count; i++) {
+        const mr_node *node = signature->feeds[i].node;
+        if (node->outputs[signature->feeds[i].index].value || mr_node_has_flag(node, MR_OP_CONSTANT)) return true;
     }
     return false;
 }
@@ -138,7 +138,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error)
 {
     int32_t *order, count;
     MR_TRY(mr_plan_topological(planner, &order, &count, error));
-    bool trust_inference = !feeds_a_constant(planner->step);
+    bool trust_inference = !feeds_a_constant(planner->signature);
     for (int32_t i = 0; i < count; i++) {
         mr_plan_node *node = &planner->nodes[order[i]];
         if (!node->kernel && node->output_count > 0 && planner->values[node->first_output].constant.data) continue;

@@ -156,7 +156,7 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
     for (int32_t i = 0; i < planner->node_count; i++)
         for (int32_t j = 0; j < planner->nodes[i].input_count; j++)
             planner->nodes[i].inputs[j] = f.instead[planner->nodes[i].inputs[j]];
-    for (int32_t i = 0; i < planner->step->fetch_count; i++)
+    for (int32_t i = 0; i < planner->signature->fetch_count; i++)
         planner->fetch_values[i] = f.instead[planner->fetch_values[i]];
     mr_plan_sweep(planner);
     return MR_OK;

@@ -71,7 +71,7 @@ void mr_plan_sweep(mr_planner *planner)
         planner->nodes[i].live = planner->nodes[i].pinned;
         if (planner->nodes[i].pinned) stack[depth++] = i;
     }
-    for (int32_t i = 0; i < planner->step->fetch_count; i++) {
+    for (int32_t i = 0; i < planner->signature->fetch_count; i++) {
         int32_t producer = planner->values[planner->fetch_values[i]].producer;
         if (producer < 0 || planner->nodes[producer].live) continue;
         planner->nodes[producer].live = true;

@@ -113,11 +113,10 @@ static int32_t share_of(const mr_planner *planner, int32_t value, int depth)
     return producer->input_count == 1 ? share_of(planner, producer->inputs[0], depth + 1) : -1;
 }
 
-/* True if the node changes the variable of the handle at that input: it takes the handle and further inputs. */
-static bool updates(const mr_planner *planner, const mr_plan_node *node, int32_t input)
+/* True if the node changes the variable of the handle at that input. */
+static bool updates(const mr_plan_node *node, int32_t input)
 {
-    bool takes = node->input_is_ref[input] || planner->values[node->inputs[input]].dtype == MR_RESOURCE;
-    return takes && node->input_count > 1;
+    return !node->is_copy && input < 32 && node->node->def->op->writes >> input & 1;
 }
 
 static mr_status find_readers(scheduler *s, mr_error *error)
@@ -129,7 +128,7 @@ static mr_status find_readers(scheduler *s, mr_error *error)
             s->uses[node->inputs[j]]++;
             int32_t handle = share_of(planner, node->inputs[j], 0);
             if (handle < 0) continue;
-            if (!updates(planner, node, j)) {
+            if (!updates(node, j)) {
                 s->readers[handle]++;
                 continue;
             }
@@ -149,7 +148,7 @@ static int64_t key_of(const scheduler *s, int32_t index)
     size_t freed_bytes = 0, made_bytes = 0;
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
-        int32_t handle = updates(planner, node, i) ? mr_plan_handle(planner, node->inputs[i]) : -1;
+        int32_t handle = updates(node, i) ? mr_plan_handle(planner, node->inputs[i]) : -1;
         if (handle >= 0 && (s->readers[handle] > 0 || s->guard >= 0)) return (int64_t)CLASS_DEFERRED << 32 | index;
         if (value->kind == MR_VALUE_OUTPUT && !value->is_ref && !value->fetched && s->uses[node->inputs[i]] == 1)
             freed_bytes += mr_plan_value_bytes(value);
@@ -183,7 +182,7 @@ static void run_node(scheduler *s, int32_t index)
         s->uses[node->inputs[i]]--;
         int32_t handle = share_of(planner, node->inputs[i], 0);
         assert(s->uses[node->inputs[i]] >= 0);
-        if (handle < 0 || updates(planner, node, i)) continue;
+        if (handle < 0 || updates(node, i)) continue;
         assert(s->readers[handle] > 0);
         if (--s->readers[handle] == 0) push_ready_updaters(s, handle);
     }
@@ -197,7 +196,7 @@ static void run_node(scheduler *s, int32_t index)
 /* The live node that computes the guard's value, or -1. */
 static int32_t guard_node(const mr_planner *planner)
 {
-    int32_t guard = planner->step->guard;
+    int32_t guard = planner->signature->guard;
     if (guard < 0) return -1;
     const mr_plan_value *value = &planner->values[planner->fetch_values[guard]];
     return value->kind == MR_VALUE_OUTPUT && !value->is_ref ? value->producer : -1;

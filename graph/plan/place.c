@@ -39,9 +39,8 @@ static mr_status no_kernel(const mr_node *node, const char *device, mr_error *er
 }
 
 /* The device that a node requests; the CPU, with a note, if it is not available. */
-static mr_status asked_device(mr_planner *planner, const mr_node *node, mr_device **device, mr_error *error)
+static mr_status asked_device(const mr_plan_context *context, const mr_node *node, mr_device **device, mr_error *error)
 {
-    const mr_plan_context *context = planner->context;
     const char *text = node->device[0] ? node->device : context->options->device;
     mr_device_kind kind = MR_DEVICE_CPU;
     int index = 0;
@@ -83,32 +82,44 @@ static bool gpu_serves_takers(const mr_graph *graph, const mr_node *owner, const
     return true;
 }
 
-/* Places a node that names a resource: finds or creates the resource, and makes the node's output a constant. */
-static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, const mr_state_row *row, mr_error *error)
+/* The device for a resource: the one that its node requests, unless something that takes the resource cannot run there.
+ */
+static mr_status resource_device(const mr_plan_context *context, const mr_node *node, const mr_state_row *row,
+                                 mr_device **device, mr_error *error)
 {
-    const mr_plan_context *context = planner->context;
-    const mr_node *node = placed->node;
-    assert(!placed->device && !placed->kernel);
-    mr_device *device;
-    MR_TRY(asked_device(planner, node, &device, error));
+    MR_TRY(asked_device(context, node, device, error));
+    if ((*device)->kind == MR_DEVICE_CPU) return MR_OK;
     const mr_node *why = nullptr;
-    if (device->kind != MR_DEVICE_CPU) {
-        mr_dtype dtype = mr_attr_type_or(&node->attrs, "dtype", MR_DTYPE_INVALID);
-        bool can = row->on_gpu && dtype != MR_STRING && dtype != MR_DTYPE_INVALID;
-        if (!can || !gpu_serves_takers(context->graph, node, &why)) {
-            if (context->options->no_soft_placement)
-                return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) requests %s, which has no kernel for %s",
-                               node->name, node->op, device->name, why ? why->name : "it");
-            if (why)
-                context->note(context->session,
-                              "%s (%s) is on the CPU: there is no GPU kernel for %s (%s), which takes it", node->name,
-                              node->op, why->name, why->op);
-            device = context->cpu;
-        }
-    }
+    mr_dtype dtype = mr_attr_type_or(&node->attrs, "dtype", MR_DTYPE_INVALID);
+    bool can = row->on_gpu && dtype != MR_STRING && dtype != MR_DTYPE_INVALID;
+    if (can && gpu_serves_takers(context->graph, node, &why)) return MR_OK;
+    if (context->options->no_soft_placement)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) requests %s, which has no kernel for %s", node->name,
+                       node->op, (*device)->name, why ? why->name : "it");
+    if (why)
+        context->note(context->session, "%s (%s) is on the CPU: there is no GPU kernel for %s (%s), which takes it",
+                      node->name, node->op, why->name, why->op);
+    *device = context->cpu;
+    return MR_OK;
+}
+
+mr_status mr_plan_resource(const mr_plan_context *context, const mr_node *node, mr_resource **resource, mr_error *error)
+{
+    const mr_state_row *row = mr_state_find(node->op);
+    mr_device *device = nullptr;
+    if (!row) return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) names no resource", node->name, node->op);
+    MR_TRY(resource_device(context, node, row, &device, error));
+    mr_status status = row->make(context->resources, node, device, resource, error);
+    return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
+}
+
+/* Places a node that names a resource, and makes its output, a handle, a constant. */
+static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, mr_error *error)
+{
     mr_resource *resource;
-    mr_status status = row->make(context->resources, node, device, &resource, error);
-    if (status != MR_OK) return mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
+    assert(!placed->device && !placed->kernel);
+    MR_TRY(mr_plan_resource(planner->context, placed->node, &resource, error));
+    mr_device *device = planner->context->cpu;
     if (resource->class == &mr_variable_class) device = ((mr_variable_state *)resource)->device;
     placed->device = device;
     for (int32_t i = 0; i < placed->output_count; i++) {
@@ -156,7 +167,7 @@ static mr_status place_node(mr_planner *planner, mr_plan_node *placed, mr_error 
     const mr_plan_context *context = planner->context;
     const mr_node *node = placed->node;
     mr_device *asked, *taken = taken_device(planner, placed);
-    MR_TRY(asked_device(planner, node, &asked, error));
+    MR_TRY(asked_device(context, node, &asked, error));
     mr_device *device = taken ? taken : asked;
     placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
     if (!placed->kernel && device->kind != MR_DEVICE_CPU && !taken) {
@@ -176,11 +187,9 @@ mr_status mr_plan_place(mr_planner *planner, mr_error *error)
 {
     for (int32_t i = 0; i < planner->node_count; i++) {
         mr_plan_node *node = &planner->nodes[i];
-        const mr_state_row *row = mr_state_find(node->node->op);
-        if (row) {
-            MR_TRY(place_resource(planner, node, row, error));
-            log_place(planner->context, node);
-        }
+        if (!mr_state_find(node->node->op)) continue;
+        MR_TRY(place_resource(planner, node, error));
+        log_place(planner->context, node);
     }
     for (int32_t i = 0; i < planner->node_count; i++) {
         mr_plan_node *node = &planner->nodes[i];

@@ -1,6 +1,4 @@
-/* Plans: a part of a graph compiled to a flat array of prepared kernel calls.
- *
- * The planner runs these passes, one file each:
+/* The planner: from a graph and a signature (feeds, fetches, targets) to a program, in passes, one file each:
  *   prune  selects the nodes that fetches and targets need, backwards, cut at feeds; numbers the values
  *   place  chooses a device and a kernel for each node; handles of resources become constants
  *   fold   computes nodes whose inputs are constants
@@ -9,24 +7,14 @@
  *   copy   inserts copies of values that are needed on another device
  *   order  chooses a sequence that respects edges, frees memory early and updates variables after their readers
  *   lower  turns values into slots and nodes into calls; each slot is released after its last use
- * The planner's own data is in its arena and is freed afterwards; what the step needs is in the step's arena.
+ * The planner's own data is in its arena and is freed afterwards; what runs need is in the program's arena.
  *
- * A value is what flows along edges: a feed, a constant, or an output of a node. A step has one slot for each value:
- * the tensor of that value during a run. */
+ * A value is what flows along edges: a feed, a constant, or an output of a node. */
 #ifndef MR_GRAPH_PLAN_PLAN_H
 #define MR_GRAPH_PLAN_PLAN_H
 
-#include "base/arena.h"
-#include "base/kernel.h"
+#include "graph/run/program.h"
 #include "graph/state/state.h"
-#include <pthread.h>
-
-/* State of a stateful node, common to all plans of a session; created when a plan first contains the node. */
-typedef struct mr_node_state {
-    const mr_node *node;
-    mr_kernel_random random;
-    uint64_t invocations;
-} mr_node_state;
 
 /* What planning uses of a session, whose mutex is held meanwhile. The functions are called with the session. */
 typedef struct mr_plan_context {
@@ -82,9 +70,9 @@ typedef struct mr_plan_node {
 
 typedef struct mr_planner {
     const mr_plan_context *context;
-    mr_step *step;
+    const mr_signature *signature;
     mr_arena arena;
-    mr_arena kept; /* owned by the plan afterwards */
+    mr_arena kept; /* owned by the program afterwards */
     mr_plan_node *nodes;
     int32_t node_count, node_capacity;
     mr_plan_value *values;
@@ -93,6 +81,7 @@ typedef struct mr_planner {
     int32_t *order; /* plan nodes: the live ones that have a kernel */
     int32_t order_count;
     bool uses_gpu;
+    mr_program *program; /* made by the lower pass */
 } mr_planner;
 
 /* ---- The passes ---- */
@@ -129,88 +118,12 @@ static inline bool mr_plan_on_host(uint32_t mask, int32_t index)
 /* Size of a value in bytes; 0 if it is not known. */
 size_t mr_plan_value_bytes(const mr_plan_value *value);
 
-/* ---- The step: what remains after planning ---- */
-
-typedef enum mr_input_mode {
-    MR_INPUT_SLOT = 0, /* the slot's tensor unchanged, possibly a handle */
-    MR_INPUT_READ,     /* the slot is a handle, the kernel takes the value: a reference for the duration of the call */
-    MR_INPUT_UPDATE,   /* the slot is a handle, the kernel changes the variable's value in place */
-} mr_input_mode;
-
-typedef struct mr_call_input {
-    int32_t slot;
-    mr_input_mode mode;
-    bool last_use; /* no later call reads the slot, and it is neither fed, constant nor fetched */
-} mr_call_input;
-
-typedef struct mr_call_copy {
-    mr_device *from, *to; /* null: host memory */
-} mr_call_copy;
-
-typedef struct mr_call {
-    mr_kernel_run run;
-    mr_kernel_call kernel_call;
-    mr_kernel_node kernel_node;
-    const mr_kernel *kernel;
-    int32_t input_count, output_count, release_count;
-    int32_t ref_output_count; /* outputs [0, n) are set by the session for an updating kernel */
-    const mr_call_input *inputs;
-    bool *may_reuse;
-    mr_tensor *input_tensors;
-    mr_tensor *outputs;      /* slots */
-    const int32_t *releases; /* slots that are released after the call */
-    bool plain;              /* every input is MR_INPUT_SLOT */
-    mr_node_state *state;    /* of a stateful node; otherwise null */
-    int32_t first_kept;      /* in the plan's kept outputs; -1: the call may be repeated */
-    bool drew;               /* in a guarded run: it drew random numbers, starting at draws_before */
-    uint64_t draws_before;
-} mr_call;
-
-typedef struct mr_plan {
-    mr_arena arena;
-    uint64_t graph_version;
-    int32_t call_count;
-    mr_call *calls;
-    int32_t slot_count;
-    mr_tensor *slots;
-    int32_t constant_count;
-    int32_t *constants; /* slots that stay filled */
-    int32_t owned_count;
-    int32_t *owned; /* slots that a run fills and a failed run must clear, including fetched ones */
-    int32_t *feed_slots;
-    bool *feed_is_read; /* by calls other than copies, so it must be in host memory */
-    mr_tensor *fed;     /* host copies, for the run, of feeds that are not in host memory */
-    int32_t *fetch_slots;
-    bool *fetch_is_ref;  /* the slot is a handle: the result is the variable's value */
-    bool *fetch_is_last; /* the slot's reference moves to the result */
-    int32_t wait_count;
-    mr_device **waits;                /* devices to wait for at the end of a run */
-    uint64_t *start_ns, *duration_ns; /* by call, while tracing */
-    int32_t traced_count;
-    /* For a step with a guard: the guard's value is available after this many calls. The kept calls among them, which
-     * are not repeated when a diverged run is examined, have their outputs here until the run ends. */
-    int32_t guard_calls;
-    int32_t kept_count;
-    mr_tensor *kept;
-} mr_plan;
-
-struct mr_step {
-    mr_session *session;
-    pthread_mutex_t mutex; /* one run at a time */
-    mr_arena arena;
-    uint64_t hash;
-    mr_step *next; /* in its bucket */
-    int32_t feed_count, fetch_count, target_count;
-    mr_output *feeds;
-    mr_output *fetches;
-    mr_node **targets;
-    int32_t guard; /* index of a fetch that must be finite before variables are updated; -1: none */
-    mr_plan *plan;
-};
-
-/* Plans the step again. */
-mr_status mr_plan_make(mr_step *step, const mr_plan_context *context, mr_error *error);
-void mr_plan_free(mr_plan *plan);
-/* Prepends "node (Op): " to the message in *error unless it already starts with it; returns status. */
-mr_status mr_call_named(const mr_kernel_node *node, mr_status status, mr_error *error);
+/* Plans what the signature asks for. The signature must outlive the program.
+ * errors  the graph's first error; those of the passes, which name nodes */
+mr_status mr_plan_make(const mr_signature *signature, const mr_plan_context *context, mr_program **program,
+                       mr_error *error);
+/* Finds or creates the resource of a node that names one, on the device that the place pass chooses for it.
+ * errors  MR_INVALID_ARGUMENT if the node's operator names no resource; those of making it */
+mr_status mr_plan_resource(const mr_plan_context *context, const mr_node *node, mr_resource **resource,
+                           mr_error *error);
 #endif

@@ -8,9 +8,10 @@ static void release_constants(mr_planner *planner)
     for (int32_t i = 0; i < planner->value_count; i++) mr_tensor_deinit(&planner->values[i].constant);
 }
 
-mr_status mr_plan_make(mr_step *step, const mr_plan_context *context, mr_error *error)
+mr_status mr_plan_make(const mr_signature *signature, const mr_plan_context *context, mr_program **program,
+                       mr_error *error)
 {
-    mr_planner planner = {.context = context, .step = step};
+    mr_planner planner = {.context = context, .signature = signature};
     uint64_t version = context->graph->version;
     static mr_status (*const passes[])(mr_planner *, mr_error *) = {
         mr_plan_prune, mr_plan_place, mr_plan_fold,  mr_plan_share,
@@ -23,7 +24,8 @@ mr_status mr_plan_make(mr_step *step, const mr_plan_context *context, mr_error *
     mr_arena_deinit(&planner.arena);
     mr_arena_deinit(&planner.kept);
     if (status != MR_OK) return status;
-    assert(step->plan && context->graph->version == version); /* planning does not change the graph */
-    step->plan->graph_version = version;
+    assert(planner.program && context->graph->version == version); /* planning does not change the graph */
+    planner.program->graph_version = version;
+    *program = planner.program;
     return MR_OK;
 }

@@ -7,33 +7,33 @@
 #include <assert.h>
 #include <string.h>
 
-static int32_t feed_of(const mr_step *step, const mr_node *node, int32_t index)
+static int32_t feed_of(const mr_signature *signature, const mr_node *node, int32_t index)
 {
-    for (int32_t i = 0; i < step->feed_count; i++)
-        if (step->feeds[i].node == node && step->feeds[i].index == index) return i;
+    for (int32_t i = 0; i < signature->feed_count; i++)
+        if (signature->feeds[i].node == node && signature->feeds[i].index == index) return i;
     return -1;
 }
 
-static bool is_fed_placeholder(const mr_step *step, const mr_node *node)
+static bool is_fed_placeholder(const mr_signature *signature, const mr_node *node)
 {
-    return mr_node_has_flag(node, MR_OP_PLACEHOLDER) && feed_of(step, node, 0) >= 0;
+    return mr_node_has_flag(node, MR_OP_PLACEHOLDER) && feed_of(signature, node, 0) >= 0;
 }
 
 /* Sets needed[id] for the nodes on the stack and all that they need. */
-static void mark(const mr_step *step, mr_node **stack, int32_t count, bool *needed)
+static void mark(const mr_signature *signature, mr_node **stack, int32_t count, bool *needed)
 {
     while (count > 0) {
         const mr_node *node = stack[--count];
         assert(needed[node->id]);
         for (int32_t i = 0; i < node->input_count; i++) {
             mr_output input = node->inputs[i];
-            if (needed[input.node->id] || feed_of(step, input.node, input.index) >= 0) continue;
+            if (needed[input.node->id] || feed_of(signature, input.node, input.index) >= 0) continue;
             needed[input.node->id] = true;
             stack[count++] = input.node;
         }
         for (int32_t i = 0; i < node->control_count; i++) {
             mr_node *before = node->controls[i];
-            if (needed[before->id] || is_fed_placeholder(step, before)) continue;
+            if (needed[before->id] || is_fed_placeholder(signature, before)) continue;
             needed[before->id] = true;
             stack[count++] = before;
         }
@@ -89,7 +89,7 @@ static mr_status add_node(mr_planner *planner, const mr_node *node, int32_t *pla
 /* The value of an output: the feed's, otherwise the node's own. */
 static int32_t value_of(const mr_planner *planner, const int32_t *plan_of, mr_output output)
 {
-    int32_t feed = feed_of(planner->step, output.node, output.index);
+    int32_t feed = feed_of(planner->signature, output.node, output.index);
     if (feed >= 0) return feed;
     assert(plan_of[output.node->id] >= 0 && output.index < output.node->output_count);
     return planner->nodes[plan_of[output.node->id]].first_output + output.index;
@@ -115,9 +115,9 @@ static mr_status connect(mr_planner *planner, mr_plan_node *made, const int32_t 
 
 static mr_status add_feeds(mr_planner *planner, mr_error *error)
 {
-    const mr_step *step = planner->step;
-    for (int32_t i = 0; i < step->feed_count; i++) {
-        mr_output output = step->feeds[i];
+    const mr_signature *signature = planner->signature;
+    for (int32_t i = 0; i < signature->feed_count; i++) {
+        mr_output output = signature->feeds[i];
         const mr_node_output *known = &output.node->outputs[output.index];
         if (known->dtype == MR_RESOURCE || known->dtype == MR_VARIANT)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s:%d is a %s, which cannot be fed", output.node->name,
@@ -135,29 +135,29 @@ static mr_status add_feeds(mr_planner *planner, mr_error *error)
 
 mr_status mr_plan_prune(mr_planner *planner, mr_error *error)
 {
-    const mr_step *step = planner->step;
+    const mr_signature *signature = planner->signature;
     const mr_graph *graph = planner->context->graph;
     size_t count = (size_t)graph->node_count + 1;
     bool *needed = MR_ARENA_NEW(&planner->arena, bool, count);
     mr_node **stack = MR_ARENA_NEW(&planner->arena, mr_node *, count);
     int32_t *plan_of = MR_ARENA_NEW(&planner->arena, int32_t, count);
-    planner->fetch_values = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)step->fetch_count + 1);
+    planner->fetch_values = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)signature->fetch_count + 1);
     if (!needed || !stack || !plan_of || !planner->fetch_values) return mr_fail_memory(error, count);
 
     int32_t depth = 0;
-    for (int32_t i = 0; i < step->fetch_count; i++) {
-        mr_node *node = step->fetches[i].node;
-        if (feed_of(step, node, step->fetches[i].index) >= 0 || needed[node->id]) continue;
+    for (int32_t i = 0; i < signature->fetch_count; i++) {
+        mr_node *node = signature->fetches[i].node;
+        if (feed_of(signature, node, signature->fetches[i].index) >= 0 || needed[node->id]) continue;
         needed[node->id] = true;
         stack[depth++] = node;
     }
-    for (int32_t i = 0; i < step->target_count; i++) {
-        mr_node *node = step->targets[i];
-        if (needed[node->id] || is_fed_placeholder(step, node)) continue;
+    for (int32_t i = 0; i < signature->target_count; i++) {
+        mr_node *node = signature->targets[i];
+        if (needed[node->id] || is_fed_placeholder(signature, node)) continue;
         needed[node->id] = true;
         stack[depth++] = node;
     }
-    mark(step, stack, depth, needed);
+    mark(signature, stack, depth, needed);
 
     MR_TRY(add_feeds(planner, error));
     for (int32_t i = 0; i < graph->node_count; i++) {
@@ -165,12 +165,12 @@ mr_status mr_plan_prune(mr_planner *planner, mr_error *error)
         if (needed[i]) MR_TRY(add_node(planner, graph->nodes[i], plan_of, error));
     }
     for (int32_t i = 0; i < planner->node_count; i++) MR_TRY(connect(planner, &planner->nodes[i], plan_of, error));
-    for (int32_t i = 0; i < step->fetch_count; i++) {
-        planner->fetch_values[i] = value_of(planner, plan_of, step->fetches[i]);
+    for (int32_t i = 0; i < signature->fetch_count; i++) {
+        planner->fetch_values[i] = value_of(planner, plan_of, signature->fetches[i]);
         planner->values[planner->fetch_values[i]].fetched = true;
     }
-    for (int32_t i = 0; i < step->target_count; i++) {
-        int32_t target = plan_of[step->targets[i]->id];
+    for (int32_t i = 0; i < signature->target_count; i++) {
+        int32_t target = plan_of[signature->targets[i]->id];
         if (target >= 0) planner->nodes[target].pinned = true;
     }
     return MR_OK;

@@ -179,7 +179,7 @@ mr_status mr_plan_share(mr_planner *planner, mr_error *error)
     if (!s.buckets || !s.instead) return mr_fail_memory(error, buckets * sizeof(seen *));
     for (int32_t i = 0; i < planner->value_count; i++) s.instead[i] = i;
     for (int32_t i = 0; i < count; i++) MR_TRY(share_node(&s, order[i], error));
-    for (int32_t i = 0; i < planner->step->fetch_count; i++)
+    for (int32_t i = 0; i < planner->signature->fetch_count; i++)
         planner->fetch_values[i] = s.instead[planner->fetch_values[i]];
     mr_plan_sweep(planner);
     return MR_OK;

@@ -1,4 +1,4 @@
-/* Execute: a loop over the calls of a plan on the calling thread. Kernels use the session's pool for their internal
+/* Execute: a loop over the calls of a program on the calling thread. Kernels use the session's pool for their internal
  * loops.
  *
  * A run itself allocates no memory: tensors come from the blocks that the devices keep. A value read from a variable is
@@ -6,7 +6,8 @@
  * so what was fetched or read before never changes.
  *
  * Variables updated by one call are locked together, in the order of their addresses. */
-#include "graph/run/session.h"
+#include "graph/run/execute.h"
+#include "graph/state/state.h"
 
 #include <assert.h>
 #include <string.h>
@@ -26,14 +27,31 @@ static bool is_unshared(const mr_tensor *tensor)
     return tensor->buffer && mr_buffer_is_unique(tensor->buffer);
 }
 
-static mr_status run_plain(mr_plan *plan, mr_call *call, mr_error *error)
+/* What a kernel function gets: the constant part of the call, and the memory of the frame. */
+static mr_kernel_call kernel_call(const mr_frame *frame, const mr_call *call)
+{
+    mr_kernel_call made = {.node = &call->node,
+                           .prepared = call->prepared,
+                           .device = call->device,
+                           .inputs = frame->inputs,
+                           .may_reuse = frame->may_reuse,
+                           .outputs = frame->slots + call->first_output};
+    if (call->state) {
+        made.random = &call->state->random;
+        made.invocation = __atomic_fetch_add(&call->state->invocations, 1, __ATOMIC_RELAXED);
+    }
+    return made;
+}
+
+static mr_status run_plain(mr_frame *frame, const mr_call *call, mr_error *error)
 {
     for (int32_t i = 0; i < call->input_count; i++) {
         const mr_call_input *input = &call->inputs[i];
-        call->input_tensors[i] = plan->slots[input->slot];
-        call->may_reuse[i] = input->last_use && is_unshared(&call->input_tensors[i]);
+        frame->inputs[i] = frame->slots[input->slot];
+        frame->may_reuse[i] = input->last_use && is_unshared(&frame->inputs[i]);
     }
-    return call->run(&call->kernel_call, error);
+    mr_kernel_call kernel = kernel_call(frame, call);
+    return call->run(&kernel, error);
 }
 
 typedef struct held {
@@ -42,11 +60,11 @@ typedef struct held {
 } held;
 
 /* The variables that the call updates, without duplicates, in the order of their addresses. */
-static mr_status find_updates(mr_plan *plan, mr_call *call, held *h, mr_error *error)
+static mr_status find_updates(const mr_frame *frame, const mr_call *call, held *h, mr_error *error)
 {
     for (int32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i].mode != MR_INPUT_UPDATE) continue;
-        mr_resource *resource = plan->slots[call->inputs[i].slot].data;
+        mr_resource *resource = frame->slots[call->inputs[i].slot].data;
         if (!resource || resource->class != &mr_variable_class)
             return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is not a variable", (int)i);
         mr_variable_state *variable = (mr_variable_state *)resource;
@@ -62,80 +80,89 @@ static mr_status find_updates(mr_plan *plan, mr_call *call, held *h, mr_error *e
     return MR_OK;
 }
 
-static mr_status own_updates(mr_plan *plan, mr_call *call, mr_error *error)
+static mr_status own_updates(mr_frame *frame, const mr_call *call, mr_error *error)
 {
     for (int32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i].mode != MR_INPUT_UPDATE) continue;
-        mr_variable_state *variable = plan->slots[call->inputs[i].slot].data;
+        mr_variable_state *variable = frame->slots[call->inputs[i].slot].data;
         if (!variable->initialized) return mr_variable_uninitialized(variable, error);
         MR_TRY(mr_variable_own(variable, error));
-        call->input_tensors[i] = variable->value;
-        call->may_reuse[i] = false;
+        frame->inputs[i] = variable->value;
+        frame->may_reuse[i] = false;
     }
     return MR_OK;
 }
 
-static mr_status run_updates(mr_plan *plan, mr_call *call, mr_error *error)
+static mr_status run_updates(mr_frame *frame, const mr_call *call, mr_error *error)
 {
     held h = {0};
-    MR_TRY(find_updates(plan, call, &h, error));
+    MR_TRY(find_updates(frame, call, &h, error));
     for (int i = 0; i < h.count; i++) pthread_mutex_lock(&h.variables[i]->mutex);
-    mr_status status = own_updates(plan, call, error);
-    if (status == MR_OK) status = call->run(&call->kernel_call, error);
+    mr_status status = own_updates(frame, call, error);
+    mr_kernel_call kernel = kernel_call(frame, call);
+    if (status == MR_OK) status = call->run(&kernel, error);
     for (int i = 0; i < h.count; i++) pthread_mutex_unlock(&h.variables[i]->mutex);
     if (status != MR_OK) return status;
     for (int32_t i = 0, output = 0; i < call->input_count && output < call->ref_output_count; i++)
-        if (call->inputs[i].mode == MR_INPUT_UPDATE) call->outputs[output++] = plan->slots[call->inputs[i].slot];
+        if (call->inputs[i].mode == MR_INPUT_UPDATE)
+            frame->slots[call->first_output + output++] = frame->slots[call->inputs[i].slot];
     return MR_OK;
 }
 
-static mr_status run_with_variables(mr_plan *plan, mr_call *call, mr_error *error)
+static mr_status run_with_variables(mr_frame *frame, const mr_call *call, mr_error *error)
 {
     mr_status status = MR_OK;
     int32_t taken = 0;
     bool updates = false;
     for (; taken < call->input_count && status == MR_OK; taken++) {
         const mr_call_input *input = &call->inputs[taken];
-        mr_tensor *tensor = &call->input_tensors[taken];
+        mr_tensor *tensor = &frame->inputs[taken];
         *tensor = (mr_tensor){0};
-        call->may_reuse[taken] = false;
+        frame->may_reuse[taken] = false;
         updates |= input->mode == MR_INPUT_UPDATE;
         if (input->mode == MR_INPUT_READ) {
-            status = mr_variable_read(plan->slots[input->slot].data, tensor, error);
+            status = mr_variable_read(frame->slots[input->slot].data, tensor, error);
         } else if (input->mode == MR_INPUT_SLOT) {
-            *tensor = plan->slots[input->slot];
-            call->may_reuse[taken] = input->last_use && is_unshared(tensor);
+            *tensor = frame->slots[input->slot];
+            frame->may_reuse[taken] = input->last_use && is_unshared(tensor);
         }
     }
-    if (status == MR_OK) status = updates ? run_updates(plan, call, error) : call->run(&call->kernel_call, error);
+    if (status == MR_OK && updates) {
+        status = run_updates(frame, call, error);
+    } else if (status == MR_OK) {
+        mr_kernel_call kernel = kernel_call(frame, call);
+        status = call->run(&kernel, error);
+    }
     for (int32_t i = 0; i < taken; i++)
-        if (call->inputs[i].mode == MR_INPUT_READ) mr_tensor_deinit(&call->input_tensors[i]);
+        if (call->inputs[i].mode == MR_INPUT_READ) mr_tensor_deinit(&frame->inputs[i]);
     return status;
 }
 
-static mr_status run_call(mr_plan *plan, mr_call *call, mr_error *error)
+static mr_status run_call(mr_frame *frame, const mr_call *call, mr_error *error)
 {
-    if (call->state) call->kernel_call.invocation = __atomic_fetch_add(&call->state->invocations, 1, __ATOMIC_RELAXED);
-    mr_status status = call->plain ? run_plain(plan, call, error) : run_with_variables(plan, call, error);
-    if (status != MR_OK) return mr_call_named(&call->kernel_node, status, error);
-    for (int32_t i = 0; i < call->release_count; i++) mr_tensor_deinit(&plan->slots[call->releases[i]]);
+    mr_status status = call->plain ? run_plain(frame, call, error) : run_with_variables(frame, call, error);
+    if (status != MR_OK) return mr_call_named(&call->node, status, error);
+    for (int32_t i = 0; i < call->release_count; i++) mr_tensor_deinit(&frame->slots[call->releases[i]]);
     return MR_OK;
 }
 
-mr_status mr_plan_run_calls(mr_plan *plan, int32_t first, int32_t end, uint64_t began_ns, mr_error *error)
+mr_status mr_frame_run_calls(mr_frame *frame, int32_t first, int32_t end, uint64_t began_ns, mr_error *error)
 {
-    assert(0 <= first && first <= end && end <= plan->call_count);
+    const mr_call *calls = frame->program->calls;
+    assert(0 <= first && first <= end && end <= frame->program->call_count);
     if (began_ns == 0) {
-        for (int32_t i = first; i < end; i++) MR_TRY(run_call(plan, &plan->calls[i], error));
+        for (int32_t i = first; i < end; i++) MR_TRY(run_call(frame, &calls[i], error));
         return MR_OK;
     }
-    assert(plan->traced_count == first);
+    assert(frame->times && frame->timed_count == first);
     for (int32_t i = first; i < end; i++) {
         uint64_t start_ns = now_ns();
-        MR_TRY(run_call(plan, &plan->calls[i], error));
-        plan->start_ns[i] = start_ns - began_ns;
-        plan->duration_ns[i] = now_ns() - start_ns;
-        plan->traced_count = i + 1;
+        MR_TRY(run_call(frame, &calls[i], error));
+        frame->times[i] = (mr_node_time){.node = calls[i].node.name,
+                                         .op = calls[i].node.op,
+                                         .start_ns = start_ns - began_ns,
+                                         .duration_ns = now_ns() - start_ns};
+        frame->timed_count = i + 1;
     }
     return MR_OK;
 }

@@ -1,17 +1,19 @@
-/* The run of a plan, and its guard. */
+/* One run of a program, and its guard. */
 #ifndef MR_GRAPH_RUN_EXECUTE_H
 #define MR_GRAPH_RUN_EXECUTE_H
 
-#include "graph/plan/plan.h"
+#include "graph/run/frame.h"
 
-/* One run. The caller holds the step's mutex. diverged: see mr_session_run_guarded. */
-mr_status mr_plan_run(mr_step *step, const mr_tensor *values, mr_tensor *results, bool trace, bool *diverged,
-                      mr_error *error);
+/* Sets the feeds in the frame, runs the calls and takes the results. The frame is empty again afterwards. values[i]
+ * feeds feed i.
+ * diverged  see mr_session_run_guarded
+ * threads   any, each with a frame of its own; one run at a time of a program with a guard */
+mr_status mr_frame_run(mr_frame *frame, const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error);
 /* Runs the calls from first to end - 1 on slots that earlier calls have filled. began_ns: start of the run if it is
  * traced; otherwise 0. */
-mr_status mr_plan_run_calls(mr_plan *plan, int32_t first, int32_t end, uint64_t began_ns, mr_error *error);
+mr_status mr_frame_run_calls(mr_frame *frame, int32_t first, int32_t end, uint64_t began_ns, mr_error *error);
 
-/* ---- The guard of a step (guard.c) ---- */
+/* ---- The guard (guard.c) ---- */
 
 /* The index of the first element that is not finite, or with nan_only of the first NaN; -1 if there is none. The tensor
  * must be in host memory; tensors of dtypes other than floating point are finite. */
@@ -20,9 +22,9 @@ int64_t mr_tensor_find_nonfinite(const mr_tensor *tensor, bool nan_only);
 const char *mr_tensor_nonfinite_text(const mr_tensor *tensor, int64_t index);
 /* Runs the calls up to the guard, keeping the outputs that an examination must not compute again; then checks the
  * guard. */
-mr_status mr_guard_run(mr_step *step, uint64_t began_ns, bool *diverged, mr_error *error);
+mr_status mr_guard_run(mr_frame *frame, uint64_t began_ns, bool *diverged, mr_error *error);
 /* Called after a guard was not finite: runs the same calls again on the same data, and names in *error the first tensor
  * that is not finite. Returns MR_INVALID_ARGUMENT. */
-mr_status mr_guard_examine(mr_step *step, const mr_tensor *values, mr_error *error);
+mr_status mr_guard_examine(mr_frame *frame, const mr_tensor *values, mr_error *error);
 
 #endif

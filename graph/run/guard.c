@@ -4,7 +4,8 @@
  * random operators are those from the start of the step. The run is then examined: the same calls run again, with the
  * same elements of iterators and the same random numbers, and every tensor is checked. Calls that must not run twice
  * (taking the next element, an update that the guard depends on) are not repeated: their outputs were kept. */
-#include "graph/run/session.h"
+#include "graph/run/execute.h"
+#include "graph/state/state.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -72,11 +73,12 @@ const char *mr_tensor_nonfinite_text(const mr_tensor *tensor, int64_t index)
 
 /* ---- The run up to the guard ---- */
 
-static mr_status guard_value(const mr_step *step, mr_tensor *value, mr_error *error)
+static mr_status guard_value(const mr_frame *frame, mr_tensor *value, mr_error *error)
 {
-    const mr_plan *plan = step->plan;
-    const mr_tensor *slot = &plan->slots[plan->fetch_slots[step->guard]];
-    if (!plan->fetch_is_ref[step->guard]) return mr_tensor_to_host(slot, value, error);
+    const mr_program *program = frame->program;
+    int32_t guard = program->signature.guard;
+    const mr_tensor *slot = &frame->slots[program->fetch_slots[guard]];
+    if (!program->fetch_is_ref[guard]) return mr_tensor_to_host(slot, value, error);
     mr_tensor share = {0};
     MR_TRY(mr_variable_read(slot->data, &share, error));
     mr_status status = mr_tensor_to_host(&share, value, error);
@@ -84,30 +86,35 @@ static mr_status guard_value(const mr_step *step, mr_tensor *value, mr_error *er
     return status;
 }
 
-/* Stores what an examination needs to repeat the call, or to skip it. */
-static void keep(mr_plan *plan, mr_call *call)
+static uint64_t draws_of(const mr_call *call)
 {
-    call->drew = call->state && __atomic_load_n(&call->state->random.draws, __ATOMIC_RELAXED) != call->draws_before;
-    if (call->drew) return;
+    return call->state ? __atomic_load_n(&call->state->random.draws, __ATOMIC_RELAXED) : 0;
+}
+
+/* Stores what an examination needs to repeat the call, or to skip it. */
+static void keep(mr_frame *frame, const mr_call *call, mr_draw *draw)
+{
+    draw->drew = draws_of(call) != draw->draws_before;
+    if (draw->drew) return;
     for (int32_t i = 0; i < call->output_count; i++) {
-        assert(call->first_kept + i < plan->kept_count && !plan->kept[call->first_kept + i].buffer);
-        plan->kept[call->first_kept + i] = mr_tensor_ref(&call->outputs[i]);
+        assert(call->first_kept + i < frame->program->kept_count && !frame->kept[call->first_kept + i].buffer);
+        frame->kept[call->first_kept + i] = mr_tensor_ref(&frame->slots[call->first_output + i]);
     }
 }
 
-mr_status mr_guard_run(mr_step *step, uint64_t began_ns, bool *diverged, mr_error *error)
+mr_status mr_guard_run(mr_frame *frame, uint64_t began_ns, bool *diverged, mr_error *error)
 {
-    mr_plan *plan = step->plan;
-    assert(step->guard >= 0 && step->guard < step->fetch_count);
-    assert(plan->guard_calls >= 0 && plan->guard_calls <= plan->call_count);
-    for (int32_t i = 0; i < plan->guard_calls; i++) {
-        mr_call *call = &plan->calls[i];
-        if (call->state) call->draws_before = __atomic_load_n(&call->state->random.draws, __ATOMIC_RELAXED);
-        MR_TRY(mr_plan_run_calls(plan, i, i + 1, began_ns, error));
-        if (call->first_kept >= 0) keep(plan, call);
+    const mr_program *program = frame->program;
+    assert(program->signature.guard >= 0 && program->signature.guard < program->signature.fetch_count);
+    assert(program->guard_calls >= 0 && program->guard_calls <= program->call_count);
+    for (int32_t i = 0; i < program->guard_calls; i++) {
+        const mr_call *call = &program->calls[i];
+        frame->draws[i] = (mr_draw){.draws_before = draws_of(call)};
+        MR_TRY(mr_frame_run_calls(frame, i, i + 1, began_ns, error));
+        if (call->first_kept >= 0) keep(frame, call, &frame->draws[i]);
     }
     mr_tensor value = {0};
-    MR_TRY(guard_value(step, &value, error));
+    MR_TRY(guard_value(frame, &value, error));
     *diverged = mr_tensor_find_nonfinite(&value, false) >= 0;
     mr_tensor_deinit(&value);
     return MR_OK;
@@ -142,20 +149,22 @@ static mr_status check(finding *f, const mr_tensor *tensor, bool nan_only, const
     return MR_OK;
 }
 
-static mr_status check_feeds(finding *f, const mr_step *step, const mr_tensor *values, mr_error *error)
+static mr_status check_feeds(finding *f, const mr_signature *signature, const mr_tensor *values, mr_error *error)
 {
-    for (int32_t i = 0; i < step->feed_count; i++)
-        MR_TRY(check(f, &values[i], false, "the feed of ", step->feeds[i].node->name, step->feeds[i].index, error));
+    for (int32_t i = 0; i < signature->feed_count; i++) {
+        const mr_output feed = signature->feeds[i];
+        MR_TRY(check(f, &values[i], false, "the feed of ", feed.node->name, feed.index, error));
+    }
     return MR_OK;
 }
 
 /* Checks the inputs that come from outside the run: variables, and constants, in which infinities may be intended. */
-static mr_status check_inputs(finding *f, const mr_plan *plan, const mr_call *call, mr_error *error)
+static mr_status check_inputs(finding *f, const mr_frame *frame, const mr_call *call, mr_error *error)
 {
     for (int32_t i = 0; i < call->input_count; i++) {
-        const mr_tensor *slot = &plan->slots[call->inputs[i].slot];
+        const mr_tensor *slot = &frame->slots[call->inputs[i].slot];
         if (call->inputs[i].mode == MR_INPUT_SLOT) {
-            if (slot->buffer) MR_TRY(check(f, slot, true, "an input of ", call->kernel_node.name, -1, error));
+            if (slot->buffer) MR_TRY(check(f, slot, true, "an input of ", call->node.name, -1, error));
             continue;
         }
         mr_resource *resource = slot->data;
@@ -169,42 +178,45 @@ static mr_status check_inputs(finding *f, const mr_plan *plan, const mr_call *ca
     return MR_OK;
 }
 
-static mr_status repeat(mr_plan *plan, int32_t index, mr_error *error)
+static mr_status repeat(mr_frame *frame, int32_t index, mr_error *error)
 {
-    mr_call *call = &plan->calls[index];
-    if (call->first_kept >= 0 && !call->drew) {
+    const mr_call *call = &frame->program->calls[index];
+    const mr_draw *draw = &frame->draws[index];
+    if (call->first_kept >= 0 && !draw->drew) {
         for (int32_t i = 0; i < call->output_count; i++)
-            call->outputs[i] = mr_tensor_ref(&plan->kept[call->first_kept + i]);
+            frame->slots[call->first_output + i] = mr_tensor_ref(&frame->kept[call->first_kept + i]);
         return MR_OK;
     }
-    if (call->drew) __atomic_store_n(&call->state->random.draws, call->draws_before, __ATOMIC_RELAXED);
-    return mr_plan_run_calls(plan, index, index + 1, 0, error);
+    if (draw->drew) __atomic_store_n(&call->state->random.draws, draw->draws_before, __ATOMIC_RELAXED);
+    return mr_frame_run_calls(frame, index, index + 1, 0, error);
 }
 
-static mr_status find_first(finding *f, mr_step *step, const mr_tensor *values, mr_error *error)
+static mr_status find_first(finding *f, mr_frame *frame, const mr_tensor *values, mr_error *error)
 {
-    mr_plan *plan = step->plan;
-    for (int32_t i = 0; i < plan->owned_count; i++) mr_tensor_deinit(&plan->slots[plan->owned[i]]);
-    MR_TRY(check_feeds(f, step, values, error));
-    for (int32_t i = 0; i < plan->guard_calls && !f->nan; i++) {
-        const mr_call *call = &plan->calls[i];
-        MR_TRY(check_inputs(f, plan, call, error));
-        MR_TRY(repeat(plan, i, error));
-        for (int32_t j = 0; j < call->output_count; j++)
-            if (call->outputs[j].buffer) /* neither a handle nor released already */
-                MR_TRY(check(f, &call->outputs[j], false, "", call->kernel_node.name, j, error));
+    const mr_program *program = frame->program;
+    for (int32_t i = 0; i < program->owned_count; i++) mr_tensor_deinit(&frame->slots[program->owned[i]]);
+    MR_TRY(check_feeds(f, &program->signature, values, error));
+    for (int32_t i = 0; i < program->guard_calls && !f->nan; i++) {
+        const mr_call *call = &program->calls[i];
+        MR_TRY(check_inputs(f, frame, call, error));
+        MR_TRY(repeat(frame, i, error));
+        for (int32_t j = 0; j < call->output_count; j++) {
+            const mr_tensor *output = &frame->slots[call->first_output + j];
+            /* Without a buffer it is a handle, or was released already. */
+            if (output->buffer) MR_TRY(check(f, output, false, "", call->node.name, j, error));
+        }
     }
     return MR_OK;
 }
 
-mr_status mr_guard_examine(mr_step *step, const mr_tensor *values, mr_error *error)
+mr_status mr_guard_examine(mr_frame *frame, const mr_tensor *values, mr_error *error)
 {
     finding f = {0};
     mr_error ignored = {0}; /* report what was found before this error */
     char guard[MR_OUTPUT_NAME_SIZE];
-    mr_output_name(step->fetches[step->guard], guard, sizeof guard);
-    assert(mr_mutex_is_held(&step->mutex));
-    (void)find_first(&f, step, values, &ignored);
+    const mr_signature *signature = &frame->program->signature;
+    mr_output_name(signature->fetches[signature->guard], guard, sizeof guard);
+    (void)find_first(&f, frame, values, &ignored);
     if (!f.any) return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite", guard);
     bool more = f.nan && strcmp(f.first, f.first_nan) != 0;
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite; the first tensor that is not finite is %s%s%s", guard,

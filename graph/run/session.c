@@ -1,9 +1,11 @@
 /* Session: its lifetime, its devices, its table of steps, and the public functions.
  *
- * Locks: a step's mutex is taken before the session's. The session's mutex is held while plans are made, never while
- * they run and never while waiting. So different steps of a session may run concurrently, the runs of one step are
- * serialized, and functions of a pipeline may run steps of the session that waits for their elements. */
+ * Locks: a step's mutex is taken before the session's. Both are held while a program is made, never while it runs and
+ * never while waiting, except that runs with a guard hold their step's. So any number of runs may proceed at the same
+ * time, and functions of a pipeline may run steps of the session that waits for their elements. */
 #include "graph/run/session.h"
+
+#include "graph/run/execute.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -62,7 +64,7 @@ mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_
 
 static void free_step(mr_step *step)
 {
-    mr_plan_free(step->plan);
+    mr_program_unref(step->program);
     pthread_mutex_destroy(&step->mutex);
     mr_arena_deinit(&step->arena);
     free(step);
@@ -86,6 +88,7 @@ void mr_session_free(mr_session *session)
     pthread_mutex_destroy(&session->mutex);
     free(session->default_device);
     free(session->notes);
+    free(session->times);
     free(session);
 }
 
@@ -222,15 +225,16 @@ static bool same_output(mr_output a, mr_output b)
 
 static bool is_step(const mr_step *step, const step_key *key, uint64_t hash)
 {
-    if (step->hash != hash || step->feed_count != key->feed_count || step->fetch_count != key->fetches.count ||
-        step->target_count != key->target_count || step->guard != key->guard)
+    const mr_signature *has = &step->signature;
+    if (step->hash != hash || has->feed_count != key->feed_count || has->fetch_count != key->fetches.count ||
+        has->target_count != key->target_count || has->guard != key->guard)
         return false;
     for (int32_t i = 0; i < key->feed_count; i++)
-        if (!same_output(step->feeds[i], key_feed(key, i))) return false;
+        if (!same_output(has->feeds[i], key_feed(key, i))) return false;
     for (int32_t i = 0; i < key->fetches.count; i++)
-        if (!same_output(step->fetches[i], key->fetches.items[i])) return false;
+        if (!same_output(has->fetches[i], key->fetches.items[i])) return false;
     for (int32_t i = 0; i < key->target_count; i++)
-        if (step->targets[i] != key->targets[i]) return false;
+        if (has->targets[i] != key->targets[i]) return false;
     return true;
 }
 
@@ -270,6 +274,25 @@ static mr_status check_key(const mr_session *session, const step_key *key, mr_er
     return MR_OK;
 }
 
+static mr_status copy_key(mr_arena *arena, const step_key *key, mr_signature *signature, mr_error *error)
+{
+    mr_output *feeds = MR_ARENA_NEW(arena, mr_output, (size_t)key->feed_count + 1);
+    mr_output *fetches = MR_ARENA_NEW(arena, mr_output, (size_t)key->fetches.count + 1);
+    mr_node **targets = MR_ARENA_NEW(arena, mr_node *, (size_t)key->target_count + 1);
+    if (!feeds || !fetches || !targets) return mr_fail_memory(error, sizeof(mr_output) * (size_t)key->fetches.count);
+    for (int32_t i = 0; i < key->feed_count; i++) feeds[i] = key_feed(key, i);
+    for (int32_t i = 0; i < key->fetches.count; i++) fetches[i] = key->fetches.items[i];
+    for (int32_t i = 0; i < key->target_count; i++) targets[i] = key->targets[i];
+    *signature = (mr_signature){.feed_count = key->feed_count,
+                                .fetch_count = key->fetches.count,
+                                .target_count = key->target_count,
+                                .feeds = feeds,
+                                .fetches = fetches,
+                                .targets = targets,
+                                .guard = key->guard};
+    return MR_OK;
+}
+
 static mr_status make_step(mr_session *session, const step_key *key, uint64_t hash, mr_step **step, mr_error *error)
 {
     mr_step *made = calloc(1, sizeof *made);
@@ -277,21 +300,8 @@ static mr_status make_step(mr_session *session, const step_key *key, uint64_t ha
     pthread_mutex_init(&made->mutex, nullptr);
     made->session = session;
     made->hash = hash;
-    made->feed_count = key->feed_count;
-    made->fetch_count = key->fetches.count;
-    made->target_count = key->target_count;
-    made->guard = key->guard;
-    made->feeds = MR_ARENA_NEW(&made->arena, mr_output, (size_t)key->feed_count + 1);
-    made->fetches = MR_ARENA_NEW(&made->arena, mr_output, (size_t)key->fetches.count + 1);
-    made->targets = MR_ARENA_NEW(&made->arena, mr_node *, (size_t)key->target_count + 1);
-    mr_status status = MR_OK;
-    if (!made->feeds || !made->fetches || !made->targets) status = mr_fail_memory(error, sizeof *made);
-    if (status == MR_OK) {
-        for (int32_t i = 0; i < key->feed_count; i++) made->feeds[i] = key_feed(key, i);
-        for (int32_t i = 0; i < key->fetches.count; i++) made->fetches[i] = key->fetches.items[i];
-        for (int32_t i = 0; i < key->target_count; i++) made->targets[i] = key->targets[i];
-        status = mr_plan_make(made, &session->context, error);
-    }
+    mr_status status = copy_key(&made->arena, key, &made->signature, error);
+    if (status == MR_OK) status = mr_plan_make(&made->signature, &session->context, &made->program, error);
     if (status != MR_OK) {
         free_step(made);
         return status;
@@ -319,7 +329,7 @@ static mr_status add_step(mr_session *session, mr_step *step, mr_error *error)
         session->step_bucket_count = count;
     }
     mr_step **bucket = &session->steps[step->hash & (session->step_bucket_count - 1)];
-    assert(step->plan && !step->next);
+    assert(step->program && !step->next);
     step->next = *bucket;
     *bucket = step;
     session->step_count++;
@@ -361,27 +371,80 @@ mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_
     return status;
 }
 
-static mr_status run_step(mr_step *step, const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error)
+/* Plans the step again if the graph has changed. The caller holds the step's mutex. */
+static mr_status update_program(mr_step *step, mr_error *error)
 {
     mr_session *session = step->session;
-    mr_status status = MR_OK;
-    pthread_mutex_lock(&step->mutex);
-    if (step->plan->graph_version != session->graph->version) {
-        pthread_mutex_lock(&session->mutex);
-        status = mr_plan_make(step, &session->context, error);
-        pthread_mutex_unlock(&session->mutex);
+    mr_program *program = nullptr;
+    assert(mr_mutex_is_held(&step->mutex));
+    if (step->program->graph_version == session->graph->version) return MR_OK;
+    pthread_mutex_lock(&session->mutex);
+    mr_status status = mr_plan_make(&step->signature, &session->context, &program, error);
+    pthread_mutex_unlock(&session->mutex);
+    if (status != MR_OK) return status;
+    mr_program_unref(step->program);
+    step->program = program;
+    return MR_OK;
+}
+
+/* Makes the times of a run those that mr_session_trace_times reports. */
+static void set_times(mr_session *session, mr_node_time *times, int32_t count)
+{
+    pthread_mutex_lock(&session->mutex);
+    mr_node_time *before = times;
+    if (__atomic_load_n(&session->trace, __ATOMIC_RELAXED)) {
+        before = session->times;
+        session->times = times;
+        session->time_count = count;
     }
-    bool trace = __atomic_load_n(&session->trace, __ATOMIC_RELAXED);
-    if (status == MR_OK) status = mr_plan_run(step, values, results, trace, diverged, error);
-    if (trace) __atomic_store_n(&session->traced, step, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&step->mutex);
+    pthread_mutex_unlock(&session->mutex);
+    free(before);
+}
+
+static mr_status run_traced(mr_session *session, mr_frame *frame, const mr_tensor *values, mr_tensor *results,
+                            bool *diverged, mr_error *error)
+{
+    size_t size_bytes = ((size_t)frame->program->call_count + 1) * sizeof *frame->times;
+    frame->times = malloc(size_bytes);
+    if (!frame->times) return mr_fail_memory(error, size_bytes);
+    mr_status status = mr_frame_run(frame, values, results, diverged, error);
+    mr_node_time *times = frame->times;
+    int32_t count = frame->timed_count;
+    frame->times = nullptr;
+    frame->timed_count = 0;
+    set_times(session, times, count);
+    return status;
+}
+
+static mr_status run_program(mr_session *session, mr_program *program, const mr_tensor *values, mr_tensor *results,
+                             bool *diverged, mr_error *error)
+{
+    mr_frame *frame;
+    MR_TRY(mr_frame_take(program, &frame, error));
+    mr_status status = __atomic_load_n(&session->trace, __ATOMIC_RELAXED)
+                           ? run_traced(session, frame, values, results, diverged, error)
+                           : mr_frame_run(frame, values, results, diverged, error);
+    mr_frame_give(frame);
+    return status;
+}
+
+static mr_status run_step(mr_step *step, const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error)
+{
+    bool is_alone = step->signature.guard >= 0;
+    pthread_mutex_lock(&step->mutex);
+    mr_status status = update_program(step, error);
+    mr_program *program = status == MR_OK ? mr_program_ref(step->program) : nullptr;
+    if (!is_alone) pthread_mutex_unlock(&step->mutex);
+    if (status == MR_OK) status = run_program(step->session, program, values, results, diverged, error);
+    if (is_alone) pthread_mutex_unlock(&step->mutex);
+    mr_program_unref(program);
     return status;
 }
 
 mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error)
 {
     bool diverged = false;
-    assert(step->guard < 0);
+    assert(step->signature.guard < 0);
     return run_step(step, values, results, &diverged, error);
 }
 
@@ -428,21 +491,11 @@ mr_status mr_session_variable(mr_session *session, mr_output ref, mr_variable_st
     const mr_node *node = ref.node;
     for (int hops = 0; hops < 8 && !mr_state_find(node->op) && node->input_count > 0; hops++)
         node = node->inputs[0].node;
-    const mr_state_row *row = mr_state_find(node->op);
     mr_resource *resource = nullptr;
-    if (row) {
-        /* A variable that does not exist yet is placed by the planner, through a step that fetches nothing and runs the
-         * node. */
-        mr_step *step;
-        mr_node *target = (mr_node *)node;
-        const char *container, *name;
-        MR_TRY(mr_session_prepare(session, nullptr, 0, (mr_outputs){0}, &target, 1, &step, error));
-        mr_arena arena = {0};
-        mr_status status = mr_resource_names(node, &arena, &container, &name, error);
+    if (mr_state_find(node->op)) {
         pthread_mutex_lock(&session->mutex);
-        if (status == MR_OK) resource = mr_resource_find(&session->resources, container, name);
+        mr_status status = mr_plan_resource(&session->context, node, &resource, error);
         pthread_mutex_unlock(&session->mutex);
-        mr_arena_deinit(&arena);
         MR_TRY(status);
     }
     if (!resource || resource->class != &mr_variable_class)
@@ -478,23 +531,18 @@ mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr
 
 void mr_session_trace(mr_session *session, bool enabled)
 {
+    pthread_mutex_lock(&session->mutex);
     __atomic_store_n(&session->trace, enabled, __ATOMIC_RELAXED);
-    if (!enabled) __atomic_store_n(&session->traced, nullptr, __ATOMIC_RELEASE);
+    if (!enabled) session->time_count = 0;
+    pthread_mutex_unlock(&session->mutex);
 }
 
 int32_t mr_session_trace_times(const mr_session *session, mr_node_time *times, int32_t capacity)
 {
-    mr_step *step = __atomic_load_n(&session->traced, __ATOMIC_ACQUIRE);
-    if (!step) return 0;
-    pthread_mutex_lock(&step->mutex);
-    const mr_plan *plan = step->plan;
-    assert(plan->traced_count >= 0 && plan->traced_count <= plan->call_count);
-    int32_t count = plan->traced_count < capacity ? plan->traced_count : capacity;
-    for (int32_t i = 0; i < count; i++)
-        times[i] = (mr_node_time){.node = plan->calls[i].kernel_node.name,
-                                  .op = plan->calls[i].kernel_node.op,
-                                  .start_ns = plan->start_ns[i],
-                                  .duration_ns = plan->duration_ns[i]};
-    pthread_mutex_unlock(&step->mutex);
-    return count;
+    mr_session *own = (mr_session *)session;
+    pthread_mutex_lock(&own->mutex);
+    int32_t count = session->time_count < capacity ? session->time_count : capacity;
+    if (count > 0) memcpy(times, session->times, (size_t)count * sizeof *times);
+    pthread_mutex_unlock(&own->mutex);
+    return count > 0 ? count : 0;
 }

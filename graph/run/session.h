@@ -1,10 +1,10 @@
-/* The internals of a session: devices, plans, and the state of nodes and resources. */
+/* The internals of a session: devices, steps, and the state of nodes and resources. */
 #ifndef MR_GRAPH_RUN_SESSION_H
 #define MR_GRAPH_RUN_SESSION_H
 
 #include "base/mutex.h"
 #include "base/pool.h"
-#include "graph/run/execute.h"
+#include "graph/plan/plan.h"
 
 struct mr_session {
     mr_graph *graph;
@@ -25,11 +25,22 @@ struct mr_session {
     uint32_t step_count;
     char *notes;
     size_t note_size_bytes, note_capacity_bytes;
-    char *notes_copy; /* the last result of mr_session_log, in the arena; null if there are new notes */
+    char *notes_copy;    /* the last result of mr_session_log, in the arena; null if there are new notes */
+    mr_node_time *times; /* of the last run that was traced; owned */
+    int32_t time_count;
 
-    /* Atomic; not guarded by the mutex. */
-    bool trace;
-    mr_step *traced; /* the last step that ran while tracing */
+    bool trace; /* atomic; not guarded by the mutex */
+};
+
+/* A signature, and its program. */
+struct mr_step {
+    mr_session *session;
+    mr_arena arena;
+    uint64_t hash;
+    mr_step *next; /* in its bucket */
+    mr_signature signature;
+    pthread_mutex_t mutex; /* guards the program; held during a run with a guard */
+    mr_program *program;   /* replaced when the graph has changed; runs of the old one end with it */
 };
 
 /* The caller holds the session's mutex. */

@@ -63,12 +63,12 @@ typedef struct mr_feeds {
  * targets  nodes that are run for their side effects; may be null with count 0
  * errors   the failed operator's, with the node's name; MR_NOT_FOUND with the name of an output that
  *          mr_graph_find_output did not find; MR_OUT_OF_RANGE at the end of an iterator's data
- * threads  any; runs with the same feeds, fetches and targets are serialized */
+ * threads  any number of runs at the same time, also with the same feeds, fetches and targets */
 MR_API mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
                                 mr_node *const *targets, int32_t target_count, mr_error *error);
 
 /* A plan for one set of feeds, fetches and targets. Owned by the session.
- * threads  one run at a time */
+ * threads  any number of runs at the same time */
 typedef struct mr_step mr_step;
 MR_API mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_t feed_count, mr_outputs fetches,
                                     mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error);
@@ -84,8 +84,8 @@ MR_API mr_status mr_session_write_variable(mr_session *session, mr_output ref, c
  * threads  any */
 MR_API const char *mr_session_log(const mr_session *session);
 
-/* Execution time of each node in the last run of a step, for profiling. Enable tracing before the run.
- * threads  any; trace_times waits for a run of that step that is in progress */
+/* Execution time of each node in the last run that ended while tracing was enabled, for profiling.
+ * threads  any */
 typedef struct mr_node_time {
     const char *node;
     const char *op;

@@ -281,6 +281,27 @@ TEST(variable_by_handle)
     mr_graph_free(g);
 }
 
+/* A variable is deleted after the readers of the same run, although the operator takes nothing but the handle. */
+TEST(variable_is_deleted_after_its_readers)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output handle = mr_var_handle_op(g, MR_FLOAT, .shape = MR_SCALAR, .name = "v");
+    mr_node *set = mr_assign_variable_op(g, handle, mr_constant_float(g, 3.0f));
+    mr_node *delete = mr_destroy_resource_op(g, handle);
+    mr_output read = mr_read_variable_op(g, handle, MR_FLOAT);
+    mr_session *session = open_session(g);
+    run_node(session, set);
+    mr_tensor result = {0};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(read), &result, &delete, 1, &error));
+    CHECK_NEAR(mr_tensor_floats(&result)[0], 3, 0);
+    mr_tensor_deinit(&result);
+    CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(read), &result, nullptr, 0, &error),
+                 MR_FAILED_PRECONDITION);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
 TEST(variable_scatter_changes_rows)
 {
     mr_error error = {0};

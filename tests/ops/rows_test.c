@@ -109,3 +109,30 @@ TEST(ops_every_kernel_has_a_row)
     mr_kernel_each(count_without_row, &faults);
     CHECK_EQ(faults, 0);
 }
+
+/* A kernel updates only inputs that its row declares as written, and only references and handles. */
+static void count_undeclared_updates(void *context, const mr_kernel *kernel)
+{
+    const mr_op_def *def = mr_op_find(kernel->op);
+    uint32_t writes = def != nullptr ? def->op->writes : 0;
+    if ((kernel->updates & ~writes) == 0) return;
+    fprintf(stderr, "the kernel %s updates inputs that its row does not write\n", kernel->op);
+    ++*(int *)context;
+}
+
+TEST(ops_rows_declare_what_is_written)
+{
+    int faults = 0;
+    mr_builtin_register();
+    mr_kernel_each(count_undeclared_updates, &faults);
+    for (int32_t i = 0; i < mr_op_count(); i++) {
+        const mr_op_def *def = mr_op_at(i);
+        for (int32_t j = 0; j < 32; j++) {
+            if ((def->op->writes >> j & 1) == 0) continue;
+            bool can = j < def->input_count && (def->inputs[j].is_ref || def->inputs[j].dtype == MR_RESOURCE);
+            if (!can) fprintf(stderr, "%s: input %d is not a variable\n", def->op->name, (int)j);
+            faults += !can;
+        }
+    }
+    CHECK_EQ(faults, 0);
+}

@@ -1,0 +1,100 @@
+/* Programs: what planning makes of a part of a graph. A program is a flat array of prepared kernel calls.
+ *
+ * A program does not change after planning, and any number of runs may execute it at the same time: what a run changes
+ * is in its frame (frame.h). Values are numbered: a frame has one slot for each value, the tensor of that value during
+ * the run. */
+#ifndef MR_GRAPH_RUN_PROGRAM_H
+#define MR_GRAPH_RUN_PROGRAM_H
+
+#include "base/arena.h"
+#include "base/kernel.h"
+#include "graph/ir/graph.h"
+#include <pthread.h>
+
+typedef struct mr_frame mr_frame;
+
+/* State of a stateful node, common to all programs of a session; created when a program first contains the node. */
+typedef struct mr_node_state {
+    const mr_node *node;
+    mr_kernel_random random;
+    uint64_t invocations;
+} mr_node_state;
+
+/* What a program computes. */
+typedef struct mr_signature {
+    int32_t feed_count, fetch_count, target_count;
+    const mr_output *feeds;
+    const mr_output *fetches;
+    mr_node *const *targets;
+    int32_t guard; /* index of a fetch that must be finite before variables are updated; -1: none */
+} mr_signature;
+
+typedef enum mr_input_mode {
+    MR_INPUT_SLOT = 0, /* the slot's tensor unchanged, possibly a handle */
+    MR_INPUT_READ,     /* the slot is a handle, the kernel takes the value: a reference for the duration of the call */
+    MR_INPUT_UPDATE,   /* the slot is a handle, the kernel changes the variable's value in place */
+} mr_input_mode;
+
+typedef struct mr_call_input {
+    int32_t slot;
+    mr_input_mode mode;
+    bool last_use; /* no later call reads the slot, and it is neither fed, constant nor fetched */
+} mr_call_input;
+
+typedef struct mr_call {
+    mr_kernel_run run;
+    mr_kernel_node node;
+    const mr_kernel *kernel; /* null: a copy between devices */
+    const void *prepared;
+    mr_device *device;
+    int32_t input_count, output_count, release_count;
+    int32_t first_output;     /* the outputs are the slots first_output … */
+    int32_t ref_output_count; /* outputs [0, n) are set by the session for an updating kernel */
+    const mr_call_input *inputs;
+    const int32_t *releases; /* slots that are released after the call */
+    bool plain;              /* every input is MR_INPUT_SLOT */
+    mr_node_state *state;    /* of a stateful node; otherwise null */
+    int32_t first_kept;      /* in the frame's kept outputs; -1: the call may be repeated */
+} mr_call;
+
+typedef struct mr_program {
+    int references;
+    mr_arena arena;
+    uint64_t graph_version;
+    mr_signature signature; /* borrowed from the step */
+    int32_t call_count;
+    mr_call *calls;
+    int32_t inputs_max; /* of all calls */
+    int32_t slot_count;
+    mr_tensor *slots; /* as a run finds them: the constants; the others are empty */
+    int32_t constant_count;
+    int32_t *constants; /* slots that stay filled */
+    int32_t owned_count;
+    int32_t *owned; /* slots that a run fills and a failed run must clear, including fetched ones */
+    int32_t *feed_slots;
+    bool *feed_is_read; /* by calls other than copies, so it must be in host memory */
+    int32_t *fetch_slots;
+    bool *fetch_is_ref;  /* the slot is a handle: the result is the variable's value */
+    bool *fetch_is_last; /* the slot's reference moves to the result */
+    int32_t wait_count;
+    mr_device **waits; /* devices to wait for at the end of a run */
+    /* With a guard: its value is available after this many calls. The kept calls among them, which are not repeated
+     * when a diverged run is examined, have kept_count outputs. */
+    int32_t guard_calls;
+    int32_t kept_count;
+
+    /* Frames without a run. */
+    mr_frame *spare; /* atomic; one frame, so that runs one after another take no lock */
+    pthread_mutex_t mutex;
+    mr_frame *idle; /* the others; guarded by the mutex */
+} mr_program;
+
+/* An empty program with one reference.
+ * errors  MR_RESOURCE_EXHAUSTED */
+mr_status mr_program_new(mr_program **program, mr_error *error);
+mr_program *mr_program_ref(mr_program *program);
+void mr_program_unref(mr_program *program); /* null is allowed */
+
+/* Prepends "node (Op): " to the message in *error unless it already starts with it; returns status. */
+mr_status mr_call_named(const mr_kernel_node *node, mr_status status, mr_error *error);
+#endif
