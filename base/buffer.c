@@ -19,6 +19,7 @@ void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*des
     buffer->owner = owner;
     buffer->release = nullptr;
     buffer->device = nullptr;
+    buffer->is_mutable = false;
 }
 
 static void destroy_plain(mr_buffer *buffer)

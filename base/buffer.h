@@ -17,6 +17,7 @@ struct mr_buffer {
     void (*release)(void *context, void *data); /* set by mr_buffer_wrap */
     mr_device *device;                          /* the device whose memory it is, which outlives the buffer; null: host
                                                    memory */
+    bool is_mutable;                            /* it belongs to a variable, whose updates its other users see */
 };
 
 /* Sets all fields: one reference, host memory. */

@@ -109,6 +109,7 @@ typedef enum mr_op_flags {
     MR_OP_MERGE = 1 << 8,          /* an edge from MR_OP_NEXT_ITERATION to it closes a loop */
     MR_OP_NEXT_ITERATION = 1 << 9, /* see MR_OP_MERGE */
     MR_OP_GET_NEXT = 1 << 10,      /* the outputs are an element of iterator input 0, on the device of its pipeline */
+    MR_OP_VIEW = 1 << 11,          /* output 0 may share the buffer of input 0 or of its variable */
 } mr_op_flags;
 
 /* A kernel that computes two neighboring nodes. It is used if the value between them has no other reader. */

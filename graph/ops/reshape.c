@@ -116,6 +116,7 @@ static const mr_op reshape_ops[] = {
      .attrs = "T: type; Tshape: {int32, int64} = int32",
      .shape = reshape_shape,
      .fold = mr_fold_pass,
+     .flags = MR_OP_VIEW,
      .doc = "Reshapes tensor to the given shape, in which one size may be -1."},
     {.name = "Shape",
      .signature = "input: T -> output: out_type",
@@ -151,12 +152,14 @@ static const mr_op reshape_ops[] = {
      .attrs = "T: type; Tdim: {int32, int64} = int32",
      .shape = expand_dims_shape,
      .fold = mr_fold_pass,
+     .flags = MR_OP_VIEW,
      .doc = "Inserts a dimension of size 1 at dim."},
     {.name = "Squeeze",
      .signature = "input: T -> output: T",
      .attrs = "T: type; squeeze_dims: list(int) >= 0 = []",
      .shape = squeeze_shape,
      .fold = mr_fold_pass,
+     .flags = MR_OP_VIEW,
      .doc = "Removes the dimensions of size 1 from input, or only those in squeeze_dims."},
 };
 

@@ -17,6 +17,7 @@ typedef struct lowering {
     mr_program *program;
     int32_t *slot_of;  /* by value; -1: none */
     int32_t *last_use; /* by value: index in the order; -1: none */
+    int32_t *call_of;  /* by plan node */
     int32_t *seen;     /* by value: number of occurrences in the current list; the entries of its values are cleared
                           first */
 } lowering;
@@ -61,7 +62,8 @@ static mr_status assign_slots(lowering *l, mr_error *error)
     l->slot_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     l->last_use = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     l->seen = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
-    if (!l->slot_of || !l->last_use || !l->seen)
+    l->call_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->node_count + 1);
+    if (!l->slot_of || !l->last_use || !l->seen || !l->call_of)
         return mr_fail_memory(error, sizeof(int32_t) * (size_t)planner->value_count);
     program->feed_is_read = NEW(bool, signature->feed_count);
     if (!program->feed_is_read) return mr_fail_memory(error, (size_t)signature->feed_count);
@@ -235,6 +237,33 @@ static mr_status lower_node(lowering *l, const mr_plan_node *node, int32_t place
     return prepare(l, node, call, error);
 }
 
+/* Tells each call which of its outputs are fetched. */
+static mr_status lower_call_fetches(lowering *l, mr_error *error)
+{
+    const mr_planner *planner = l->planner;
+    mr_program *program = l->program;
+    int32_t count = planner->signature->fetch_count, used = 0;
+    mr_call_fetch *fetches = NEW(mr_call_fetch, count);
+    if (!fetches) return mr_fail_memory(error, sizeof *fetches * (size_t)count);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int32_t i = 0; i < count; i++) {
+            const mr_plan_value *value = &planner->values[planner->fetch_values[i]];
+            if (value->kind != MR_VALUE_OUTPUT || value->is_ref) continue;
+            mr_call *call = &program->calls[l->call_of[value->producer]];
+            if (pass == 1) fetches[call->first_fetch + call->fetch_count] = (mr_call_fetch){value->index, i};
+            call->fetch_count++;
+        }
+        for (int32_t i = 0; i < program->call_count && pass == 0; i++) {
+            program->calls[i].first_fetch = used;
+            used += program->calls[i].fetch_count;
+            program->calls[i].fetch_count = 0;
+        }
+    }
+    assert(used <= count);
+    program->fetches = fetches;
+    return MR_OK;
+}
+
 static mr_status lower_fetches(lowering *l, mr_error *error)
 {
     mr_planner *planner = l->planner;
@@ -308,9 +337,12 @@ static mr_status lower_all(lowering *l, mr_error *error)
     int32_t calls = 0;
     for (int32_t i = 0; i < planner->order_count; i++) {
         const mr_plan_node *node = &planner->nodes[planner->order[i]];
-        if (must_run(node)) MR_TRY(lower_node(l, node, i, &l->program->calls[calls++], error));
+        if (!must_run(node)) continue;
+        l->call_of[planner->order[i]] = calls;
+        MR_TRY(lower_node(l, node, i, &l->program->calls[calls++], error));
     }
     assert(calls == l->program->call_count);
+    MR_TRY(lower_call_fetches(l, error));
     MR_TRY(lower_fetches(l, error));
     lower_guard(l);
     return lower_waits(l, error);

@@ -3,8 +3,8 @@
  * Where edges leave a choice, nodes run in creation order. This is good for memory use, because builders create the
  * gradients of a layer together. There are three exceptions, which depend on the effect of a node if it ran now:
  *   a node that frees more memory than it allocates runs first;
- *   a node that updates a variable runs after all nodes that read the variable, so that the value is not referenced
- *   elsewhere and is updated in place. TensorFlow does not order such pairs; here readers always read the old value;
+ *   a node that updates a variable runs after all nodes that read the variable: here they always read the old value,
+ *   where TensorFlow leaves the order open, and a value that is not referenced elsewhere is updated in place;
  *   in a step with a guard, a node that updates a variable runs after the guard. */
 #include "graph/plan/plan.h"
 
@@ -102,15 +102,16 @@ typedef struct scheduler {
     int32_t guard;      /* the node whose output is the guard, until it has run; otherwise -1 */
 } scheduler;
 
-/* The handle of the variable whose buffer `value` may reference, as far as the edges show: it was read from the
- * variable or passed on by another node. */
+/* The handle of the variable whose buffer `value` may share: it was read from the variable, or is a view of such a
+ * value. -1: none. */
 static int32_t share_of(const mr_planner *planner, int32_t value, int depth)
 {
     const mr_plan_value *v = &planner->values[value];
     if (v->is_ref || v->dtype == MR_RESOURCE) return mr_plan_handle(planner, value);
-    if (v->kind != MR_VALUE_OUTPUT || depth == 4) return -1;
+    if (v->kind != MR_VALUE_OUTPUT || depth == 16) return -1;
     const mr_plan_node *producer = &planner->nodes[v->producer];
-    return producer->input_count == 1 ? share_of(planner, producer->inputs[0], depth + 1) : -1;
+    bool passes = !producer->is_copy && mr_node_has_flag(producer->node, MR_OP_VIEW);
+    return passes ? share_of(planner, producer->inputs[0], depth + 1) : -1;
 }
 
 /* True if the node changes the variable of the handle at that input. */

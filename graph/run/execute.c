@@ -2,11 +2,11 @@
  * loops.
  *
  * A run itself allocates no memory: tensors come from the blocks that the devices keep. A value read from a variable is
- * referenced for the duration of the call. An updating kernel works on a value without other references, or on a copy,
- * so what was fetched or read before never changes.
+ * referenced for the duration of the call. What is fetched never changes: see mr_variable_read.
  *
  * Variables updated by one call are locked together, in the order of their addresses. */
 #include "graph/run/execute.h"
+#include "base/buffer.h"
 #include "graph/state/state.h"
 
 #include <assert.h>
@@ -138,9 +138,32 @@ static mr_status run_with_variables(mr_frame *frame, const mr_call *call, mr_err
     return status;
 }
 
+static mr_status copy_output(const mr_call *call, const mr_tensor *output, mr_tensor *copy, mr_error *error)
+{
+    mr_device *device = mr_tensor_device(output);
+    if (!device && call->device->kind == MR_DEVICE_CPU) device = call->device;
+    if (device) return mr_tensor_duplicate(device, output, copy, error);
+    return mr_tensor_init_copy(copy, output->dtype, output->shape, output->data, error);
+}
+
+/* Copies fetched outputs that share a variable's buffer: they have the value of now, whatever changes it later. */
+static mr_status take_fetches(mr_frame *frame, const mr_call *call, mr_error *error)
+{
+    const mr_call_fetch *fetches = frame->program->fetches + call->first_fetch;
+    for (int32_t i = 0; i < call->fetch_count; i++) {
+        const mr_tensor *output = &frame->slots[call->first_output + fetches[i].output];
+        mr_tensor *taken = &frame->taken[fetches[i].fetch];
+        if (!output->buffer || !output->buffer->is_mutable) continue;
+        mr_tensor_deinit(taken); /* of a call that a guard repeats */
+        MR_TRY(copy_output(call, output, taken, error));
+    }
+    return MR_OK;
+}
+
 static mr_status run_call(mr_frame *frame, const mr_call *call, mr_error *error)
 {
     mr_status status = call->plain ? run_plain(frame, call, error) : run_with_variables(frame, call, error);
+    if (status == MR_OK && call->fetch_count > 0) status = take_fetches(frame, call, error);
     if (status != MR_OK) return mr_call_named(&call->node, status, error);
     for (int32_t i = 0; i < call->release_count; i++) mr_tensor_deinit(&frame->slots[call->releases[i]]);
     return MR_OK;

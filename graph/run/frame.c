@@ -16,6 +16,7 @@ static void assert_is_idle(const mr_frame *frame)
     }
     for (int32_t i = 0; i < program->kept_count; i++) assert(!frame->kept[i].buffer);
     for (int32_t i = 0; i < program->signature.feed_count; i++) assert(!frame->fed[i].buffer);
+    for (int32_t i = 0; i < program->signature.fetch_count; i++) assert(!frame->taken[i].buffer);
     assert(!frame->times && frame->timed_count == 0);
 #else
     (void)frame;
@@ -26,8 +27,8 @@ static mr_status frame_new(mr_program *program, mr_frame **frame, mr_error *erro
 {
     size_t slots = (size_t)program->slot_count, inputs = (size_t)program->inputs_max;
     size_t feeds = (size_t)program->signature.feed_count, kept = (size_t)program->kept_count;
-    size_t draws = (size_t)program->guard_calls;
-    size_t tensors = slots + inputs + feeds + kept;
+    size_t draws = (size_t)program->guard_calls, fetches = (size_t)program->signature.fetch_count;
+    size_t tensors = slots + inputs + fetches + feeds + kept;
     size_t size_bytes = sizeof(mr_frame) + tensors * sizeof(mr_tensor) + draws * sizeof(mr_draw) + inputs;
     static_assert(sizeof(mr_frame) % alignof(mr_tensor) == 0 && alignof(mr_tensor) >= alignof(mr_draw));
     mr_frame *f = calloc(1, size_bytes);
@@ -35,7 +36,8 @@ static mr_status frame_new(mr_program *program, mr_frame **frame, mr_error *erro
     f->program = program;
     f->slots = (mr_tensor *)(f + 1);
     f->inputs = f->slots + slots;
-    f->fed = f->inputs + inputs;
+    f->taken = f->inputs + inputs;
+    f->fed = f->taken + fetches;
     f->kept = f->fed + feeds;
     f->draws = (mr_draw *)(f->kept + kept);
     f->may_reuse = (bool *)(f->draws + draws);

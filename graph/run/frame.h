@@ -18,6 +18,7 @@ struct mr_frame {
     mr_tensor *slots;  /* program->slot_count */
     mr_tensor *inputs; /* program->inputs_max: of the call that runs */
     bool *may_reuse;   /* likewise */
+    mr_tensor *taken;  /* by fetch: results that were copied when they were computed; the others are empty */
     mr_tensor *fed;    /* host copies, for the run, of feeds that are not in host memory */
     mr_tensor *kept;   /* program->kept_count; they are filled only during a guarded run */
     mr_draw *draws;    /* program->guard_calls */

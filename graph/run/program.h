@@ -41,19 +41,25 @@ typedef struct mr_call_input {
     bool last_use; /* no later call reads the slot, and it is neither fed, constant nor fetched */
 } mr_call_input;
 
+/* An output of a call that is fetched. */
+typedef struct mr_call_fetch {
+    int32_t output, fetch;
+} mr_call_fetch;
+
 typedef struct mr_call {
     mr_kernel_run run;
     mr_kernel_node node;
     const mr_kernel *kernel; /* null: a copy between devices */
     const void *prepared;
     mr_device *device;
-    int32_t input_count, output_count, release_count;
+    int32_t input_count, output_count, release_count, fetch_count;
     int32_t first_output;     /* the outputs are the slots first_output … */
     int32_t ref_output_count; /* outputs [0, n) are set by the session for an updating kernel */
     const mr_call_input *inputs;
     const int32_t *releases; /* slots that are released after the call */
     bool plain;              /* every input is MR_INPUT_SLOT */
     mr_node_state *state;    /* of a stateful node; otherwise null */
+    int32_t first_fetch;     /* in the program's fetches */
     int32_t first_kept;      /* in the frame's kept outputs; -1: the call may be repeated */
 } mr_call;
 
@@ -65,6 +71,7 @@ typedef struct mr_program {
     int32_t call_count;
     mr_call *calls;
     int32_t inputs_max; /* of all calls */
+    const mr_call_fetch *fetches;
     int32_t slot_count;
     mr_tensor *slots; /* as a run finds them: the constants; the others are empty */
     int32_t constant_count;

@@ -43,7 +43,11 @@ static mr_status take_results(mr_frame *frame, mr_tensor *results, mr_error *err
     for (int32_t i = 0; i < program->signature.fetch_count; i++) {
         mr_tensor *slot = &frame->slots[program->fetch_slots[i]];
         if (program->fetch_is_ref[i]) {
-            MR_TRY(mr_variable_read(slot->data, &results[i], error));
+            MR_TRY(mr_variable_snapshot(slot->data, &results[i], error));
+        } else if (frame->taken[i].buffer) {
+            results[i] = frame->taken[i];
+            frame->taken[i] = (mr_tensor){0};
+            if (program->fetch_is_last[i]) mr_tensor_deinit(slot);
         } else if (program->fetch_is_last[i]) {
             results[i] = *slot;
             *slot = (mr_tensor){0};
@@ -88,6 +92,7 @@ mr_status mr_frame_run(mr_frame *frame, const mr_tensor *values, mr_tensor *resu
         mr_tensor_deinit(&frame->fed[i]);
         frame->slots[program->feed_slots[i]] = (mr_tensor){0};
     }
+    for (int32_t i = 0; i < signature->fetch_count; i++) mr_tensor_deinit(&frame->taken[i]);
     if (status == MR_OK) return MR_OK;
     for (int32_t i = 0; i < signature->fetch_count; i++) mr_tensor_deinit(&results[i]);
     return status;

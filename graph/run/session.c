@@ -510,7 +510,7 @@ mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor
     mr_variable_state *variable;
     MR_TRY(mr_session_variable(session, ref, &variable, error));
     mr_tensor share = {0};
-    MR_TRY(mr_variable_read(variable, &share, error));
+    MR_TRY(mr_variable_snapshot(variable, &share, error));
     mr_status status = mr_tensor_to_host(&share, value, error);
     mr_tensor_deinit(&share);
     return status;
@@ -522,7 +522,7 @@ mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr
     MR_TRY(mr_session_variable(session, ref, &variable, error));
     mr_tensor there = {0};
     MR_TRY(mr_tensor_to_device(value, variable->device, &there, error));
-    mr_status status = mr_variable_write(variable, &there, false, error);
+    mr_status status = mr_variable_write(variable, &there, false, false, error);
     mr_tensor_deinit(&there);
     return status;
 }

@@ -78,16 +78,25 @@ typedef struct mr_variable_state {
 
 extern const mr_resource_class mr_variable_class;
 
-/* Returns a reference to the value, valid indefinitely: a later update works on a copy.
+/* Returns a reference to the value. By handle it never changes, because a later update works on a copy. Otherwise it is
+ * the variable's own buffer, and every later update of the variable changes it, as in TensorFlow: programs read a
+ * variable before an assignment and use it after.
  * errors  MR_FAILED_PRECONDITION with TensorFlow's message if the variable is not initialized */
 mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_error *error);
-/* Makes the value a reference to another tensor, which must be on the variable's device.
+/* Returns a value that no later update changes. */
+mr_status mr_variable_snapshot(mr_variable_state *variable, mr_tensor *value, mr_error *error);
+/* Assigns a value, which must be on the variable's device. A variable that is read by reference and has a value of as
+ * many elements gets the new ones in the same buffer.
+ * take       nothing else uses the value's buffer, so it may become the variable's; otherwise it is copied
  * any_shape  do not check the declared shape (validate_shape = false)
- * errors     MR_INVALID_ARGUMENT for the wrong dtype or shape */
-mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value, bool any_shape, mr_error *error);
-/* Makes the variable the only owner of the value's bytes, copying them if they are referenced elsewhere. The caller
- * holds the mutex. */
+ * errors     MR_INVALID_ARGUMENT for the wrong dtype or shape; MR_RESOURCE_EXHAUSTED */
+mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value, bool take, bool any_shape,
+                            mr_error *error);
+/* Before an update in place. By handle, makes the variable the only owner of the value's bytes, copying them if they
+ * are referenced elsewhere. The caller holds the mutex. */
 mr_status mr_variable_own(mr_variable_state *variable, mr_error *error);
+/* Copies the elements to a buffer of their own, on the device. */
+mr_status mr_tensor_duplicate(mr_device *device, const mr_tensor *source, mr_tensor *copy, mr_error *error);
 /* The error for a variable without a value. */
 mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error *error);
 

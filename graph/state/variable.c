@@ -1,8 +1,12 @@
 /* Variables: their values, and the operators that name, read and assign them.
  *
- * A value is a reference to a buffer. Reading adds a reference and copies nothing. An update works in place if the
- * variable's reference is the only one, otherwise on a copy, so a value that was read never changes. */
+ * A value is a reference to a buffer. Reading adds a reference and copies nothing. An update of a variable with a handle
+ * works in place if the variable's reference is the only one, otherwise on a copy, so a value that was read never
+ * changes. Other variables are always updated in place: their buffer is marked as mutable, and what leaves the session
+ * is copied. Strings are never changed in place. */
 #include "graph/state/state.h"
+
+#include "base/buffer.h"
 
 #include <assert.h>
 #include <string.h>
@@ -39,51 +43,103 @@ mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_err
     return initialized ? MR_OK : mr_variable_uninitialized(variable, error);
 }
 
-mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value, bool any_shape, mr_error *error)
+mr_status mr_variable_snapshot(mr_variable_state *variable, mr_tensor *value, mr_error *error)
+{
+    pthread_mutex_lock(&variable->mutex);
+    mr_status status = MR_OK;
+    if (!variable->initialized)
+        status = mr_variable_uninitialized(variable, error);
+    else if (variable->value.buffer && variable->value.buffer->is_mutable)
+        status = mr_tensor_duplicate(variable->device, &variable->value, value, error);
+    else
+        *value = mr_tensor_ref(&variable->value);
+    pthread_mutex_unlock(&variable->mutex);
+    return status;
+}
+
+static mr_status copy_elements(mr_device *device, void *target, const void *source, size_t size_bytes, mr_error *error)
+{
+    if (size_bytes == 0 || target == source) return MR_OK;
+    if (device->functions->copy) return device->functions->copy(device, target, source, size_bytes, error);
+    if (device->kind != MR_DEVICE_CPU)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s cannot copy within its memory", device->name);
+    memcpy(target, source, size_bytes);
+    return MR_OK;
+}
+
+mr_status mr_tensor_duplicate(mr_device *device, const mr_tensor *source, mr_tensor *copy, mr_error *error)
+{
+    if (source->dtype == MR_STRING)
+        return mr_tensor_init_strings(copy, source->shape, mr_tensor_strings(source), error);
+    MR_TRY(mr_tensor_init_on(copy, device, source->dtype, source->shape, error));
+    mr_status status = copy_elements(device, copy->data, source->data, mr_tensor_size_bytes(source), error);
+    if (status != MR_OK) mr_tensor_deinit(copy);
+    return status;
+}
+
+static mr_status check_value(const mr_variable_state *variable, const mr_tensor *value, bool any_shape, mr_error *error)
 {
     if (value->dtype != variable->dtype)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s is a %s, but the value is a %s", variable->resource.name,
                        mr_dtype_name(variable->dtype), mr_dtype_name(value->dtype));
     char wanted[MR_SHAPE_TEXT_SIZE], given[MR_SHAPE_TEXT_SIZE];
-    if (!any_shape && !mr_shape_compatible(variable->shape, value->shape))
-        return mr_fail(
-            error, MR_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
-            mr_shape_text(variable->shape, wanted, sizeof wanted), mr_shape_text(value->shape, given, sizeof given));
-    mr_tensor share = mr_tensor_ref(value);
+    if (any_shape || mr_shape_compatible(variable->shape, value->shape)) return MR_OK;
+    return mr_fail(
+        error, MR_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
+        mr_shape_text(variable->shape, wanted, sizeof wanted), mr_shape_text(value->shape, given, sizeof given));
+}
+
+/* Replaces the variable's buffer. The value is owned, and belongs to the variable afterwards. */
+static void set_value(mr_variable_state *variable, mr_tensor value)
+{
     pthread_mutex_lock(&variable->mutex);
     mr_tensor before = variable->value;
-    variable->value = share;
+    if (value.buffer && value.dtype != MR_STRING) value.buffer->is_mutable = !variable->by_handle;
+    variable->value = value;
     variable->initialized = true;
     pthread_mutex_unlock(&variable->mutex);
     mr_tensor_deinit(&before);
-    return MR_OK;
 }
 
-/* Copies the elements to a buffer of their own. */
-static mr_status duplicate(mr_device *device, const mr_tensor *source, mr_tensor *copy, mr_error *error)
+/* Writes the elements to the variable's buffer, if it is mutable and has the right size. */
+static mr_status write_in_place(mr_variable_state *variable, const mr_tensor *value, bool *written, mr_error *error)
 {
-    if (source->dtype == MR_STRING)
-        return mr_tensor_init_strings(copy, source->shape, mr_tensor_strings(source), error);
-    size_t size = mr_tensor_size_bytes(source);
-    MR_TRY(mr_tensor_init_on(copy, device, source->dtype, source->shape, error));
-    if (size == 0) return MR_OK;
     mr_status status = MR_OK;
-    if (device->functions->copy)
-        status = device->functions->copy(device, copy->data, source->data, size, error);
-    else if (device->kind == MR_DEVICE_CPU)
-        memcpy(copy->data, source->data, size);
-    else
-        status = mr_fail(error, MR_UNIMPLEMENTED, "%s cannot copy within its memory", device->name);
-    if (status != MR_OK) mr_tensor_deinit(copy);
+    pthread_mutex_lock(&variable->mutex);
+    mr_tensor *target = &variable->value;
+    *written = target->buffer && target->buffer->is_mutable && mr_tensor_count(target) == mr_tensor_count(value);
+    if (*written) {
+        assert(variable->initialized && !variable->by_handle && target->dtype == value->dtype);
+        status = copy_elements(variable->device, target->data, value->data, mr_tensor_size_bytes(value), error);
+        if (status == MR_OK) target->shape = value->shape;
+    }
+    pthread_mutex_unlock(&variable->mutex);
     return status;
+}
+
+mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value, bool take, bool any_shape,
+                            mr_error *error)
+{
+    bool written = false;
+    MR_TRY(check_value(variable, value, any_shape, error));
+    MR_TRY(write_in_place(variable, value, &written, error));
+    if (written) return MR_OK;
+    mr_tensor own = {0};
+    if (take || value->dtype == MR_STRING || !value->buffer)
+        own = mr_tensor_ref(value);
+    else
+        MR_TRY(mr_tensor_duplicate(variable->device, value, &own, error));
+    set_value(variable, own);
+    return MR_OK;
 }
 
 mr_status mr_variable_own(mr_variable_state *variable, mr_error *error)
 {
+    mr_buffer *buffer = variable->value.buffer;
     assert(mr_mutex_is_held(&variable->mutex));
-    if (!variable->value.buffer || mr_buffer_is_unique(variable->value.buffer)) return MR_OK;
+    if (!buffer || buffer->is_mutable || mr_buffer_is_unique(buffer)) return MR_OK;
     mr_tensor copy = {0};
-    MR_TRY(duplicate(variable->device, &variable->value, &copy, error));
+    MR_TRY(mr_tensor_duplicate(variable->device, &variable->value, &copy, error));
     mr_tensor_deinit(&variable->value);
     variable->value = copy;
     return MR_OK;
@@ -147,20 +203,12 @@ static mr_status variable_at(const mr_kernel_call *call, int input, mr_variable_
     return MR_OK;
 }
 
-/* Takes over the value's buffer if it has no other references, and copies it otherwise: the owner of a feed may write
- * to it again. */
+/* The owner of a feed may write to it again, so only a buffer of the run itself is taken over. */
 static mr_status set_variable(mr_kernel_call *call, bool any_shape, mr_error *error)
 {
     mr_variable_state *variable;
     MR_TRY(variable_at(call, 0, &variable, error));
-    const mr_tensor *value = &call->inputs[1];
-    if (call->may_reuse[1] || value->dtype == MR_STRING || !value->buffer)
-        return mr_variable_write(variable, value, any_shape, error);
-    mr_tensor copy = {0};
-    MR_TRY(duplicate(call->device, value, &copy, error));
-    mr_status status = mr_variable_write(variable, &copy, any_shape, error);
-    mr_tensor_deinit(&copy);
-    return status;
+    return mr_variable_write(variable, &call->inputs[1], call->may_reuse[1], any_shape, error);
 }
 
 static mr_status assign(mr_kernel_call *call, mr_error *error)

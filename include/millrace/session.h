@@ -63,7 +63,10 @@ typedef struct mr_feeds {
  * targets  nodes that are run for their side effects; may be null with count 0
  * errors   the failed operator's, with the node's name; MR_NOT_FOUND with the name of an output that
  *          mr_graph_find_output did not find; MR_OUT_OF_RANGE at the end of an iterator's data
- * threads  any number of runs at the same time, also with the same feeds, fetches and targets */
+ * threads  any number of runs at the same time, also with the same feeds, fetches and targets. As in TensorFlow, a run
+ *          that computes with a variable (VariableV2) while another one updates it may see some elements before and
+ *          some after the update; a fetched reference, and every value that is read through a handle (VarHandleOp), is
+ *          consistent */
 MR_API mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
                                 mr_node *const *targets, int32_t target_count, mr_error *error);
 

@@ -333,7 +333,8 @@ static void *race(void *context)
     return nullptr;
 }
 
-/* A variable that is read while it is updated has the value from before or after the update, never a mixture. */
+/* A variable whose reference is fetched, or that is read by handle, while it is updated has the value from before or after
+ * the update, never a mixture. */
 TEST(session_runs_on_several_threads)
 {
     mr_error error = {0};
@@ -341,18 +342,25 @@ TEST(session_runs_on_several_threads)
     float zeros[1000] = {0}, ones[1000];
     for (int i = 0; i < 1000; i++) ones[i] = 1;
     mr_variable w = mr_variable_new(g, "w", mr_constant_floats(g, MR_SHAPE(1000), zeros, nullptr));
-    mr_output step = mr_assign_add(g, w.ref, mr_constant_floats(g, MR_SHAPE(1000), ones, nullptr));
+    mr_output one = mr_constant_floats(g, MR_SHAPE(1000), ones, nullptr);
+    mr_output step = mr_assign_add(g, w.ref, one);
+    mr_output v = mr_var_handle_op(g, MR_FLOAT, .shape = MR_SHAPE(1000), .name = "v");
+    mr_node *set = mr_assign_variable_op(g, v, w.initial_value);
+    mr_node *step_by_handle = mr_assign_add_variable_op(g, v, one);
+    mr_output read = mr_read_variable_op(g, v, MR_FLOAT);
     mr_session *session = open_session(g);
-    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
+    mr_node *initializers[] = {w.initializer, set};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, initializers, 2, &error));
     racer racers[4] = {{session, {0}, step.node, false},
-                       {session, {0}, step.node, false},
-                       {session, w.value, nullptr, false},
+                       {session, {0}, step_by_handle, false},
+                       {session, read, nullptr, false},
                        {session, w.ref, nullptr, false}};
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) CHECK_EQ(pthread_create(&threads[i], nullptr, race, &racers[i]), 0);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], nullptr);
     for (int i = 0; i < 4; i++) CHECK(!racers[i].torn);
-    CHECK_NEAR(run_scalar(session, MR_NO_FEEDS, w.value), 400, 0);
+    CHECK_NEAR(run_scalar(session, MR_NO_FEEDS, w.value), 200, 0);
+    CHECK_NEAR(run_scalar(session, MR_NO_FEEDS, read), 200, 0);
     mr_session_free(session);
     mr_graph_free(g);
 }

@@ -1,4 +1,5 @@
 /* Variables: references and handles, reading and updating, and lifetimes. */
+#include "graph/run/session.h"
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -121,7 +122,7 @@ TEST(variable_keeps_its_own_copy_of_what_was_fed)
     mr_graph_free(g);
 }
 
-/* If nothing else references the value, an update works in place. */
+/* An update works in place, and what was read from outside is a copy. */
 TEST(variable_updates_in_place)
 {
     mr_error error = {0};
@@ -132,12 +133,12 @@ TEST(variable_updates_in_place)
     mr_session *session = open_session(g);
     run_node(session, w.initializer);
     mr_tensor value = {0};
-    CHECK_OK(mr_session_read_variable(session, w.ref, &value, &error));
-    const void *place = value.data;
-    mr_tensor_deinit(&value);
+    const mr_variable_state *state = (const mr_variable_state *)mr_resource_find(&session->resources, "", "w");
+    const void *buffer = state->value.data;
     for (int i = 0; i < 3; i++) run_node(session, descend.node);
+    CHECK(state->value.data == buffer);
     CHECK_OK(mr_session_read_variable(session, w.ref, &value, &error));
-    CHECK(value.data == place);
+    CHECK(value.data != buffer);
     CHECK_NEAR(mr_tensor_floats(&value)[1], 0.25, 1e-7);
     mr_tensor_deinit(&value);
     mr_session_free(session);
@@ -160,6 +161,94 @@ TEST(variable_readers_of_a_step_see_the_value_before_its_update)
         CHECK_NEAR(mr_tensor_floats(&result)[0], pow(2 * i, 4), 0);
         mr_tensor_deinit(&result);
     }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* A value that was read by reference before an update has the new elements after it, as in TensorFlow; a fetched result
+ * has those of the time when it was computed. */
+TEST(variable_read_by_reference_shares_the_buffer)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable x = mr_variable_new(g, "x", mr_constant_floats(g, MR_SHAPE(2), (float[]){0, 10}, nullptr));
+    mr_output flat = mr_reshape(g, x.value, mr_constant_ints(g, MR_INTS(2, 1)));
+    mr_output add = mr_assign_add(g, x.ref, mr_constant_floats(g, MR_SHAPE(2), (float[]){1, 1}, nullptr));
+    mr_graph_push_control_dependencies(g, &add.node, 1);
+    mr_output after = mr_identity(g, x.value), seen = mr_neg(g, flat);
+    mr_graph_pop_control_dependencies(g);
+    mr_session *session = open_session(g);
+    run_node(session, x.initializer);
+    mr_tensor results[4][3] = {0};
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(after, flat, seen), results[i], nullptr, 0, &error));
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 2; j++) {
+            CHECK_NEAR(mr_tensor_floats(&results[i][0])[j], i + 1 + 10 * j, 0);
+            CHECK_NEAR(mr_tensor_floats(&results[i][1])[j], i + 10 * j, 0);
+            CHECK_NEAR(mr_tensor_floats(&results[i][2])[j], -(i + 1 + 10 * j), 0);
+        }
+    for (int i = 0; i < 12; i++) mr_tensor_deinit(&results[i / 3][i % 3]);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* An assignment of as many elements keeps the buffer, so earlier reads see it; another size gets a new buffer. */
+TEST(variable_assignment_keeps_the_buffer)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output new_value = mr_placeholder(g, MR_FLOAT);
+    mr_output x = mr_variable_v2(g, MR_FLOAT, .shape = MR_SHAPE(-1), .name = "x");
+    mr_output read = mr_identity(g, x);
+    mr_output set = mr_assign(g, x, new_value, .validate_shape = false);
+    mr_node_add_control(set.node, read.node);
+    mr_graph_push_control_dependencies(g, &set.node, 1);
+    mr_output late = mr_identity(g, read);
+    mr_graph_pop_control_dependencies(g);
+    mr_session *session = open_session(g);
+    float expected[4] = {1, 2, 3, 4};
+    for (int64_t count = 2; count <= 4; count++)
+        for (int round = 0; round < 2; round++) {
+            mr_tensor fed = {0}, result = {0};
+            CHECK_OK(mr_tensor_init(&fed, MR_FLOAT, MR_SHAPE(count), &error));
+            for (int64_t i = 0; i < count; i++) mr_tensor_floats(&fed)[i] = expected[i] + (float)round;
+            bool first = count == 2 && round == 0;
+            mr_outputs fetches = first ? (mr_outputs){0} : MR_OUTPUTS(late);
+            mr_node *target = set.node;
+            if (first) CHECK_OK(mr_session_write_variable(session, x, &fed, &error));
+            CHECK_OK(mr_session_run(session, MR_FEEDS({new_value, fed}), fetches, &result, &target, 1, &error));
+            /* The first round of a size replaces the buffer, and the value that was read keeps the old one. */
+            if (!first) CHECK_EQ(mr_tensor_count(&result), round == 0 ? count - 1 : count);
+            if (round == 1)
+                for (int64_t i = 0; i < count; i++) CHECK_NEAR(mr_tensor_floats(&result)[i], expected[i] + 1, 0);
+            if (!first && round == 0) CHECK_NEAR(mr_tensor_floats(&result)[0], 2, 0);
+            mr_tensor_floats(&fed)[0] = 99; /* the variable has a copy */
+            mr_tensor_deinit(&fed);
+            mr_tensor_deinit(&result);
+        }
+    CHECK_NEAR(fetch_float(session, read), 2, 0);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* A variable with a handle is read as a snapshot. */
+TEST(variable_read_by_handle_never_changes)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output handle = mr_var_handle_op(g, MR_FLOAT, .shape = MR_SCALAR, .name = "v");
+    mr_node *set = mr_assign_variable_op(g, handle, mr_constant_float(g, 0));
+    mr_output read = mr_read_variable_op(g, handle, MR_FLOAT);
+    mr_node *add = mr_assign_add_variable_op(g, handle, mr_constant_float(g, 1));
+    mr_node_add_control(add, read.node);
+    mr_graph_push_control_dependencies(g, &add, 1);
+    mr_output after = mr_identity(g, read);
+    mr_graph_pop_control_dependencies(g);
+    mr_session *session = open_session(g);
+    run_node(session, set);
+    for (int i = 0; i < 4; i++) CHECK_NEAR(fetch_float(session, after), i, 0);
+    CHECK_OK(mr_graph_status(g, &error));
     mr_session_free(session);
     mr_graph_free(g);
 }
@@ -193,7 +282,7 @@ TEST(variable_lives_on_while_the_graph_grows)
     mr_output y = mr_square(g, w.value);
     CHECK_NEAR(fetch_float(session, y), 16, 0);
     mr_node_add_control(y.node, mr_assign_add(g, w.ref, mr_constant_float(g, 1.0f)).node); /* changes a planned node */
-    CHECK_NEAR(fetch_float(session, y), 16, 0);
+    CHECK_NEAR(fetch_float(session, y), 25, 0);
     CHECK_NEAR(fetch_float(session, w.value), 5, 0);
     mr_session_free(session);
     mr_graph_free(g);

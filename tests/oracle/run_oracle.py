@@ -36,7 +36,10 @@ class Run:
 
 
 def theirs(run, graph, steps):
-    with tf1.Session(graph=graph) as session:
+    # Only the order that the graph asks for: the optimizer replaces reads.
+    options = tf1.GraphOptions()
+    options.rewrite_options.disable_meta_optimizer = True
+    with tf1.Session(graph=graph, config=tf1.ConfigProto(graph_options=options)) as session:
         if run.init:
             session.run("init")
         for _ in range(steps):
@@ -132,6 +135,44 @@ def scatter():
         with tf1.control_dependencies([subtracted]):
             updated = tf1.scatter_update(v, [3], tf.zeros([1, 3]))
     return Run([updated], steps=3)
+
+
+def variable_program(seed):
+    """Reads and updates of two variables in a random order, which control edges fix. A value that was read by reference
+    is used again after later updates."""
+    draw = np.random.default_rng(seed)
+    variables = [tf1.get_variable(f"v{i}", initializer=draw.integers(0, 9, 6).astype(np.float32),
+                                  use_resource=i == 0 and seed % 2 == 0, validate_shape=False) for i in range(2)]
+    reads, fetches, last = [], [], []
+    for step in range(12):
+        v = variables[draw.integers(2)]
+        values = tf.constant(draw.integers(-5, 9, 6).astype(np.float32))
+        with tf1.control_dependencies(last):
+            kind = draw.integers(7)
+            if kind < 2 or not reads:
+                reads.append(v.read_value() if draw.integers(2) else tf.identity(v))
+                made = reads[-1]
+            elif kind == 2:
+                reads.append(tf.identity(reads[draw.integers(len(reads))]))
+                made = reads[-1]
+            elif kind == 3:
+                made = tf.negative(tf.reshape(reads[draw.integers(len(reads))], [3, 2]))
+                fetches.append(made)
+            elif kind == 4:
+                made = tf1.assign(v, values + reads[draw.integers(len(reads))])
+            elif kind == 5:
+                made = tf1.assign_add(v, values) if draw.integers(2) else tf1.assign_sub(v, values)
+            else:
+                made = tf1.scatter_update(v, [1, 4], values[:2])
+        last = [made.op if hasattr(made, "op") else made]
+    with tf1.control_dependencies(last):
+        fetches += [tf.negative(read) for read in reads]
+    return Run(fetches, steps=3, tolerance=0)
+
+
+for number in range(40):
+    CASES.append(lambda number=number: variable_program(number))
+    CASES[-1].__name__ = f"variable_program_{number}"
 
 
 def perceptron(optimizer, use_resource):
