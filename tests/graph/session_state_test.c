@@ -126,8 +126,7 @@ typedef struct shared {
     mr_session *session;
     mr_saver *saver;
     mr_node *iterator, *update;
-    mr_output number, random, value;
-    mr_variable counter;
+    mr_output number, random, value, counter;
     atomic_bool stop;
     atomic_int runs;
 } shared;
@@ -160,7 +159,7 @@ static void *save_states(void *context)
         mr_tensor state = {0}, value = {0};
         bool failed = mr_session_save_state(s->session, &state, nullptr) != MR_OK ||
                       (i % 4 == 0 && mr_session_restore_state(s->session, &state, nullptr) != MR_OK) ||
-                      mr_session_read_variable(s->session, s->counter.ref, &value, nullptr) != MR_OK;
+                      mr_session_read_variable(s->session, s->counter, &value, nullptr) != MR_OK;
         mr_tensor_deinit(&state);
         mr_tensor_deinit(&value);
         if (failed) return (void *)"saving failed";
@@ -201,14 +200,17 @@ TEST(session_runs_saves_and_traces_at_once)
     s.iterator = mr_graph_iterator(g, "numbers", d, &(mr_iterator_options){.threads = 2}, &s.number);
     mr_dataset_free(d);
     s.random = mr_random_uniform(g, mr_constant_ints(g, MR_INTS(100)), MR_FLOAT, .seed = 1, .seed2 = 2);
-    s.counter = mr_get_variable(g, "counter", MR_SHAPE(1000), (mr_initializer){.kind = MR_INIT_ZEROS});
-    s.value = s.counter.value;
+    /* What is read while it is updated has a handle; other values may be a mixture of old and new elements. */
+    mr_variable saved = mr_get_variable(g, "saved", MR_SHAPE(1000), (mr_initializer){.kind = MR_INIT_ZEROS});
     mr_output ones = mr_fill(g, mr_constant_ints(g, MR_INTS(1000)), mr_constant_float(g, 1));
-    s.update = mr_assign_add(g, s.counter.ref, ones).node;
+    s.counter = mr_var_handle_op(g, MR_FLOAT, .shape = MR_SHAPE(1000), .name = "counter");
+    mr_node *initializers[] = {saved.initializer, mr_assign_variable_op(g, s.counter, ones)};
+    s.value = mr_read_variable_op(g, s.counter, MR_FLOAT);
+    s.update = mr_assign_add_variable_op(g, s.counter, ones);
     s.saver = mr_saver_new(g, .max_to_keep = 2);
     mr_session_options options = {.threads = 2, .log_device_placement = true};
     CHECK_OK(mr_session_new(g, &options, &s.session, &error));
-    CHECK_OK(mr_session_run(s.session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &s.counter.initializer, 1, &error));
+    CHECK_OK(mr_session_run(s.session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, initializers, 2, &error));
     void *(*const jobs[])(void *) = {run_steps, run_steps, run_steps, save_states, save_checkpoints, watch};
     constexpr int COUNT = sizeof jobs / sizeof *jobs;
     pthread_t threads[COUNT];
@@ -223,7 +225,7 @@ TEST(session_runs_saves_and_traces_at_once)
     }
     CHECK(atomic_load(&s.runs) > 0);
     mr_tensor value = {0};
-    CHECK_OK(mr_session_read_variable(s.session, s.counter.ref, &value, &error));
+    CHECK_OK(mr_session_read_variable(s.session, s.counter, &value, &error));
     for (int i = 1; i < 1000; i++) CHECK(mr_tensor_floats(&value)[i] == mr_tensor_floats(&value)[0]);
     mr_tensor_deinit(&value);
     mr_saver_free(s.saver);
