@@ -107,10 +107,10 @@ mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator)
     mr_resource *resource = nullptr;
     pthread_mutex_lock(&session->mutex);
     if (mr_resource_names(iterator, &arena, &container, &name, nullptr) == MR_OK)
-        resource = mr_resource_find(&session->resources, container, name);
+        resource = mr_resource_find(&session->resources, &mr_iterator_class, container, name);
     pthread_mutex_unlock(&session->mutex);
     mr_arena_deinit(&arena);
-    if (!resource || resource->class != &mr_iterator_class) return nullptr;
+    if (!resource) return nullptr;
     return __atomic_load_n(&((mr_iterator_state *)resource)->iterator, __ATOMIC_ACQUIRE);
 }
 

@@ -14,17 +14,21 @@ static uint64_t hash_names(const char *container, const char *name)
     return hash ^ hash >> 32;
 }
 
-static mr_resource *find(const mr_resource_table *table, const char *container, const char *name, uint64_t hash)
+static mr_resource *find(const mr_resource_table *table, const mr_resource_class *class, const char *container,
+                         const char *name, uint64_t hash)
 {
     if (table->bucket_count == 0) return nullptr;
     for (mr_resource *at = table->buckets[hash & (table->bucket_count - 1)]; at; at = at->next)
-        if (at->hash == hash && strcmp(at->name, name) == 0 && strcmp(at->container, container) == 0) return at;
+        if (at->hash == hash && at->class == class && strcmp(at->name, name) == 0 &&
+            strcmp(at->container, container) == 0)
+            return at;
     return nullptr;
 }
 
-mr_resource *mr_resource_find(const mr_resource_table *table, const char *container, const char *name)
+mr_resource *mr_resource_find(const mr_resource_table *table, const mr_resource_class *class, const char *container,
+                              const char *name)
 {
-    return find(table, container, name, hash_names(container, name));
+    return find(table, class, container, name, hash_names(container, name));
 }
 
 static mr_status grow(mr_resource_table *table, mr_error *error)
@@ -50,10 +54,7 @@ mr_status mr_resource_make(mr_resource_table *table, const mr_resource_class *cl
     *made = false;
     assert(table->bucket_count == 0 || (table->bucket_count & (table->bucket_count - 1)) == 0);
     assert(table->count <= table->bucket_count && (table->count == 0) == (table->first == nullptr));
-    *resource = find(table, container, name, hash);
-    if (*resource && (*resource)->class != class)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is the name of both a %s and a %s", name,
-                       (*resource)->class->name, class->name);
+    *resource = find(table, class, container, name, hash);
     if (*resource) return MR_OK;
     MR_TRY(grow(table, error));
     assert(class->size_bytes >= sizeof(mr_resource));

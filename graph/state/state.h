@@ -1,7 +1,7 @@
 /* State that a session keeps for its graph between runs: variables, iterators and other resources.
  *
- * A resource is an object that starts with mr_resource. It is created once for a container and a name (shared_name, or
- * the node's name) and lives until the session is freed. The operators that name a resource (VariableV2, VarHandleOp,
+ * A resource is an object that starts with mr_resource. It is created once for a class, a container and a name
+ * (shared_name, or the node's name) and lives until the session is freed. The operators that name a resource (VariableV2, VarHandleOp,
  * IteratorV2, …) have a row of mr_state_row instead of a kernel: the planner finds the resource and treats
  * its handle as a constant.
  *
@@ -42,10 +42,10 @@ typedef struct mr_resource_table {
     mr_resource *first, *last; /* in creation order */
 } mr_resource_table;
 
-/* The resource with that container and name, or null. */
-mr_resource *mr_resource_find(const mr_resource_table *table, const char *container, const char *name);
-/* Finds or creates the resource; *made reports which. Memory after the header is zeroed. Names are copied.
- * errors  MR_INVALID_ARGUMENT if it exists with another class */
+/* The resource with that class, container and name, or null. */
+mr_resource *mr_resource_find(const mr_resource_table *table, const mr_resource_class *class, const char *container,
+                              const char *name);
+/* Finds or creates the resource; *made reports which. Memory after the header is zeroed. Names are copied. */
 mr_status mr_resource_make(mr_resource_table *table, const mr_resource_class *class, const char *container,
                            const char *name, mr_resource **resource, bool *made, mr_error *error);
 void mr_resource_table_deinit(mr_resource_table *table);

@@ -230,3 +230,27 @@ TEST(session_state_may_be_damaged)
     mr_session_free(session);
     mr_graph_free(n.g);
 }
+
+/* Names are those of a class: a variable and an iterator may have the same one. */
+TEST(graph_iterator_and_variable_may_share_a_name)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_variable_v2(g, MR_INT64, .shape = MR_SCALAR, .shared_name = "both", .name = "x");
+    mr_output handle = mr_iterator_v2(g, .shared_name = "both", .container = "", .output_types = MR_DTYPES(MR_INT64),
+                                      .output_shapes = MR_SHAPES(MR_SCALAR));
+    mr_output_range element =
+        mr_iterator_get_next(g, handle, .output_types = MR_DTYPES(MR_INT64), .output_shapes = MR_SHAPES(MR_SCALAR));
+    mr_output set = mr_assign(g, x, mr_constant_int64(g, 7));
+    mr_output next = mr_output_at(element, 0);
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    mr_tensor result = {0};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(set), &result, nullptr, 0, &error));
+    CHECK_EQ(mr_tensor_int64s(&result)[0], 7);
+    mr_tensor_deinit(&result);
+    CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(next), &result, nullptr, 0, &error),
+                 MR_FAILED_PRECONDITION);
+    mr_session_free(session);
+    mr_graph_free(g);
+}

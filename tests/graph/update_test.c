@@ -29,7 +29,7 @@ TEST(update_of_an_iterator_unlocks_nothing)
     mr_session *session = nullptr;
     CHECK_OK(mr_session_new(g, nullptr, &session, &error));
     CHECK_OK(mr_session_write_variable(session, variable, &value, &error));
-    mr_variable_state *state = (mr_variable_state *)mr_resource_find(&session->resources, "", "w");
+    mr_variable_state *state = (mr_variable_state *)mr_resource_find(&session->resources, &mr_variable_class, "", "w");
     CHECK(state != nullptr);
     pthread_mutex_lock(&state->mutex);
     CHECK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &update, 1, &error) != MR_OK);

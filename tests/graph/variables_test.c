@@ -133,7 +133,8 @@ TEST(variable_updates_in_place)
     mr_session *session = open_session(g);
     run_node(session, w.initializer);
     mr_tensor value = {0};
-    const mr_variable_state *state = (const mr_variable_state *)mr_resource_find(&session->resources, "", "w");
+    const mr_variable_state *state =
+        (const mr_variable_state *)mr_resource_find(&session->resources, &mr_variable_class, "", "w");
     const void *buffer = state->value.data;
     for (int i = 0; i < 3; i++) run_node(session, descend.node);
     CHECK(state->value.data == buffer);
