@@ -185,10 +185,11 @@ static mr_dataset *input(const char *const *paths, int count, const arguments *a
     d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer_size = is_stream ? BUFFER : 0, .seed = a->seed), a->epochs);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
     d = mr_dataset_parse_example(d, features, 2);
-    mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .std = {59, 57, 57}};
+    mr_image_options image = {
+        .size = sizeof image, .height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .std = {59, 57, 57}};
     image.crop = MR_CROP_RANDOM_RESIZED;
     image.random_flip_left_right = true;
-    d = mr_dataset_decode_image(d, .seed = a->seed, .image = image);
+    d = mr_dataset_decode_image(d, .seed = a->seed, .image = &image);
     d = mr_dataset_ignore_errors(d, .ignores = skip_bad, .context = display);
     return mr_dataset_prefetch(mr_dataset_batch(d, BATCH), 0);
 }
@@ -251,7 +252,8 @@ int main(int argc, char **argv)
         return fprintf(stderr, "feed-images: %s\n", error.message), 1;
     display shown = {0};
     mr_dataset *d = input((const char *const *)argv + optind, argc - optind, &a, &shown);
-    mr_iterator_options with = {.threads = (int32_t)a.threads,
+    mr_iterator_options with = {.size = sizeof with,
+                                .threads = (int32_t)a.threads,
                                 .trace_path = a.trace,
                                 .digest = true,
                                 .tuned = report_tuned,

@@ -64,11 +64,12 @@ static void images(mr_graph *g, const arguments *a, bool training, mr_output bat
         d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer_size = is_stream ? BUFFER : 0, .seed = 1), MR_INFINITE);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
     d = mr_dataset_parse_example(d, features, 2);
-    mr_image_options image = {.height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .std = {59, 57, 57}};
+    mr_image_options image = {
+        .size = sizeof image, .height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .std = {59, 57, 57}};
     image.crop = training ? MR_CROP_RANDOM_RESIZED : MR_CROP_CENTER;
     image.area_min = 0.5f;
     image.random_flip_left_right = training;
-    d = mr_dataset_decode_image(d, .seed = 2, .image = image);
+    d = mr_dataset_decode_image(d, .seed = 2, .image = &image);
     d = mr_dataset_ignore_errors(d, .ignores = skip_bad, .context = a->bad);
     d = mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = training), 2);
     mr_graph_iterator(g, training ? "training" : "validation", d, nullptr, batch);

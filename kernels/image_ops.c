@@ -21,6 +21,7 @@ static mr_status prepare_jpeg(const mr_kernel_node *node, void *prepared, mr_err
     if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "ratio is %lld, not 1, 2, 4 or 8", (long long)ratio);
     *options = (mr_image_decode_options){
+        .size = sizeof *options,
         .channels = (int32_t)channels,
         .accurate_dct = accurate,
         .no_fancy_upsampling = !mr_attr_bool_or(node->attrs, "fancy_upscaling", true),
@@ -38,6 +39,7 @@ static mr_status prepare_png(const mr_kernel_node *node, void *prepared, mr_erro
     if (channels < 0 || channels > 4)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "channels is %lld, not 0 to 4", (long long)channels);
     *options = (mr_image_decode_options){
+        .size = sizeof *options,
         .channels = (int32_t)channels,
         .dtype = mr_attr_type_or(node->attrs, "dtype", MR_UINT8),
         .accept_damaged = true,
@@ -59,6 +61,7 @@ static mr_status prepare_resize(const mr_kernel_node *node, void *prepared, mr_e
 {
     mr_resize_options *options = prepared;
     *options = (mr_resize_options){
+        .size = sizeof *options,
         .method = strcmp(node->op, "ResizeNearestNeighbor") == 0 ? MR_RESIZE_NEAREST : MR_RESIZE_BILINEAR,
         .align_corners = mr_attr_bool_or(node->attrs, "align_corners", false),
         .half_pixel_centers = mr_attr_bool_or(node->attrs, "half_pixel_centers", false),

@@ -1,5 +1,6 @@
 /* Datasets: descriptions of pipelines. A tree of reference-counted nodes; each has its settings in its own arena. A
  * node is immutable once its builder has returned it, so any number of iterators may read it concurrently. */
+#include "base/options.h"
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -9,8 +10,11 @@
 /* Shared by all builders that run out of memory, so that a null dataset is always a mistake of the caller. */
 static const mr_dataset_kind unallocated_kind = {.name = "unallocated", .role = MR_ROLE_SOURCE};
 static mr_error no_memory = {.status = MR_RESOURCE_EXHAUSTED, .message = "a dataset: no memory"};
-static mr_dataset unallocated = {
-    .kind = &unallocated_kind, .references = 1, .count = MR_CARDINALITY_UNKNOWN, .failure = &no_memory};
+static mr_dataset unallocated = {.kind = &unallocated_kind,
+                                 .references = 1,
+                                 .count = MR_CARDINALITY_UNKNOWN,
+                                 .failure = &no_memory,
+                                 .options = {.size = sizeof(mr_dataset_options)}};
 
 bool mr_dataset_is_unallocated(const mr_dataset *dataset)
 {
@@ -69,6 +73,7 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
         return mr_dataset_ref(&unallocated);
     }
     dataset->kind = kind;
+    dataset->options.size = sizeof dataset->options;
     atomic_init(&dataset->references, 1);
     dataset->input = input;
     if (input == nullptr && kind->role == MR_ROLE_SOURCE) return dataset;
@@ -176,6 +181,14 @@ mr_dataset *mr_dataset_new_failed(const char *format, ...)
     mr_dataset *failed = fail_va(mr_dataset_new(&kind, nullptr, 0), MR_INVALID_ARGUMENT, format, args);
     va_end(args);
     return failed;
+}
+
+mr_dataset *mr_dataset_read_options(mr_dataset *input, void *options, size_t size, const void *given, const char *type)
+{
+    mr_error error = {0};
+    if (mr_options_read(options, size, given, type, &error) == MR_OK || mr_dataset_failed(input)) return input;
+    mr_dataset_free(input);
+    return mr_dataset_new_failed("%s", error.message);
 }
 
 mr_dataset *mr_dataset_ref(mr_dataset *dataset)

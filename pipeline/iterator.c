@@ -5,6 +5,7 @@
  * Lock order: serial_mutex, replace_mutex, the mutexes of engines. serial_mutex serializes the calls of iterators with
  * a handle. replace_mutex protects the replacement of the execution against cancel and statistics, which may come from
  * any thread. */
+#include "base/options.h"
 #include "base/pool.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/tuner.h"
@@ -128,21 +129,21 @@ static mr_status replace_execution(mr_iterator *iterator, mr_dataset *dataset, m
 
 /* ---- The user's functions ---- */
 
-static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_options *options, mr_iterator **iterator,
+static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_options *given, mr_iterator **iterator,
                               mr_error *error)
 {
-    static const mr_iterator_options plain = {0};
-    if (options == nullptr) options = &plain;
-    if (options->threads < 0 || options->threads > MR_THREADS_MAX)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: threads is %d, expected 0 to %d", options->threads,
+    mr_iterator_options options;
+    MR_TRY(MR_OPTIONS_READ(mr_iterator_options, &options, given, error));
+    if (options.threads < 0 || options.threads > MR_THREADS_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: threads is %d, expected 0 to %d", options.threads,
                        MR_THREADS_MAX);
-    if (options->threads_first < 0)
+    if (options.threads_first < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: threads_first is %d, expected at least 0",
-                       options->threads_first);
-    bool is_tuned = options->tune == MR_TUNE_ON || (options->tune == MR_TUNE_AUTO && options->threads == 0);
-    if (options->threads_first > 0 && !is_tuned)
+                       options.threads_first);
+    bool is_tuned = options.tune == MR_TUNE_ON || (options.tune == MR_TUNE_AUTO && options.threads == 0);
+    if (options.threads_first > 0 && !is_tuned)
         return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: threads_first has no effect: the iterator is not tuned");
-    if (options->allocate == nullptr && options->allocate_context != nullptr)
+    if (options.allocate == nullptr && options.allocate_context != nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "iterator: allocate_context has no effect: allocate is null");
     mr_iterator *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
@@ -150,10 +151,10 @@ static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_opt
     for (int32_t i = 0; i < spec->count; i++) made->spec.names[i] = nullptr;
     pthread_mutex_init(&made->replace_mutex, nullptr);
     pthread_mutex_init(&made->serial_mutex, nullptr);
-    made->options = *options;
+    made->options = options;
     made->options.trace_path = nullptr; /* borrowed from the caller; used only by mr_watch_new */
-    made->has_digest = options->digest;
-    mr_status status = mr_watch_new(options, &made->watch, error);
+    made->has_digest = options.digest;
+    mr_status status = mr_watch_new(&options, &made->watch, error);
     if (status == MR_OK)
         *iterator = made;
     else

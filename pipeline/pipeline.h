@@ -414,6 +414,11 @@ const mr_dataset *mr_dataset_without_options(const mr_dataset *dataset);
 /* The dataset, below any options, that must be the last one; null if there is none. */
 const mr_dataset *mr_dataset_final(const mr_dataset *dataset);
 constexpr int32_t MR_THREADS_MAX = 1024;
+/* Copies the options that a builder was given (base/options.h). Returns input, or, if the options are invalid, a
+ * dataset that has failed instead of it. */
+mr_dataset *mr_dataset_read_options(mr_dataset *input, void *options, size_t size, const void *given, const char *type);
+#define MR_DATASET_READ(type, options, input, given)                                                                   \
+    mr_dataset_read_options((input), (options), sizeof(type), (given), #type)
 /* Records the dataset's first error and returns the dataset. */
 [[gnu::format(printf, 3, 4)]] mr_dataset *mr_dataset_fail(mr_dataset *dataset, mr_status status, const char *format,
                                                           ...);

@@ -1,4 +1,5 @@
 /* Readers: the records of files whose names come from a queue (queue.h). */
+#include "base/options.h"
 #include "records/io/file.h"
 
 #include <millrace/formats.h>
@@ -30,24 +31,24 @@ struct mr_reader {
     mr_error pending; /* an error that occurred after records that were returned; reported by the next read */
 };
 
-mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, mr_reader **reader, mr_error *error)
+mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *given, mr_reader **reader, mr_error *error)
 {
-    static const mr_reader_options plain = {0};
     if (reader == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_reader_new: reader is null");
-    if (options == nullptr) options = &plain;
     *reader = nullptr;
+    mr_reader_options options;
+    MR_TRY(MR_OPTIONS_READ(mr_reader_options, &options, given, error));
     if (kind < MR_READER_WHOLE_FILE || kind > MR_READER_TF_RECORD)
         return mr_fail(error, MR_INVALID_ARGUMENT, "reader: unknown kind %d", (int)kind);
-    if (kind == MR_READER_FIXED_LENGTH && (options->record_bytes == 0 || options->record_bytes > FILE_BYTES_MAX))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "reader: invalid record_bytes: %zu", options->record_bytes);
-    if (options->skip_header_lines < 0)
+    if (kind == MR_READER_FIXED_LENGTH && (options.record_bytes == 0 || options.record_bytes > FILE_BYTES_MAX))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "reader: invalid record_bytes: %zu", options.record_bytes);
+    if (options.skip_header_lines < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "reader: skip_header_lines is %d, expected at least 0",
-                       options->skip_header_lines);
-    if (kind != MR_READER_TEXT_LINE && options->skip_header_lines != 0)
+                       options.skip_header_lines);
+    if (kind != MR_READER_TEXT_LINE && options.skip_header_lines != 0)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "reader: skip_header_lines has no effect: it applies only to text lines");
-    bool has_lengths = options->header_bytes != 0 || options->record_bytes != 0 || options->footer_bytes != 0 ||
-                       options->hop_bytes != 0;
+    bool has_lengths =
+        options.header_bytes != 0 || options.record_bytes != 0 || options.footer_bytes != 0 || options.hop_bytes != 0;
     if (kind != MR_READER_FIXED_LENGTH && has_lengths)
         return mr_fail(
             error, MR_INVALID_ARGUMENT,
@@ -56,8 +57,8 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *options, m
     mr_reader *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a reader");
     made->kind = kind;
-    made->options = *options;
-    if (made->options.hop_bytes == 0) made->options.hop_bytes = options->record_bytes;
+    made->options = options;
+    if (made->options.hop_bytes == 0) made->options.hop_bytes = options.record_bytes;
     pthread_mutex_init(&made->mutex, nullptr);
     *reader = made;
     return MR_OK;

@@ -1,4 +1,5 @@
 /* Input producers and batches on queues: tf.train of TensorFlow 1 (queue.h). */
+#include "base/options.h"
 #include "base/random.h"
 
 #include <millrace/queue.h>
@@ -58,12 +59,12 @@ static mr_status produce_row(void *context, mr_element *output, mr_error *error)
     return MR_OK;
 }
 
-mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, const mr_input_producer_options *options,
+mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, const mr_input_producer_options *given,
                                   mr_coordinator *coordinator, mr_queue **queue, mr_error *error)
 {
-    static const mr_input_producer_options plain = {0};
-    const mr_input_producer_options *o = options != nullptr ? options : &plain;
+    mr_input_producer_options options, *o = &options;
     if (queue != nullptr) *queue = nullptr;
+    MR_TRY(MR_OPTIONS_READ(mr_input_producer_options, o, given, error));
     if (queue == nullptr || components == nullptr || coordinator == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "input producer: %s is null",
                        queue == nullptr        ? "queue"
@@ -76,8 +77,10 @@ mr_status mr_slice_input_producer(const mr_tensor *components, int32_t count, co
                        (long long)o->epochs);
     if (o->no_shuffle && o->seed != 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "input producer: seed has no effect: no_shuffle is set");
-    mr_queue_options q = {
-        .capacity = o->capacity == 0 ? CAPACITY : o->capacity, .component_count = count, .name = o->name};
+    mr_queue_options q = {.size = sizeof q,
+                          .capacity = o->capacity == 0 ? CAPACITY : o->capacity,
+                          .component_count = count,
+                          .name = o->name};
     for (int32_t i = 0; i < count; i++) {
         mr_shape shape = components[i].shape;
         if (shape.rank < 1 || mr_tensor_count(&components[i]) < 0 || shape.dims[0] != components[0].shape.dims[0])
@@ -228,7 +231,8 @@ static mr_status check_batch(const mr_producer *producers, int32_t count, const 
 static mr_status make_queue(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
                             const mr_train_batch_options *o, mr_producer *wrapped, mr_queue **queue, mr_error *error)
 {
-    mr_queue_options q = {.capacity = o->capacity == 0 ? CAPACITY : o->capacity,
+    mr_queue_options q = {.size = sizeof q,
+                          .capacity = o->capacity == 0 ? CAPACITY : o->capacity,
                           .component_count = spec->count,
                           .min_after_dequeue = o->min_after_dequeue,
                           .seed = o->seed,
@@ -243,18 +247,22 @@ static mr_status make_queue(const mr_producer *producers, int32_t count, const m
 }
 
 mr_status mr_train_batch(const mr_producer *producers, int32_t count, const mr_element_spec *spec,
-                         const mr_train_batch_options *o, mr_coordinator *coordinator, mr_queue **queue,
+                         const mr_train_batch_options *given, mr_coordinator *coordinator, mr_queue **queue,
                          mr_error *error)
 {
+    mr_train_batch_options options, *o = &options;
     if (queue == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_train_batch: queue is null");
     *queue = nullptr;
-    mr_status status = check_batch(producers, count, spec, o, coordinator, error);
+    mr_status status = MR_OPTIONS_READ(mr_train_batch_options, o, given, error);
+    if (status == MR_OK)
+        status = check_batch(producers, count, spec, given == nullptr ? nullptr : o, coordinator, error);
     mr_producer *wrapped = status == MR_OK ? calloc((size_t)count, sizeof *wrapped) : nullptr;
     if (status == MR_OK && wrapped == nullptr) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a batch");
     if (status == MR_OK) status = make_queue(producers, count, spec, o, wrapped, queue, error);
     if (status == MR_OK) {
-        status = mr_queue_runner_start(*queue, wrapped, count, &(mr_queue_runner_options){o->enqueue_many}, coordinator,
-                                       error);
+        status = mr_queue_runner_start(*queue, wrapped, count,
+                                       MR_OPTIONS(mr_queue_runner_options, .enqueue_many = o->enqueue_many),
+                                       coordinator, error);
     } else {
         for (int32_t i = 0; producers != nullptr && i < count; i++)
             if (producers[i].release != nullptr) producers[i].release(producers[i].context);

@@ -5,6 +5,7 @@
 #include <millrace/queue.h>
 
 #include "base/cpu.h"
+#include "base/options.h"
 #include "base/stack.h"
 #include "queue/attempt.h"
 #include "queue/store.h"
@@ -455,27 +456,29 @@ static mr_status check_options(mr_queue_kind kind, const mr_queue_options *o, mr
     return MR_OK;
 }
 
-mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *options, mr_queue **queue, mr_error *error)
+mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *given, mr_queue **queue, mr_error *error)
 {
+    mr_queue_options options;
     if (queue == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_queue_new: queue is null");
     *queue = nullptr;
-    MR_TRY(check_options(kind, options, error));
+    MR_TRY(MR_OPTIONS_READ(mr_queue_options, &options, given, error));
+    MR_TRY(check_options(kind, given == nullptr ? nullptr : &options, error));
     mr_queue *made = calloc(1, sizeof *made);
-    char *name = strdup(options->name != nullptr ? options->name : kind_name(kind));
+    char *name = strdup(options.name != nullptr ? options.name : kind_name(kind));
     if (made == nullptr || name == nullptr) {
         free(made);
         free(name);
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a queue");
     }
-    uint64_t seed = options->seed;
+    uint64_t seed = options.seed;
     if (seed == 0) {
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
         seed = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 20 ^ (uintptr_t)made;
     }
-    *made = (mr_queue){.references = 1, .options = *options, .name = name};
+    *made = (mr_queue){.references = 1, .options = options, .name = name};
     made->options.name = name;
-    mr_queue_store_init(&made->store, kind, options->component_count, seed);
+    mr_queue_store_init(&made->store, kind, options.component_count, seed);
     pthread_mutex_init(&made->mutex, nullptr);
     *queue = made;
     return MR_OK;

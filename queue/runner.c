@@ -1,4 +1,6 @@
 /* Queue runners: threads that enqueue the elements of producers (queue.h). */
+#include "base/options.h"
+
 #include <millrace/queue.h>
 
 #include <assert.h>
@@ -112,14 +114,16 @@ static mr_status check_arguments(const mr_queue *queue, const mr_producer *produ
 }
 
 mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *producers, int32_t count,
-                                const mr_queue_runner_options *options, mr_coordinator *coordinator, mr_error *error)
+                                const mr_queue_runner_options *given, mr_coordinator *coordinator, mr_error *error)
 {
-    mr_status status = check_arguments(queue, producers, count, coordinator, error);
+    mr_queue_runner_options options;
+    mr_status status = MR_OPTIONS_READ(mr_queue_runner_options, &options, given, error);
+    if (status == MR_OK) status = check_arguments(queue, producers, count, coordinator, error);
     int32_t started = 0;
     runner *r = status == MR_OK ? calloc(1, sizeof *r) : nullptr;
     if (status == MR_OK && r == nullptr) status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a queue runner");
     if (r != nullptr) {
-        *r = (runner){.queue = mr_queue_ref(queue), .enqueue_many = options != nullptr && options->enqueue_many};
+        *r = (runner){.queue = mr_queue_ref(queue), .enqueue_many = options.enqueue_many};
         atomic_store(&r->running, count);
         atomic_store(&r->references, count + 1);
     }

@@ -1,5 +1,6 @@
 /* Variables, built as by tf.compat.v1.Variable: NAME (VariableV2), NAME/Assign and NAME/read, where the latter two are
  * colocated with the first by the attr "_class". */
+#include "base/options.h"
 #include "graph/ir/graph.h"
 
 #include <string.h>
@@ -40,11 +41,19 @@ static mr_output make_read(mr_graph *graph, mr_output ref)
 }
 
 /* Variables are created outside of control scopes: their values may be read before the nodes of these scopes run. */
-mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial, const mr_variable_options *options)
+mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial, const mr_variable_options *given)
 {
+    static const mr_variable_options defaults = {.size = sizeof defaults, MR_VARIABLE_DEFAULTS};
+    mr_variable_options options;
+    mr_error error = {0};
     mr_output failed = mr_graph_failed_output(graph);
     mr_variable variable = {.ref = failed, .value = failed, .initializer = failed.node, .initial_value = failed};
     if (graph == nullptr || graph->status != MR_OK) return variable;
+    mr_status status = MR_OPTIONS_READ(mr_variable_options, &options, given != nullptr ? given : &defaults, &error);
+    if (status != MR_OK) {
+        mr_graph_record(graph, status, &error);
+        return variable;
+    }
     mr_graph_push_control_dependencies(graph, nullptr, 0);
     mr_graph_push_scope(graph, name != nullptr ? name : "Variable");
     const char *own = mr_arena_printf(&graph->arena, "%s/", mr_graph_scope(graph));
@@ -57,10 +66,9 @@ mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initia
     mr_graph_pop_scope(graph);
     mr_graph_pop_control_dependencies(graph);
     if (graph->status != MR_OK) return variable;
-    mr_error error = {0};
-    const char *collection = options->local ? MR_LOCAL_VARIABLES : MR_GLOBAL_VARIABLES;
-    bool trainable = options->trainable && !options->local;
-    mr_status status = mr_graph_add_variable(graph, collection, variable, trainable, (mr_string){0}, &error);
+    const char *collection = options.local ? MR_LOCAL_VARIABLES : MR_GLOBAL_VARIABLES;
+    bool trainable = options.trainable && !options.local;
+    status = mr_graph_add_variable(graph, collection, variable, trainable, (mr_string){0}, &error);
     if (status == MR_OK && trainable)
         status = mr_graph_add_variable(graph, MR_TRAINABLE_VARIABLES, variable, trainable, (mr_string){0}, &error);
     if (status != MR_OK) mr_graph_record(graph, status, &error);

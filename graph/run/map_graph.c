@@ -42,7 +42,8 @@ static mr_status worker_new(graph_map *map, map_worker **made, mr_error *error)
 {
     map_worker *worker = calloc(1, sizeof *worker);
     if (worker == nullptr) return mr_fail_memory(error, sizeof *worker);
-    mr_status status = mr_session_new(map->graph, &(mr_session_options){.threads = 1}, &worker->session, error);
+    mr_status status =
+        mr_session_new(map->graph, MR_OPTIONS(mr_session_options, .threads = 1), &worker->session, error);
     if (status == MR_OK)
         status = mr_session_prepare(worker->session, map->inputs, map->input_count,
                                     (mr_outputs){map->outputs, map->output_count}, nullptr, 0, &worker->step, error);

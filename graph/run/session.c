@@ -4,6 +4,7 @@
  * never while waiting, except that runs with a guard hold their step's. So any number of runs may proceed at the same
  * time, and functions of a pipeline may run steps of the session that waits for their elements. */
 #include "graph/run/session.h"
+#include "base/options.h"
 
 #include "graph/run/execute.h"
 
@@ -37,17 +38,19 @@ static void set_context(mr_session *session)
                                          .note = mr_session_note};
 }
 
-mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session, mr_error *error)
+mr_status mr_session_new(mr_graph *graph, const mr_session_options *given, mr_session **session, mr_error *error)
 {
     *session = nullptr;
     MR_TRY(mr_graph_status(graph, error));
-    if (options && options->device) MR_TRY(check_device(options->device, error));
+    mr_session_options options;
+    MR_TRY(MR_OPTIONS_READ(mr_session_options, &options, given, error));
+    if (options.device) MR_TRY(check_device(options.device, error));
     mr_session *made = calloc(1, sizeof *made);
     if (!made) return mr_fail_memory(error, sizeof *made);
     made->graph = graph;
-    if (options) made->options = *options;
+    made->options = options;
     pthread_mutex_init(&made->mutex, nullptr);
-    made->default_device = strdup(options && options->device ? options->device : "");
+    made->default_device = strdup(options.device ? options.device : "");
     made->options.device = made->default_device;
     set_context(made);
     mr_status status = made->default_device ? MR_OK : mr_fail_memory(error, 1);

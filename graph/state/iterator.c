@@ -7,6 +7,7 @@
  * IteratorGetNext holds the iterator's mutex while it waits for an element, and no lock of the session: functions of
  * the pipeline may run steps of the same session. */
 #include "graph/state/iterator.h"
+#include "base/options.h"
 #include "pipeline/to_device.h"
 
 #include <assert.h>
@@ -168,8 +169,8 @@ mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *datase
     status = s ? MR_OK : mr_fail_memory(&error, sizeof *s);
     if (s) {
         s->dataset = mr_dataset_ref(dataset);
-        if (options) s->options = *options;
-        status = mr_graph_bind(graph, iterator.node, s, release_source, &error);
+        status = MR_OPTIONS_READ(mr_iterator_options, &s->options, options, &error);
+        if (status == MR_OK) status = mr_graph_bind(graph, iterator.node, s, release_source, &error);
         if (status != MR_OK) release_source(s);
     }
     if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message).node;

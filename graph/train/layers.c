@@ -1,5 +1,6 @@
 /* Layers as in tf.compat.v1.layers: scopes, variables and operators have the same names, so checkpoints are
  * interchangeable. */
+#include "base/options.h"
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 
@@ -55,6 +56,16 @@ static int64_t channels_of(mr_graph *graph, mr_output input, int32_t rank, const
     return 1;
 }
 
+/* Copies the options of a layer (base/options.h); false after an error of the graph. */
+static bool read_layer(mr_graph *graph, void *layer, size_t size, const void *given, const char *type)
+{
+    mr_error error = {0};
+    mr_status status = mr_options_read(layer, size, given, type, &error);
+    if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s", error.message);
+    return status == MR_OK;
+}
+#define READ(type, graph, layer, given) read_layer((graph), (layer), sizeof(type), (given), #type)
+
 static mr_output build_conv2d(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer)
 {
     if (!mr_train_check_required(graph, "filters", layer->filters) ||
@@ -71,10 +82,12 @@ static mr_output build_conv2d(mr_graph *graph, mr_output input, const mr_conv2d_
     return finish(graph, output, MR_SHAPE(layer->filters), layer->use_bias, layer->activation);
 }
 
-mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer)
+mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *given)
 {
-    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "conv2d");
-    mr_output output = build_conv2d(graph, input, layer);
+    mr_conv2d_layer layer;
+    if (!READ(mr_conv2d_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
+    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "conv2d");
+    mr_output output = build_conv2d(graph, input, &layer);
     mr_graph_pop_scope(graph);
     return output;
 }
@@ -91,10 +104,12 @@ static mr_output build_dense(mr_graph *graph, mr_output input, const mr_dense_la
     return finish(graph, output, MR_SHAPE(layer->units), layer->use_bias, layer->activation);
 }
 
-mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer)
+mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *given)
 {
-    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "dense");
-    mr_output output = build_dense(graph, input, layer);
+    mr_dense_layer layer;
+    if (!READ(mr_dense_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
+    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "dense");
+    mr_output output = build_dense(graph, input, &layer);
     mr_graph_pop_scope(graph);
     return output;
 }
@@ -147,10 +162,12 @@ static mr_output build_batch_normalization(mr_graph *graph, mr_output input, con
     return normalized.y;
 }
 
-mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer)
+mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *given)
 {
-    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "batch_normalization");
-    mr_output output = build_batch_normalization(graph, input, layer);
+    mr_batch_normalization_layer layer;
+    if (!READ(mr_batch_normalization_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
+    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "batch_normalization");
+    mr_output output = build_batch_normalization(graph, input, &layer);
     mr_graph_pop_scope(graph);
     return output;
 }
@@ -161,26 +178,30 @@ static bool check_pool(mr_graph *graph, const mr_pool_layer *layer)
            mr_train_check_count(graph, "strides", layer->strides, 0);
 }
 
-mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer)
+mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *given)
 {
-    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "max_pooling2d");
-    int64_t size = layer->pool_size, stride = layer->strides != 0 ? layer->strides : size;
+    mr_pool_layer layer;
+    if (!READ(mr_pool_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
+    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "max_pooling2d");
+    int64_t size = layer.pool_size, stride = layer.strides != 0 ? layer.strides : size;
     mr_output output = mr_graph_failed_output(graph);
-    if (check_pool(graph, layer))
+    if (check_pool(graph, &layer))
         output = mr_max_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
-                             .padding = layer->same ? MR_SAME : MR_VALID);
+                             .padding = layer.same ? MR_SAME : MR_VALID);
     mr_graph_pop_scope(graph);
     return output;
 }
 
-mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer)
+mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *given)
 {
-    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "average_pooling2d");
-    int64_t size = layer->pool_size, stride = layer->strides != 0 ? layer->strides : size;
+    mr_pool_layer layer;
+    if (!READ(mr_pool_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
+    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "average_pooling2d");
+    int64_t size = layer.pool_size, stride = layer.strides != 0 ? layer.strides : size;
     mr_output output = mr_graph_failed_output(graph);
-    if (check_pool(graph, layer))
+    if (check_pool(graph, &layer))
         output = mr_avg_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
-                             .padding = layer->same ? MR_SAME : MR_VALID);
+                             .padding = layer.same ? MR_SAME : MR_VALID);
     mr_graph_pop_scope(graph);
     return output;
 }
@@ -214,19 +235,21 @@ mr_output mr_layer_flatten(mr_graph *graph, mr_output input)
     return output;
 }
 
-mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *layer)
+mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *given)
 {
-    mr_graph_push_scope(graph, layer->name != nullptr ? layer->name : "dropout");
+    mr_dropout_layer layer;
+    if (!READ(mr_dropout_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
+    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "dropout");
     mr_output output = mr_graph_failed_output(graph);
-    float rate = isnan(layer->rate) ? 0.5f : layer->rate;
-    const char *given = !isnan(layer->rate) ? "rate" : layer->seed != 0 ? "seed" : nullptr;
+    float rate = isnan(layer.rate) ? 0.5f : layer.rate;
+    const char *no_effect = !isnan(layer.rate) ? "rate" : layer.seed != 0 ? "seed" : nullptr;
     bool legal =
-        mr_train_check_range(graph, "rate", rate, 0, 1, false) && check_training(graph, layer->training, given);
-    if (legal && layer->training != 1) {
+        mr_train_check_range(graph, "rate", rate, 0, 1, false) && check_training(graph, layer.training, no_effect);
+    if (legal && layer.training != 1) {
         output = mr_identity(graph, input);
     } else if (legal) {
         int64_t seed = 0, seed2 = 0;
-        mr_train_seed_pair(graph, layer->seed, &seed, &seed2);
+        mr_train_seed_pair(graph, layer.seed, &seed, &seed2);
         mr_graph_push_scope(graph, "dropout");
         mr_output scaled = mr_mul(graph, input, mr_train_float(graph, "Const", 1 / (1 - rate)));
         mr_output unit = mr_random_uniform(graph, mr_shape_of(graph, input), MR_FLOAT, .seed = seed, .seed2 = seed2,

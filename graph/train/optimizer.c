@@ -2,6 +2,7 @@
  *
  * The updates wait for all gradients and for the update ops. So all gradients are computed from the same weights, and a
  * weight is changed after all its readers are done, which allows an update in place. */
+#include "base/options.h"
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 
@@ -209,11 +210,16 @@ static mr_node *build(parts *p, mr_output global_step)
     return updates;
 }
 
-mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr_output global_step)
+mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *given, mr_output loss, mr_output global_step)
 {
     static const char *const names[] = {"GradientDescent", "Momentum", "Adam"};
     mr_node *failed = mr_graph_failed_output(graph).node;
     if (mr_graph_status(graph, nullptr) != MR_OK) return failed;
+    mr_optimizer optimizer;
+    mr_error error = {0};
+    mr_status status = given != nullptr ? MR_OPTIONS_READ(mr_optimizer, &optimizer, given, &error)
+                                        : mr_fail(&error, MR_INVALID_ARGUMENT, "the optimizer is null");
+    if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message).node;
     if ((unsigned)optimizer.kind > MR_ADAM)
         return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "unknown optimizer kind %d", (int)optimizer.kind).node;
     if (!settle(graph, names[optimizer.kind], &optimizer)) return failed;

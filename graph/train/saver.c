@@ -5,6 +5,7 @@
  *
  * A checkpoint is written in this order: data, index (its presence marks both as complete), .meta, then the file
  * "checkpoint" that names it. Only then are the oldest checkpoints removed. */
+#include "base/options.h"
 #include "graph/run/execute.h"
 #include "graph/run/session_state.h"
 #include "graph/train/train.h"
@@ -136,31 +137,39 @@ static void mark_trainable(mr_saver *s)
     }
 }
 
-mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
+mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *given)
 {
+    static const mr_saver_options defaults = {.size = sizeof defaults, MR_SAVER_DEFAULTS};
+    mr_saver_options options;
+    mr_error error = {0};
+    mr_status status = MR_OPTIONS_READ(mr_saver_options, &options, given != nullptr ? given : &defaults, &error);
+    if (status != MR_OK) {
+        (void)mr_graph_fail(graph, status, "%s", error.message);
+        return nullptr;
+    }
     mr_saver *s = calloc(1, sizeof *s);
     if (s == nullptr) {
         (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
         return nullptr;
     }
-    bool all = options->variables == nullptr;
+    bool all = options.variables == nullptr;
     s->graph = graph;
-    s->count = all ? mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES) : options->variable_count;
-    s->max_to_keep = options->max_to_keep;
+    s->count = all ? mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES) : options.variable_count;
+    s->max_to_keep = options.max_to_keep;
     s->saves_state = all;
-    s->saves_meta_graph = options->write_meta_graph;
+    s->saves_meta_graph = options.write_meta_graph;
     s->variables = MR_ARENA_NEW(&s->arena, mr_output, (size_t)s->count + 1);
     s->is_trainable = MR_ARENA_NEW(&s->arena, bool, (size_t)s->count + 1);
     if (s->variables == nullptr || s->is_trainable == nullptr)
         (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
     if (s->count <= 0) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver has no variables to save");
-    (void)mr_train_check_count(graph, "the saver's max_to_keep", options->max_to_keep, 0);
-    if (all && options->variable_count != 0)
+    (void)mr_train_check_count(graph, "the saver's max_to_keep", options.max_to_keep, 0);
+    if (all && options.variable_count != 0)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's variable_count has no effect without variables");
     if (mr_graph_status(graph, nullptr) != MR_OK) return s;
     assert(s->variables != nullptr && s->is_trainable != nullptr);
     for (int32_t i = 0; i < s->count; i++)
-        s->variables[i] = all ? mr_graph_variable(graph, MR_GLOBAL_VARIABLES, i).ref : options->variables[i];
+        s->variables[i] = all ? mr_graph_variable(graph, MR_GLOBAL_VARIABLES, i).ref : options.variables[i];
     qsort(s->variables, (size_t)s->count, sizeof *s->variables, by_name);
     mark_trainable(s);
     make_nodes(s);

@@ -1,4 +1,5 @@
 /* The training loop: restores, runs, summarizes, saves, stops, and reports progress. */
+#include "base/options.h"
 #include "graph/run/session.h"
 #include "graph/train/progress.h"
 #include "graph/train/train.h"
@@ -133,7 +134,7 @@ static mr_status start(mr_training *t, mr_error *error)
     t->global_step = find_global_step(t->graph);
     if (t->directory != nullptr) t->saver = mr_saver_new(t->graph, .max_to_keep = t->options.max_to_keep);
     if (t->saver != nullptr) mr_saver_require_finite(t->saver);
-    MR_TRY(mr_session_new(t->graph, &t->options.session, &t->session, error));
+    MR_TRY(mr_session_new(t->graph, t->options.session, &t->session, error));
     char latest[4096];
     mr_status status = MR_NOT_FOUND;
     if (t->directory != nullptr) {
@@ -198,7 +199,7 @@ static mr_status check_options(const mr_graph *graph, const mr_training_options 
     MR_TRY(check_option("save_summaries_steps", o->save_summaries_steps, 0, error));
     MR_TRY(check_option("max_to_keep", o->max_to_keep, 0, error));
     MR_TRY(check_option("units_per_step", o->units_per_step, 1, error));
-    MR_TRY(check_option("session.threads", o->session.threads, 0, error));
+    MR_TRY(check_option("session.threads", o->session->threads, 0, error));
     if (o->checkpoint_dir != nullptr && *o->checkpoint_dir == '\0')
         return mr_fail(error, MR_INVALID_ARGUMENT, "training: checkpoint_dir is empty");
     if (o->loss.node != nullptr && mr_node_graph(o->loss.node) != graph)
@@ -209,7 +210,11 @@ static mr_status check_options(const mr_graph *graph, const mr_training_options 
 mr_status mr_training_new(mr_graph *graph, const mr_training_options *options, mr_training **training, mr_error *error)
 {
     *training = nullptr;
-    mr_training_options own = options != nullptr ? *options : (mr_training_options){MR_TRAINING_OPTIONS_DEFAULTS};
+    mr_training_options own;
+    mr_session_options session;
+    MR_TRY(MR_OPTIONS_READ(mr_training_options, &own, options != nullptr ? options : MR_TRAINING_OPTIONS(), error));
+    MR_TRY(MR_OPTIONS_READ(mr_session_options, &session, own.session, error));
+    own.session = &session;
     MR_TRY(mr_graph_status(graph, error));
     MR_TRY(check_effects(&own, error));
     set_default_counts(&own);
@@ -231,6 +236,7 @@ mr_status mr_training_new(mr_graph *graph, const mr_training_options *options, m
             snprintf(t->prefix, size, "%s/model.ckpt", t->directory);
     }
     if (status == MR_OK) status = start(t, error);
+    t->options.session = nullptr;
     if (status != MR_OK) {
         mr_training_free(t);
         return status;
@@ -362,7 +368,7 @@ mr_status mr_training_run(mr_graph *graph, mr_node *train, const mr_training_opt
     mr_status status = mr_training_new(graph, options, &training, &end);
     while (status == MR_OK) status = mr_training_step(training, train, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &end);
     bool done = status == MR_OUT_OF_RANGE && training != nullptr && training->done;
-    if (done && training->step == 0 && (options == nullptr || options->last_step > 0) &&
+    if (done && training->step == 0 && (options == nullptr || training->options.last_step > 0) &&
         training->global_step.node != nullptr) {
         done = false;
         status = mr_fail(&end, MR_INVALID_ARGUMENT, "no data to train on: the data end before the first step");

@@ -7,11 +7,24 @@
  *
  * A builder is a macro that takes options by name, in any order: mr_dataset_shuffle(d, .buffer_size = 1000, .seed = 7).
  * In C they are designated initializers, in C++ assignments to the members of the options struct. So in C++ a builder
- * is called inside a function, takes at most 32 options, and sets an array or a nested struct by its members:
+ * is called inside a function, takes at most 24 options, and sets an array or a nested struct by its members:
  * .kernel_initializer.kind = MR_INIT_ZEROS.
  *
- * The arrays behind MR_INTS, MR_OUTPUTS and the other lists exist until the end of the enclosing block in C, and until
- * the end of the full expression in C++: pass them on directly. */
+ * A function without a builder takes options as MR_OPTIONS(mr_iterator_options, .threads = 4), a pointer, or null for
+ * the defaults. Options in a variable start with its size: mr_iterator_options options = {.size = sizeof options}.
+ *
+ * The arrays behind MR_INTS, MR_OUTPUTS and the other lists, and the struct behind MR_OPTIONS, exist until the end of
+ * the enclosing block in C (the branch of an if is such a block), and until the end of the full expression in C++: pass
+ * them on directly. Among the arguments of another macro that takes options they exist until that macro returns.
+ *
+ * Compatibility. Each struct of options starts with its size, so programs and libraries of different versions work
+ * together. A program may be older than the library: the members that its struct lacks are zero. It may be newer: then
+ * the members that the library lacks must be zero, otherwise the function fails with MR_INVALID_ARGUMENT. Structs that
+ * the library returns have the library's size: a member beyond it must not be read.
+ *
+ * To add members, put them after the last one, from the previous size of the struct on and without padding, whose bytes
+ * may have any value, and define them so that zero is the previous behavior. Structs without a size, such as those that
+ * are passed by value or are members of others, do not change. */
 #ifndef MILLRACE_API_H
 #define MILLRACE_API_H
 
@@ -45,9 +58,9 @@
  *
  * MR_WITH_OPTIONS_(call, type, options…) is the value of call, in which options_ is a variable of this type. Of options
  * that occur twice the last one counts: the defaults come first, then the caller's. This is intended, so the compiler's
- * warning about it is disabled.
+ * warning about it is disabled. MR_WITH_SIZE_ is the same for a type that starts with its size.
  *
- * MR_OPTIONS_(type, options…) points to a struct of options, which exists as long as the array of a list. */
+ * MR_OPTIONS_(type, options…) is MR_OPTIONS for a type whose defaults are not all zero. */
 #ifndef __cplusplus
 
 #define MR_VALUE_(type, ...) ((type){__VA_ARGS__})
@@ -71,7 +84,9 @@
         MR_ALLOW_OVERRIDES_ type options_ = {__VA_ARGS__};                                                             \
         MR_END_OVERRIDES_ call;                                                                                        \
     })
-#define MR_OPTIONS_(type, ...) ((const type[]){MR_WITH_OPTIONS_(options_, type, __VA_ARGS__)})
+#define MR_OPTIONS_(type, ...) ((const type[]){MR_WITH_SIZE_(options_, type, __VA_ARGS__)})
+/* Points to a struct of options: MR_OPTIONS(mr_iterator_options, .threads = 4). */
+#define MR_OPTIONS(type, ...) ((const type[]){{.size = sizeof(type), __VA_ARGS__}})
 
 #else
 
@@ -94,7 +109,8 @@ template <class Options> const Options *mr_options_(const Options &options)
         type options_ = {};                                                                                            \
         return MR_SET_(__VA_ARGS__), call;                                                                             \
     }())
-#define MR_OPTIONS_(type, ...) mr_options_(MR_WITH_OPTIONS_(options_, type, __VA_ARGS__))
+#define MR_OPTIONS_(type, ...) mr_options_(MR_WITH_SIZE_(options_, type, __VA_ARGS__))
+#define MR_OPTIONS(type, ...) MR_OPTIONS_(type, __VA_ARGS__)
 /* MR_SET_(.a = 1, .b = 2) is (void)(options_.a = 1), (void)(options_.b = 2). */
 #define MR_SET_(...)                                                                                                   \
     MR_SET_PICK_(__VA_ARGS__, MR_SET_32_, MR_SET_31_, MR_SET_30_, MR_SET_29_, MR_SET_28_, MR_SET_27_, MR_SET_26_,      \
@@ -139,6 +155,8 @@ template <class Options> const Options *mr_options_(const Options &options)
 #define MR_SET_32_(a, ...) MR_SET_1_(a), MR_SET_31_(__VA_ARGS__)
 
 #endif
+
+#define MR_WITH_SIZE_(call, type, ...) MR_WITH_OPTIONS_(call, type, .size = sizeof(type), __VA_ARGS__)
 
 #ifdef __cplusplus
 extern "C" {

@@ -103,13 +103,13 @@ MR_API mr_dataset *mr_dataset_image_directory(const char *path);
  * header_bytes, footer_bytes  skipped at the start and at the end of each file
  * errors  MR_INVALID_ARGUMENT when the rest of a file is not a multiple of record_bytes */
 typedef struct mr_fixed_length_options {
+    size_t size; /* of this struct (api.h) */
     size_t header_bytes, footer_bytes;
 } mr_fixed_length_options;
 MR_API mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes,
                                             const mr_fixed_length_options *options);
 #define mr_dataset_fixed_length(pattern, record_bytes, ...)                                                            \
-    MR_WITH_OPTIONS_(mr_dataset_fixed_length_((pattern), (record_bytes), &options_), mr_fixed_length_options,          \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_fixed_length_((pattern), (record_bytes), &options_), mr_fixed_length_options, __VA_ARGS__)
 /* Rows along dimension 0 of NumPy arrays: one component for each path, or, for an .npz, one for each of its arrays. */
 MR_API mr_dataset *mr_dataset_npy(const char *const *paths, int32_t count);
 /* Samples of webdataset tar files: consecutive members whose names are equal up to the first dot after the last slash.
@@ -129,6 +129,7 @@ typedef struct mr_csv_column {
     const mr_tensor *default_value; /* for empty cells: a scalar of dtype; null: an empty cell is an error */
 } mr_csv_column;
 typedef struct mr_csv_options {
+    size_t size;          /* of this struct (api.h) */
     bool has_header;      /* skip the first row of each file */
     char separator;       /* 0: comma */
     const char *na_value; /* a cell with this text counts as empty, too; null: only "" does */
@@ -142,7 +143,7 @@ typedef struct mr_csv_options {
 MR_API mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, int32_t count,
                                    const mr_csv_options *options);
 #define mr_dataset_csv(pattern, columns, count, ...)                                                                   \
-    MR_WITH_OPTIONS_(mr_dataset_csv_((pattern), (columns), (count), &options_), mr_csv_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_csv_((pattern), (columns), (count), &options_), mr_csv_options, __VA_ARGS__)
 
 /* A source implemented by the program. The calls of one iteration are serialized, but come from any thread.
  * open   starts an iteration; *state is passed to next, skip and close. Null: state is null
@@ -164,6 +165,7 @@ MR_API mr_dataset *mr_dataset_random(uint64_t seed);
 /* ---- Transformations ---- */
 
 typedef struct mr_shuffle_options {
+    size_t size; /* of this struct (api.h) */
     /* Buffer size in elements; 0: the complete input, which must have an index. Element numbers are buffered where the
      * input has an index, otherwise elements, which count towards the iterator's budget. */
     int64_t buffer_size;
@@ -173,7 +175,7 @@ typedef struct mr_shuffle_options {
 #define MR_SHUFFLE_DEFAULTS .reshuffle_each_iteration = true
 MR_API mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *options);
 #define mr_dataset_shuffle(input, ...)                                                                                 \
-    MR_WITH_OPTIONS_(mr_dataset_shuffle_((input), &options_), mr_shuffle_options, MR_SHUFFLE_DEFAULTS, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_shuffle_((input), &options_), mr_shuffle_options, MR_SHUFFLE_DEFAULTS, __VA_ARGS__)
 
 /* A negative count means no limit, as in tf.data. */
 MR_API mr_dataset *mr_dataset_repeat(mr_dataset *input, int64_t count); /* negative: indefinitely (MR_INFINITE) */
@@ -214,6 +216,7 @@ MR_API mr_dataset *mr_dataset_copy_to_device(mr_dataset *input, const char *devi
  * the iterator here (tune) or have no meaning: the order is always deterministic, and no graph rewrite exists that
  * could be disabled. */
 typedef struct mr_dataset_options {
+    size_t size;         /* of this struct (api.h) */
     int32_t threads;     /* of the pipeline, all stages together: 1 to 1024 */
     size_t budget_bytes; /* of all stages */
     /* Identifies the behavior of the user functions up to this dataset. It is part of the digest that states, caches
@@ -223,18 +226,19 @@ typedef struct mr_dataset_options {
 } mr_dataset_options;
 MR_API mr_dataset *mr_dataset_with_options_(mr_dataset *input, const mr_dataset_options *options);
 #define mr_dataset_with_options(input, ...)                                                                            \
-    MR_WITH_OPTIONS_(mr_dataset_with_options_((input), &options_), mr_dataset_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_with_options_((input), &options_), mr_dataset_options, __VA_ARGS__)
 /* The options that apply to its iterators. Borrowed from the dataset. */
 MR_API const mr_dataset_options *mr_dataset_options_of(const mr_dataset *dataset);
 
 /* A batch's number alone determines its elements: if one of them fails, the batch is that error, and the next batch
  * starts after this one's last element. (In tf.data the next batch starts after the element that failed.) */
 typedef struct mr_batch_options {
+    size_t size; /* of this struct (api.h) */
     bool drop_remainder;
 } mr_batch_options;
 MR_API mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
 #define mr_dataset_batch(input, size, ...)                                                                             \
-    MR_WITH_OPTIONS_(mr_dataset_batch_((input), (size), &options_), mr_batch_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_batch_((input), (size), &options_), mr_batch_options, __VA_ARGS__)
 
 /* How the last step is filled when the data do not divide evenly. */
 typedef enum mr_distribute_policy {
@@ -251,6 +255,7 @@ MR_API mr_dataset *mr_dataset_distribute(mr_dataset *input, int64_t global_batch
                                          mr_distribute_policy policy);
 
 typedef struct mr_padded_batch_options {
+    size_t size;                     /* of this struct (api.h) */
     const mr_shape *padded_shapes;   /* one for each component; -1: the longest of the batch. Null: pad every unknown
                                         size to the longest */
     const mr_tensor *padding_values; /* one scalar of its dtype for each component; null: 0 and "" */
@@ -261,9 +266,10 @@ typedef struct mr_padded_batch_options {
  *         sizes of different elements combine to a batch that is larger than both the budget and 1 GiB */
 MR_API mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *options);
 #define mr_dataset_padded_batch(input, size, ...)                                                                      \
-    MR_WITH_OPTIONS_(mr_dataset_padded_batch_((input), (size), &options_), mr_padded_batch_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_padded_batch_((input), (size), &options_), mr_padded_batch_options, __VA_ARGS__)
 
 typedef struct mr_ragged_batch_options {
+    size_t size; /* of this struct (api.h) */
     bool drop_remainder;
     mr_dtype row_splits_dtype; /* MR_INT64 or MR_INT32; 0: MR_INT64 */
 } mr_ragged_batch_options;
@@ -276,8 +282,7 @@ typedef struct mr_ragged_batch_options {
 MR_API mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size,
                                                      const mr_ragged_batch_options *options);
 #define mr_dataset_dense_to_ragged_batch(input, size, ...)                                                             \
-    MR_WITH_OPTIONS_(mr_dataset_dense_to_ragged_batch_((input), (size), &options_), mr_ragged_batch_options,           \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_dense_to_ragged_batch_((input), (size), &options_), mr_ragged_batch_options, __VA_ARGS__)
 /* A batch of elements of different sizes as one sparse tensor of all their values, including zeros:
  * Dataset.sparse_batch, dense_to_sparse_batch. One component becomes indices [n, 1 + r], values [n] and the dense shape
  * [1 + r]: the number of elements, then row_shape.
@@ -287,8 +292,8 @@ MR_API mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t 
 MR_API mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, mr_shape row_shape,
                                                      const mr_batch_options *options);
 #define mr_dataset_dense_to_sparse_batch(input, size, row_shape, ...)                                                  \
-    MR_WITH_OPTIONS_(mr_dataset_dense_to_sparse_batch_((input), (size), (row_shape), &options_), mr_batch_options,     \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_dense_to_sparse_batch_((input), (size), (row_shape), &options_), mr_batch_options,        \
+                  __VA_ARGS__)
 
 typedef struct mr_random mr_random;
 MR_API double mr_random_unit(mr_random *random);                           /* [0, 1) */
@@ -305,6 +310,7 @@ MR_API double mr_random_normal(mr_random *random);                  /* mean 0, s
 typedef mr_status (*mr_map_function)(void *context, const mr_element *input, mr_random *random, mr_element *output,
                                      mr_error *error);
 typedef struct mr_map_options {
+    size_t size;                /* of this struct (api.h) */
     int32_t num_parallel_calls; /* 0: tuned */
     uint64_t seed;
     void (*release)(void *context); /* called when the dataset is freed; may be null */
@@ -314,32 +320,33 @@ typedef struct mr_map_options {
 MR_API mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *context,
                                    const mr_element_spec *spec, const mr_map_options *options);
 #define mr_dataset_map(input, function, context, spec, ...)                                                            \
-    MR_WITH_OPTIONS_(mr_dataset_map_((input), (function), (context), (spec), &options_), mr_map_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_map_((input), (function), (context), (spec), &options_), mr_map_options, __VA_ARGS__)
 
 /* ---- Filtering ---- */
 
 /* Sets *keep to whether the element passes. Called concurrently for different elements; input is borrowed. */
 typedef mr_status (*mr_predicate)(void *context, const mr_element *input, bool *keep, mr_error *error);
 typedef struct mr_function_options {
+    size_t size;                    /* of this struct (api.h) */
     int32_t num_parallel_calls;     /* filter only; 0: tuned */
     void (*release)(void *context); /* called when the dataset is freed; may be null */
 } mr_function_options;
 MR_API mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *context,
                                       const mr_function_options *options);
 #define mr_dataset_filter(input, predicate, context, ...)                                                              \
-    MR_WITH_OPTIONS_(mr_dataset_filter_((input), (predicate), (context), &options_), mr_function_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_filter_((input), (predicate), (context), &options_), mr_function_options, __VA_ARGS__)
 /* Ends before the first element that the predicate rejects. The predicate is called in order, one element at a time. */
 MR_API mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, void *context,
                                           const mr_function_options *options);
 #define mr_dataset_take_while(input, predicate, context, ...)                                                          \
-    MR_WITH_OPTIONS_(mr_dataset_take_while_((input), (predicate), (context), &options_), mr_function_options,          \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_take_while_((input), (predicate), (context), &options_), mr_function_options, __VA_ARGS__)
 
 /* Returns whether an element that failed is skipped; if not, its error is delivered. error is borrowed. Called in
  * order, one failure at a time, by the thread that takes elements, with the pipeline's lock held: it must not call the
  * iterator. */
 typedef bool (*mr_ignore_function)(void *context, const mr_error *error);
 typedef struct mr_ignore_errors_options {
+    size_t size;                /* of this struct (api.h) */
     int64_t errors_max;         /* elements (after batch: batches) that may fail in each iteration; 0: no limit */
     mr_ignore_function ignores; /* decides on each failure within the limit; null: all are skipped */
     void *context;              /* of ignores; must outlive the iterators */
@@ -348,7 +355,7 @@ typedef struct mr_ignore_errors_options {
  * permanently, such as a file that cannot be opened, still ends it: nothing is retried indefinitely. */
 MR_API mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_options *options);
 #define mr_dataset_ignore_errors(input, ...)                                                                           \
-    MR_WITH_OPTIONS_(mr_dataset_ignore_errors_((input), &options_), mr_ignore_errors_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_ignore_errors_((input), &options_), mr_ignore_errors_options, __VA_ARGS__)
 /* ---- Several datasets as one ---- */
 
 /* The components of all inputs side by side; as long as the shortest. Takes ownership of the inputs. */
@@ -367,9 +374,10 @@ typedef mr_status (*mr_dataset_function)(void *context, const mr_element *input,
 MR_API mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function, void *context,
                                         const mr_element_spec *spec, const mr_function_options *options);
 #define mr_dataset_flat_map(input, function, context, spec, ...)                                                       \
-    MR_WITH_OPTIONS_(mr_dataset_flat_map_((input), (function), (context), (spec), &options_), mr_function_options,     \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_flat_map_((input), (function), (context), (spec), &options_), mr_function_options,        \
+                  __VA_ARGS__)
 typedef struct mr_interleave_options {
+    size_t size;          /* of this struct (api.h) */
     int64_t cycle_length; /* number of datasets that are open at the same time; 0: 16 */
     int64_t block_length; /* consecutive elements of one dataset; 0: 1 */
     bool parallel;        /* a thread for each open dataset reads ahead. The order is the same */
@@ -381,10 +389,11 @@ typedef struct mr_interleave_options {
 MR_API mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,
                                           const mr_element_spec *spec, const mr_interleave_options *options);
 #define mr_dataset_interleave(input, function, context, spec, ...)                                                     \
-    MR_WITH_OPTIONS_(mr_dataset_interleave_((input), (function), (context), (spec), &options_), mr_interleave_options, \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_interleave_((input), (function), (context), (spec), &options_), mr_interleave_options,    \
+                  __VA_ARGS__)
 
 typedef struct mr_sample_options {
+    size_t size;                /* of this struct (api.h) */
     uint64_t seed;              /* sample_from_datasets only */
     bool stop_on_empty_dataset; /* end with the first dataset that ends; default false. (In tf.data the default of
                                    choose_from_datasets is true.) */
@@ -395,15 +404,15 @@ typedef struct mr_sample_options {
 MR_API mr_dataset *mr_dataset_sample_from_datasets_(mr_dataset *const *inputs, const double *weights, int32_t count,
                                                     const mr_sample_options *options);
 #define mr_dataset_sample_from_datasets(inputs, weights, count, ...)                                                   \
-    MR_WITH_OPTIONS_(mr_dataset_sample_from_datasets_((inputs), (weights), (count), &options_), mr_sample_options,     \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_sample_from_datasets_((inputs), (weights), (count), &options_), mr_sample_options,        \
+                  __VA_ARGS__)
 /* Each element from the dataset whose index is the next element of choices (int64 scalars). Takes ownership of all
  * inputs. The index of a dataset that has ended is skipped. */
 MR_API mr_dataset *mr_dataset_choose_from_datasets_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
                                                     const mr_sample_options *options);
 #define mr_dataset_choose_from_datasets(inputs, count, choices, ...)                                                   \
-    MR_WITH_OPTIONS_(mr_dataset_choose_from_datasets_((inputs), (count), (choices), &options_), mr_sample_options,     \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_choose_from_datasets_((inputs), (count), (choices), &options_), mr_sample_options,        \
+                  __VA_ARGS__)
 
 /* ---- State from element to element ---- */
 
@@ -420,8 +429,8 @@ typedef mr_status (*mr_scan_function)(void *context, const mr_element *state, co
 MR_API mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_scan_function function,
                                     void *context, const mr_element_spec *spec, const mr_function_options *options);
 #define mr_dataset_scan(input, initial, function, context, spec, ...)                                                  \
-    MR_WITH_OPTIONS_(mr_dataset_scan_((input), (initial), (function), (context), (spec), &options_),                   \
-                     mr_function_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_scan_((input), (initial), (function), (context), (spec), &options_), mr_function_options, \
+                  __VA_ARGS__)
 /* Computes the next state from the state and an element. */
 typedef mr_status (*mr_reduce_function)(void *context, const mr_element *state, const mr_element *input,
                                         mr_element *next_state, mr_error *error);
@@ -441,12 +450,13 @@ MR_API mr_dataset *mr_dataset_unbatch(mr_dataset *input);
 /* Batches of another size: unbatch, then batch. */
 MR_API mr_dataset *mr_dataset_rebatch_(mr_dataset *input, int64_t size, const mr_batch_options *options);
 #define mr_dataset_rebatch(input, size, ...)                                                                           \
-    MR_WITH_OPTIONS_(mr_dataset_rebatch_((input), (size), &options_), mr_batch_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_rebatch_((input), (size), &options_), mr_batch_options, __VA_ARGS__)
 /* Fails with MR_FAILED_PRECONDITION unless the input has exactly count elements. MR_INFINITE: fails if it ends. Other
  * negative counts are MR_INVALID_ARGUMENT. */
 MR_API mr_dataset *mr_dataset_assert_cardinality(mr_dataset *input, int64_t count);
 
 typedef struct mr_resample_options {
+    size_t size;                /* of this struct (api.h) */
     const double *initial_dist; /* of the input, one part for each class; null: estimated while running */
     uint64_t seed;
     void (*release)(void *context);
@@ -459,7 +469,7 @@ MR_API mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_func
                                                   const double *target_dist, int32_t class_count,
                                                   const mr_resample_options *options);
 #define mr_dataset_rejection_resample(input, class_of, context, target_dist, class_count, ...)                         \
-    MR_WITH_OPTIONS_(                                                                                                  \
+    MR_WITH_SIZE_(                                                                                                     \
         mr_dataset_rejection_resample_((input), (class_of), (context), (target_dist), (class_count), &options_),       \
         mr_resample_options, __VA_ARGS__)
 
@@ -480,14 +490,15 @@ MR_API mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_func
  * errors  MR_INVALID_ARGUMENT when path is an existing file that is not a cache; it is left unchanged */
 MR_API mr_dataset *mr_dataset_cache(mr_dataset *input, const char *path);
 typedef struct mr_dataset_snapshot_options {
-    bool gzip; /* seekable GZIP */
+    size_t size; /* of this struct (api.h) */
+    bool gzip;   /* seekable GZIP */
 } mr_dataset_snapshot_options;
 /* A cache in a directory, in a file whose name is computed from the input's digest: a changed pipeline, or other data,
  * creates another file. */
 MR_API mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *directory,
                                         const mr_dataset_snapshot_options *options);
 #define mr_dataset_snapshot(input, directory, ...)                                                                     \
-    MR_WITH_OPTIONS_(mr_dataset_snapshot_((input), (directory), &options_), mr_dataset_snapshot_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_snapshot_((input), (directory), &options_), mr_dataset_snapshot_options, __VA_ARGS__)
 
 /* ---- Windows and groups ---- */
 
@@ -496,9 +507,10 @@ MR_API mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *directory
  * Called in order, one call at a time. */
 typedef mr_status (*mr_window_function)(void *context, mr_dataset *window, mr_dataset **output, mr_error *error);
 typedef struct mr_window_options {
-    int64_t size;
-    int64_t shift;  /* from one window to the next, in elements of the input; 0: size */
-    int64_t stride; /* from one element of a window to the next; 0: 1 */
+    size_t size;         /* of this struct (api.h) */
+    int64_t window_size; /* elements of a window; required */
+    int64_t shift;       /* from one window to the next, in elements of the input; 0: window_size */
+    int64_t stride;      /* from one element of a window to the next; 0: 1 */
     bool drop_remainder;
     void (*release)(void *context);
 } mr_window_options;
@@ -509,13 +521,13 @@ typedef struct mr_window_options {
 MR_API mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, void *context,
                                       const mr_element_spec *spec, const mr_window_options *options);
 #define mr_dataset_window(input, function, context, spec, ...)                                                         \
-    MR_WITH_OPTIONS_(mr_dataset_window_((input), (function), (context), (spec), &options_), mr_window_options,         \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_window_((input), (function), (context), (spec), &options_), mr_window_options, __VA_ARGS__)
 
 /* As mr_window_function, for the elements of one key. */
 typedef mr_status (*mr_group_function)(void *context, int64_t key, mr_dataset *window, mr_dataset **output,
                                        mr_error *error);
 typedef struct mr_group_options {
+    size_t size;                                             /* of this struct (api.h) */
     int64_t window_size;                                     /* number of elements of one key in a window */
     int64_t (*window_size_func)(void *context, int64_t key); /* or: depends on the key alone; null: window_size */
     void (*release)(void *context);
@@ -527,10 +539,11 @@ MR_API mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_functio
                                                void *context, const mr_element_spec *spec,
                                                const mr_group_options *options);
 #define mr_dataset_group_by_window(input, key, function, context, spec, ...)                                           \
-    MR_WITH_OPTIONS_(mr_dataset_group_by_window_((input), (key), (function), (context), (spec), &options_),            \
-                     mr_group_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_group_by_window_((input), (key), (function), (context), (spec), &options_),               \
+                  mr_group_options, __VA_ARGS__)
 
 typedef struct mr_bucket_options {
+    size_t size;                     /* of this struct (api.h) */
     const mr_shape *padded_shapes;   /* as in mr_padded_batch_options */
     const mr_tensor *padding_values; /* as in mr_padded_batch_options */
     bool pad_to_bucket_boundary;     /* pad unknown sizes to the bucket's boundary - 1 instead of the longest element;
@@ -547,9 +560,9 @@ MR_API mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_k
                                                          const int64_t *boundaries, int32_t boundary_count,
                                                          const int64_t *batch_sizes, const mr_bucket_options *options);
 #define mr_dataset_bucket_by_sequence_length(input, length, context, boundaries, boundary_count, batch_sizes, ...)     \
-    MR_WITH_OPTIONS_(mr_dataset_bucket_by_sequence_length_((input), (length), (context), (boundaries),                 \
-                                                           (boundary_count), (batch_sizes), &options_),                \
-                     mr_bucket_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_bucket_by_sequence_length_((input), (length), (context), (boundaries), (boundary_count),  \
+                                                        (batch_sizes), &options_),                                     \
+                  mr_bucket_options, __VA_ARGS__)
 
 /* Parses serialized Examples: one or more tensors for each feature, in the order of the features (example.h). Before
  * batch it parses single records, after batch complete batches, as tf.io.parse_example does. */
@@ -564,14 +577,15 @@ MR_API mr_dataset *mr_dataset_parse_sequence_example(mr_dataset *input, const mr
  * Random choices depend on the seed, the epoch and the element alone.
  * errors  MR_INVALID_ARGUMENT for options that mr_image_check rejects, or a result of more than 100,000,000 pixels */
 typedef struct mr_decode_options {
+    size_t size; /* of this struct (api.h) */
     int32_t component;
-    int32_t num_parallel_calls; /* 0: tuned */
-    uint64_t seed;              /* of all random choices */
-    mr_image_options image;
+    int32_t num_parallel_calls;    /* 0: tuned */
+    uint64_t seed;                 /* of all random choices */
+    const mr_image_options *image; /* copied; null: the defaults */
 } mr_decode_options;
 MR_API mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *options);
 #define mr_dataset_decode_image(input, ...)                                                                            \
-    MR_WITH_OPTIONS_(mr_dataset_decode_image_((input), &options_), mr_decode_options, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_dataset_decode_image_((input), &options_), mr_decode_options, __VA_ARGS__)
 
 /* Adds a reference; free releases one. Null is allowed. */
 MR_API mr_dataset *mr_dataset_ref(mr_dataset *dataset);
@@ -611,6 +625,7 @@ typedef enum mr_tune {
 typedef void (*mr_tuned_function)(void *context, const char *line);
 
 typedef struct mr_iterator_options {
+    size_t size; /* of this struct (api.h) */
     /* Threads of the pipeline, all stages together; the maximum when tuned. 0: one for each available processor. */
     int32_t threads;
     /* Tuned settings start with the values that the datasets specify (a prefetch depth; num_parallel_calls, which is

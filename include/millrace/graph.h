@@ -209,6 +209,7 @@ typedef struct mr_variable {
     mr_output initial_value; /* the initial value */
 } mr_variable;
 typedef struct mr_variable_options {
+    size_t size;    /* of this struct (api.h) */
     bool trainable; /* add to "trainable_variables"; default true; no effect on a local variable */
     bool local;     /* add to "local_variables" instead of "variables": not saved */
 } mr_variable_options;
@@ -216,8 +217,8 @@ typedef struct mr_variable_options {
 MR_API mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial,
                                     const mr_variable_options *options);
 #define mr_variable_new(graph, name, initial, ...)                                                                     \
-    MR_WITH_OPTIONS_(mr_variable_new_((graph), (name), (initial), &options_), mr_variable_options,                     \
-                     MR_VARIABLE_DEFAULTS, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_variable_new_((graph), (name), (initial), &options_), mr_variable_options, MR_VARIABLE_DEFAULTS,  \
+                  __VA_ARGS__)
 /* The variables of a collection, in the order they were added. */
 #define MR_GLOBAL_VARIABLES "variables"
 #define MR_TRAINABLE_VARIABLES "trainable_variables"

@@ -92,7 +92,7 @@ typedef enum mr_resize_method {
 /* Order of the dimensions: height, width, channels, or channels first. */
 typedef enum mr_image_layout { MR_LAYOUT_NHWC = 0, MR_LAYOUT_NCHW } mr_image_layout;
 
-/* The steps of mr_color_options.order. */
+/* The steps of mr_color_jitter.order. */
 typedef enum mr_color_step {
     MR_COLOR_DEFAULT = 0,
     MR_COLOR_BRIGHTNESS,
@@ -107,15 +107,16 @@ typedef enum mr_color_step {
  * cost    brightness: none; saturation and hue: one more pass over each row; contrast: one more pass over the image
  *         and, unless the result is MR_FLOAT in NHWC, a float buffer of its size
  * limits  brightness and factors 0…1000, hue 0…0.5; saturation and hue need 3 channels */
-typedef struct mr_color_options {
+typedef struct mr_color_jitter {
     float brightness;                     /* adds a delta from [-brightness, brightness), in units of the full range */
     float contrast_min, contrast_max;     /* scales the distance from each channel's mean by a factor from [min, max) */
     float saturation_min, saturation_max; /* scales the saturation (HSV), clipped at 1; max 0: unchanged */
     float hue;                            /* shifts the hue by [-hue, hue); 1 is a full rotation */
     mr_color_step order[4];               /* each step once; 0: brightness, contrast, saturation, hue */
-} mr_color_options;
+} mr_color_jitter;
 
 typedef struct mr_image_options {
+    size_t size;           /* of this struct (api.h) */
     int32_t height, width; /* of the result; 0: as decoded (crop must then be MR_CROP_NONE) */
     int32_t channels;      /* 1 or 3; 0: 3 */
     mr_crop crop;
@@ -125,7 +126,7 @@ typedef struct mr_image_options {
     int32_t padding;              /* MR_CROP_RANDOM_WINDOW: pixels on each side, 0…65,536 */
     mr_image_pad padding_mode;
     bool random_flip_left_right; /* left to right, with probability 0.5 */
-    mr_color_options color;
+    mr_color_jitter color;
     mr_resize_method method;
     mr_dtype dtype; /* MR_FLOAT (default, 0), MR_HALF, MR_BFLOAT16, MR_UINT8: the float, rounded to nearest even; uint8
                        saturates, half overflows to infinity */
@@ -185,6 +186,7 @@ MR_API mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, co
 /* ---- Decode and encode complete images ---- */
 
 typedef struct mr_image_decode_options {
+    size_t size;      /* of this struct (api.h) */
     int32_t channels; /* 0: as TensorFlow (min(stored, 3) for JPEG, stored for PNG); otherwise 1, 3, 4 (2 for PNG) */
     mr_dtype dtype;   /* MR_UINT8 (default, 0); MR_UINT16 for PNG */
     bool accurate_dct;
@@ -211,6 +213,7 @@ MR_API mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, m
 /* ---- Crop-ready JPEGs ---- */
 
 typedef struct mr_crop_ready_options {
+    size_t size;              /* of this struct (api.h) */
     int32_t restart_interval; /* restart interval in MCUs, 1…65,535; 0: a divisor of the row: 3…8, else 2 or 1 */
     bool drop_orientation;    /* omit the EXIF orientation: for callers that store source.orientation elsewhere */
     bool keep_icc_profile;    /* keep an ICC profile */
@@ -266,6 +269,7 @@ MR_API mr_status mr_image_scale(const mr_tensor *image, int64_t height, int64_t 
                                 mr_error *error);
 
 typedef struct mr_resize_options {
+    size_t size; /* of this struct (api.h) */
     mr_resize_method method;
     bool align_corners;      /* TensorFlow 1: source = i (in - 1) / (out - 1) */
     bool half_pixel_centers; /* TensorFlow 2: source = (i + 0.5) scale - 0.5; if neither is set: source = i scale */

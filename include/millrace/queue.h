@@ -3,7 +3,7 @@
  * ```c
  * mr_error error = {0};
  * mr_queue *queue = nullptr;
- * mr_queue_options options = {.capacity = 10, .component_count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
+ * mr_queue_options options = {.size = sizeof options, .capacity = 10, .component_count = 1, .dtypes = {MR_INT64}};
  * if (mr_queue_new(MR_QUEUE_FIFO, &options, &queue, &error) != MR_OK) return 1;
  * mr_tensor in = {0}, out = {0};
  * if (mr_tensor_init_int64(&in, 7, &error) != MR_OK || mr_queue_enqueue(queue, &in, &error) != MR_OK) return 1;
@@ -40,6 +40,7 @@ typedef enum mr_queue_kind {
 #define MR_QUEUE_UNBOUNDED (-1)
 
 typedef struct mr_queue_options {
+    size_t size; /* of this struct (api.h) */
     /* Elements. As in TensorFlow, a negative capacity is MR_QUEUE_UNBOUNDED, and with 0 nothing can ever be enqueued.
      * */
     int64_t capacity;
@@ -85,6 +86,7 @@ MR_API mr_status mr_queue_dequeue_up_to(mr_queue *queue, int64_t count, mr_tenso
 MR_API void mr_queue_close(mr_queue *queue, bool cancel_pending);
 MR_API bool mr_queue_is_closed(mr_queue *queue);
 MR_API int64_t mr_queue_size(mr_queue *queue);
+/* The options that it was created with. Borrowed from the queue. */
 MR_API const mr_queue_options *mr_queue_describe(const mr_queue *queue);
 
 /* ---- Coordinator ---- */
@@ -133,6 +135,7 @@ typedef struct mr_producer {
 } mr_producer;
 
 typedef struct mr_queue_runner_options {
+    size_t size;       /* of this struct (api.h) */
     bool enqueue_many; /* producers return rows of dimension 0 */
 } mr_queue_runner_options;
 /* Starts a thread for each producer, which enqueues its elements until the end, a stop or an error. The queue is closed
@@ -144,6 +147,7 @@ MR_API mr_status mr_queue_runner_start(mr_queue *queue, const mr_producer *produ
 /* ---- Input producers ---- */
 
 typedef struct mr_input_producer_options {
+    size_t size;    /* of this struct (api.h) */
     int64_t epochs; /* 0: no limit */
     bool no_shuffle;
     uint64_t seed;
@@ -181,6 +185,7 @@ typedef enum mr_reader_kind {
 } mr_reader_kind;
 
 typedef struct mr_reader_options {
+    size_t size;                                     /* of this struct (api.h) */
     int32_t skip_header_lines;                       /* MR_READER_TEXT_LINE */
     size_t header_bytes, record_bytes, footer_bytes; /* MR_READER_FIXED_LENGTH */
     size_t hop_bytes; /* MR_READER_FIXED_LENGTH: distance between the starts of records; 0: record_bytes */
@@ -206,6 +211,7 @@ MR_API void mr_reader_reset(mr_reader *reader);
 /* ---- Batches ---- */
 
 typedef struct mr_train_batch_options {
+    size_t size; /* of this struct (api.h) */
     int64_t batch_size;
     int64_t capacity;          /* of the queue; 0: 32 */
     int64_t min_after_dequeue; /* shuffle: minimum number of elements that are mixed */

@@ -40,6 +40,7 @@ MR_API uint32_t mr_crc32c_unmask(uint32_t masked);
 /* ---- Write ---- */
 
 typedef struct mr_record_writer_options {
+    size_t size; /* of this struct (api.h) */
     mr_compression compression;
     int32_t level; /* of compression, 1 to 9; 0: 6. An error without compression */
     bool index;    /* write path + ".index" on close */
@@ -118,6 +119,7 @@ MR_API uint64_t mr_record_quarantine_size(const mr_record_quarantine *quarantine
 MR_API mr_status mr_record_quarantine_close(mr_record_quarantine *quarantine, mr_error *error);
 
 typedef struct mr_record_reader_options {
+    size_t size;         /* of this struct (api.h) */
     bool skip_checksums; /* of the data; headers are always checked */
     bool direct;         /* O_DIRECT: bypass the page cache, where the file system supports it */
     mr_damage_policy damage;
@@ -181,6 +183,7 @@ typedef struct mr_record_totals {
 
 /* Callbacks may be null. Calls of all but work are serialized, in the order of files and records. */
 typedef struct mr_record_scan_options {
+    size_t size;     /* of this struct (api.h) */
     int32_t threads; /* 0: one for each available processor */
     bool skip_checksums;
     bool direct;

@@ -30,6 +30,7 @@ extern "C" {
 
 typedef struct mr_saver mr_saver;
 typedef struct mr_saver_options {
+    size_t size;                /* of this struct (api.h) */
     const mr_output *variables; /* references; null: the collection "variables" and saveable iterators */
     int32_t variable_count;
     int32_t max_to_keep;   /* default 5; 0: all, as in TensorFlow */
@@ -39,7 +40,7 @@ typedef struct mr_saver_options {
 MR_API mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);
 #define MR_SAVER_DEFAULTS .max_to_keep = 5, .write_meta_graph = true
 #define mr_saver_new(graph, ...)                                                                                       \
-    MR_WITH_OPTIONS_(mr_saver_new_((graph), &options_), mr_saver_options, MR_SAVER_DEFAULTS, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_saver_new_((graph), &options_), mr_saver_options, MR_SAVER_DEFAULTS, __VA_ARGS__)
 MR_API void mr_saver_free(mr_saver *saver);
 /* Variables that another thread updates meanwhile may be saved with old and new elements, as in TensorFlow.
  * step  -1: no "-STEP" in the name */

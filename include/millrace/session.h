@@ -32,6 +32,7 @@ extern "C" {
 typedef struct mr_session mr_session;
 
 typedef struct mr_session_options {
+    size_t size;               /* of this struct (api.h) */
     int threads;               /* for loops inside operators; 0: one for each available processor */
     bool no_soft_placement;    /* fail if an operator does not support its device, instead of running it on the CPU */
     bool log_device_placement; /* report the device of each node in mr_session_log */

@@ -29,7 +29,7 @@
  * Errors are MR_INVALID_ARGUMENT. Builders record them in the graph; mr_training_new returns them.
  *
  * The macros insert the default values before the caller's options. Code that calls the function behind a macro starts
- * with the same defaults: mr_dense_layer layer = {MR_DENSE_LAYER_DEFAULTS}; layer.units = 10; */
+ * with the same defaults: mr_dense_layer layer = {.size = sizeof layer, MR_DENSE_LAYER_DEFAULTS, .units = 10}; */
 #ifndef MILLRACE_TRAIN_H
 #define MILLRACE_TRAIN_H
 
@@ -81,6 +81,7 @@ MR_API mr_output mr_activation_tanh(mr_graph *graph, mr_output input);
 
 /* input  [batch, height, width, channels], channels known */
 typedef struct mr_conv2d_layer {
+    size_t size;                       /* of this struct (api.h) */
     int32_t filters;                   /* required, at least 1 */
     int32_t kernel_size;               /* required, at least 1: size of the kernel, kernel x kernel */
     int32_t strides;                   /* default 1, at least 1 */
@@ -94,11 +95,11 @@ typedef struct mr_conv2d_layer {
 #define MR_CONV2D_LAYER_DEFAULTS .strides = 1, .use_bias = true
 MR_API mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer);
 #define mr_layer_conv2d(graph, input, ...)                                                                             \
-    MR_WITH_OPTIONS_(mr_layer_conv2d_((graph), (input), &options_), mr_conv2d_layer, MR_CONV2D_LAYER_DEFAULTS,         \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_layer_conv2d_((graph), (input), &options_), mr_conv2d_layer, MR_CONV2D_LAYER_DEFAULTS, __VA_ARGS__)
 
 /* input  [batch, features], features known */
 typedef struct mr_dense_layer {
+    size_t size;                       /* of this struct (api.h) */
     int32_t units;                     /* required, at least 1 */
     bool use_bias;                     /* default true */
     mr_initializer kernel_initializer; /* of the kernel; the bias is initialized with zeros */
@@ -109,10 +110,11 @@ typedef struct mr_dense_layer {
 #define MR_DENSE_LAYER_DEFAULTS .use_bias = true
 MR_API mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer);
 #define mr_layer_dense(graph, input, ...)                                                                              \
-    MR_WITH_OPTIONS_(mr_layer_dense_((graph), (input), &options_), mr_dense_layer, MR_DENSE_LAYER_DEFAULTS, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_layer_dense_((graph), (input), &options_), mr_dense_layer, MR_DENSE_LAYER_DEFAULTS, __VA_ARGS__)
 
 /* input  [batch, height, width, channels], channels known */
 typedef struct mr_batch_normalization_layer {
+    size_t size; /* of this struct (api.h) */
     /* True: use batch statistics, and update the moving averages through the collection "update_ops". Default false. */
     int32_t training;
     float momentum;   /* of the moving averages; default 0.99, 0 to 1; an error if training is omitted */
@@ -123,29 +125,28 @@ typedef struct mr_batch_normalization_layer {
 MR_API mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input,
                                                const mr_batch_normalization_layer *layer);
 #define mr_layer_batch_normalization(graph, input, ...)                                                                \
-    MR_WITH_OPTIONS_(mr_layer_batch_normalization_((graph), (input), &options_), mr_batch_normalization_layer,         \
-                     MR_BATCH_NORMALIZATION_LAYER_DEFAULTS, __VA_ARGS__)
+    MR_WITH_SIZE_(mr_layer_batch_normalization_((graph), (input), &options_), mr_batch_normalization_layer,            \
+                  MR_BATCH_NORMALIZATION_LAYER_DEFAULTS, __VA_ARGS__)
 
 /* input  [batch, height, width, channels] */
 typedef struct mr_pool_layer {
+    size_t size;       /* of this struct (api.h) */
     int32_t pool_size; /* required, at least 1: windows are pool_size x pool_size */
     int32_t strides;   /* at least 1; 0: pool_size */
     bool same;         /* padding SAME; default: VALID */
     const char *name;  /* default "max_pooling2d" and "average_pooling2d" */
 } mr_pool_layer;
-#define MR_POOL_LAYER_DEFAULTS .pool_size = 0
 MR_API mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
 MR_API mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *layer);
 #define mr_layer_max_pool(graph, input, ...)                                                                           \
-    MR_WITH_OPTIONS_(mr_layer_max_pool_((graph), (input), &options_), mr_pool_layer, MR_POOL_LAYER_DEFAULTS,           \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_layer_max_pool_((graph), (input), &options_), mr_pool_layer, __VA_ARGS__)
 #define mr_layer_average_pool(graph, input, ...)                                                                       \
-    MR_WITH_OPTIONS_(mr_layer_average_pool_((graph), (input), &options_), mr_pool_layer, MR_POOL_LAYER_DEFAULTS,       \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_layer_average_pool_((graph), (input), &options_), mr_pool_layer, __VA_ARGS__)
 /* Mean over height and width: [batch, channels]. */
 MR_API mr_output mr_layer_global_average_pool(mr_graph *graph, mr_output input);
 MR_API mr_output mr_layer_flatten(mr_graph *graph, mr_output input);
 typedef struct mr_dropout_layer {
+    size_t size;      /* of this struct (api.h) */
     float rate;       /* fraction of the elements that is dropped in training; default 0.5, 0 to less than 1 */
     int32_t training; /* default false: the input is returned unchanged; if omitted, rate and seed are errors */
     int64_t seed;     /* 0: derived from the graph's; MR_SEED_ZERO: 0 */
@@ -154,8 +155,8 @@ typedef struct mr_dropout_layer {
 #define MR_DROPOUT_LAYER_DEFAULTS .rate = MR_UNSET, .training = MR_TRAINING_UNSET
 MR_API mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *layer);
 #define mr_layer_dropout(graph, input, ...)                                                                            \
-    MR_WITH_OPTIONS_(mr_layer_dropout_((graph), (input), &options_), mr_dropout_layer, MR_DROPOUT_LAYER_DEFAULTS,      \
-                     __VA_ARGS__)
+    MR_WITH_SIZE_(mr_layer_dropout_((graph), (input), &options_), mr_dropout_layer, MR_DROPOUT_LAYER_DEFAULTS,         \
+                  __VA_ARGS__)
 
 /* ---- Losses and metrics ---- */
 
@@ -171,6 +172,7 @@ MR_API mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits
 
 typedef enum mr_optimizer_kind { MR_GRADIENT_DESCENT, MR_MOMENTUM, MR_ADAM } mr_optimizer_kind;
 typedef struct mr_optimizer {
+    size_t size; /* of this struct (api.h) */
     mr_optimizer_kind kind;
     float learning_rate; /* learning rate, at least 0; required except for Adam, whose default is 0.001 */
     mr_output
@@ -184,14 +186,13 @@ typedef struct mr_optimizer {
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
     .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET
 #define mr_gradient_descent(...)                                                                                       \
-    MR_WITH_OPTIONS_(options_, mr_optimizer, .kind = MR_GRADIENT_DESCENT, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
-#define mr_momentum(...)                                                                                               \
-    MR_WITH_OPTIONS_(options_, mr_optimizer, .kind = MR_MOMENTUM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
-#define mr_adam(...) MR_WITH_OPTIONS_(options_, mr_optimizer, .kind = MR_ADAM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
+    MR_OPTIONS_(mr_optimizer, .kind = MR_GRADIENT_DESCENT, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
+#define mr_momentum(...) MR_OPTIONS_(mr_optimizer, .kind = MR_MOMENTUM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
+#define mr_adam(...) MR_OPTIONS_(mr_optimizer, .kind = MR_ADAM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
 /* Computes the gradient of loss with respect to every trainable variable, updates each variable once, then adds 1 to
  * global_step (if specified). Runs after the collection "update_ops". Slot variables are named as in TensorFlow
  * ("w/Adam", "w/Adam_1", "beta1_power"). */
-MR_API mr_node *mr_minimize(mr_graph *graph, mr_optimizer optimizer, mr_output loss, mr_output global_step);
+MR_API mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step);
 /* Returns the variable "global_step" (int64). The first call creates it. */
 MR_API mr_variable mr_global_step(mr_graph *graph);
 /* Learning rates that decrease with global_step: learning_rate * decay_rate ^ (global_step / decay_steps), as
@@ -249,9 +250,10 @@ MR_API mr_status mr_event_writer_close(mr_event_writer *writer, mr_error *error)
 
 /* ---- The loop: a session that restores, saves, writes summaries and stops (tf.train.MonitoredTrainingSession) ----
  *
- * const mr_training_options *options = MR_TRAINING_OPTIONS(.checkpoint_dir = "run", .last_step = 1000, .loss = loss);
- * if (mr_training_run(g, train, options, &error) != MR_OK) … */
+ * mr_status status =
+ *     mr_training_run(g, train, MR_TRAINING_OPTIONS(.checkpoint_dir = "run", .last_step = 1000), &error); */
 typedef struct mr_training_options {
+    size_t size;                /* of this struct (api.h) */
     const char *checkpoint_dir; /* of checkpoints (model.ckpt-STEP) and event files; default: none are written */
     int64_t last_step; /* stop when global_step reaches this value; default MR_INFINITE: at the end of the data */
     /* With checkpoint_dir: steps between checkpoints; default 1000; 0: save only at the start and at the end. */
@@ -265,7 +267,9 @@ typedef struct mr_training_options {
     /* A resumed run takes the variables from the checkpoint, but starts the data from the beginning: for a dataset that
      * has changed since. */
     bool restart_data;
-    mr_session_options session;
+    /* Copied; null: the defaults. A variable, because MR_OPTIONS among the arguments of MR_TRAINING_OPTIONS exists only
+     * until that returns. */
+    const mr_session_options *session;
     /* Receives the progress as text. On a terminal, the text rewrites one line, which is completed when the run ends.
      * Otherwise it is a new line every few seconds. Default: none. */
     void (*progress)(void *context, const char *text);

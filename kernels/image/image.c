@@ -1,5 +1,6 @@
 /* Dispatch by image format. The format is determined by the first bytes, not by the file name. */
 #include "base/bytes.h"
+#include "base/options.h"
 #include "kernels/image/exif.h"
 #include "kernels/image/jpeg.h"
 #include "kernels/image/png.h"
@@ -243,8 +244,8 @@ static mr_status widen(mr_tensor *image, mr_error *error)
 mr_status mr_image_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options,
                           mr_tensor *image, mr_error *error)
 {
-    mr_image_decode_options chosen = {0};
-    if (options != nullptr) chosen = *options;
+    mr_image_decode_options chosen;
+    MR_TRY(MR_OPTIONS_READ(mr_image_decode_options, &chosen, options, error));
     if (chosen.dtype == MR_DTYPE_INVALID) chosen.dtype = MR_UINT8;
     if (chosen.dtype != MR_UINT8 && chosen.dtype != MR_UINT16)
         return mr_fail(error, MR_INVALID_ARGUMENT, "images can be decoded to uint8 or uint16, not %s",

@@ -1,4 +1,5 @@
 /* Checks image options, and draws the random changes of one image. */
+#include "base/options.h"
 #include "base/random.h"
 #include "kernels/image/image_colors.h"
 
@@ -42,8 +43,10 @@ static mr_status check_crop(const mr_image_options *options, mr_error *error)
     return MR_OK;
 }
 
-mr_status mr_image_check(const mr_image_options *options, mr_error *error)
+mr_status mr_image_check(const mr_image_options *given, mr_error *error)
 {
+    mr_image_options own, *options = &own;
+    MR_TRY(MR_OPTIONS_READ(mr_image_options, options, given, error));
     if (options->channels != 0 && options->channels != 1 && options->channels != 3)
         return mr_fail(error, MR_INVALID_ARGUMENT, "images can have 1 or 3 channels, not %d", options->channels);
     if (options->height < 0 || options->width < 0 || (options->height == 0) != (options->width == 0))
@@ -139,7 +142,7 @@ static float factor(float low, float high, mr_random *random)
     return value > FLT_MIN ? value : FLT_MIN;
 }
 
-static void recolor(mr_image_region *region, const mr_color_options *color, mr_random *random)
+static void recolor(mr_image_region *region, const mr_color_jitter *color, mr_random *random)
 {
     double brightness = (double)color->brightness, hue = (double)color->hue;
     if (brightness > 0) region->brightness = (float)mr_random_range(random, -brightness, brightness);
@@ -148,10 +151,11 @@ static void recolor(mr_image_region *region, const mr_color_options *color, mr_r
     if (hue > 0) region->hue = (float)mr_random_range(random, -hue, hue);
 }
 
-mr_image_region mr_image_choose(const mr_image_options *options, int32_t width, int32_t height, mr_random *random)
+mr_image_region mr_image_choose(const mr_image_options *given, int32_t width, int32_t height, mr_random *random)
 {
+    mr_image_options own, *options = &own;
     mr_image_region region = {.width = width, .height = height};
-    if (width < 1 || height < 1) return region;
+    if (MR_OPTIONS_READ(mr_image_options, options, given, nullptr) != MR_OK || width < 1 || height < 1) return region;
     double aspect =
         options->height > 0 && options->width > 0 ? (double)options->width / options->height : (double)width / height;
     double fraction = or_else(options->fraction, 1);

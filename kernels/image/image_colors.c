@@ -266,7 +266,7 @@ static mr_status check_channels(bool needs_three, const mr_image_options *option
 
 mr_status mr_color_check_options(const mr_image_options *options, mr_error *error)
 {
-    const mr_color_options *color = &options->color;
+    const mr_color_jitter *color = &options->color;
     MR_TRY(check_number(color->brightness, 0, change_max, "brightness", error));
     MR_TRY(check_number(color->hue, 0, 0.5f, "hue", error));
     MR_TRY(check_number(color->contrast_max, 0, change_max, "contrast_max", error));

@@ -7,6 +7,7 @@
  * image nor a float image. A flip reverses the column table; normalization is one multiply-add in the horizontal pass.
  * Color changes are applied to the same row. Only a change of contrast, which needs the mean of the complete image,
  * stores all rows as floats and processes them in a second pass. */
+#include "base/options.h"
 #include "kernels/image/image_colors.h"
 #include "kernels/image/image_rows.h"
 #include "kernels/image/jpeg.h"
@@ -178,7 +179,8 @@ static mr_status open_source(region_walk *walk, const void *bytes, size_t size_b
     const mr_image_options *options = walk->options;
     mr_image_info info = {0};
     MR_TRY(mr_image_probe(bytes, size_bytes, &info, error));
-    mr_image_decode_options decode = {.channels = walk->channels,
+    mr_image_decode_options decode = {.size = sizeof decode,
+                                      .channels = walk->channels,
                                       .dtype = MR_UINT8,
                                       .accurate_dct = options->accurate_dct,
                                       .try_recover_truncated = options->accept_truncated,
@@ -347,7 +349,8 @@ static mr_status prepare(region_walk *walk, mr_image_scratch *scratch, mr_error 
     walk->width = options->width > 0 ? options->width : walk->region.width;
     walk->has_mean = mr_color_chain_fill(&walk->chain, options, &walk->region, nullptr);
     /* TensorFlow 2's area method does not use half-pixel centers. */
-    mr_resize_options resize = {.method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
+    mr_resize_options resize = {
+        .size = sizeof resize, .method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
     walk->row_scale = mr_resize_scale(&resize, walk->region.height, walk->height);
     walk->column_scale = mr_resize_scale(&resize, walk->region.width, walk->width);
     if (options->approximate_scale && !walk->is_window && options->height > 0 && walk->jpeg != nullptr)
@@ -569,16 +572,18 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
     return all ? mr_png_reader_finish(walk->png, error) : MR_OK;
 }
 
-mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *options,
+mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *given,
                                  mr_image_region region, void *target, mr_image_scratch *scratch, mr_error *error)
 {
-    MR_TRY(mr_image_check(options, error));
-    MR_TRY(mr_color_check_region(options, &region, error));
+    mr_image_options options;
+    MR_TRY(MR_OPTIONS_READ(mr_image_options, &options, given, error));
+    MR_TRY(mr_image_check(&options, error));
+    MR_TRY(mr_color_check_region(&options, &region, error));
     region_walk walk = {.loops = mr_rows(mr_cpu()),
                         .colors = mr_color_loops(mr_cpu()),
-                        .options = options,
+                        .options = &options,
                         .region = region,
-                        .channels = options->channels == 0 ? 3 : options->channels,
+                        .channels = options.channels == 0 ? 3 : options.channels,
                         .target = target,
                         .stop = scratch->stop};
     MR_TRY(open_source(&walk, bytes, size_bytes, scratch, error));

@@ -7,6 +7,7 @@
  *
  * Images that would decode to other pixels are rejected: damaged ones, which every decoder repairs differently, and
  * progressive ones without their last scans, which decoders smooth. */
+#include "base/options.h"
 #include "kernels/image/jpeg.h"
 
 #include <stdlib.h>
@@ -189,7 +190,7 @@ static mr_status write_shortest(rewriter *work, mr_error *error)
 
 static mr_status rewrite(rewriter *work, const void *bytes, size_t size_bytes, mr_error *error)
 {
-    mr_image_decode_options decode = {.pixels_max = work->options->pixels_max};
+    mr_image_decode_options decode = {.size = sizeof decode, .pixels_max = work->options->pixels_max};
     work->reader.save_markers = true;
     MR_TRY(mr_jpeg_reader_open(&work->reader, bytes, size_bytes, &decode, error));
     struct jpeg_decompress_struct *source = &work->reader.decompress;
@@ -210,25 +211,25 @@ static mr_status rewrite(rewriter *work, const void *bytes, size_t size_bytes, m
     return write_shortest(work, error);
 }
 
-mr_status mr_image_crop_ready(const void *bytes, size_t size_bytes, const mr_crop_ready_options *options,
+mr_status mr_image_crop_ready(const void *bytes, size_t size_bytes, const mr_crop_ready_options *given,
                               mr_tensor *ready, mr_crop_ready_info *info, mr_error *error)
 {
-    static const mr_crop_ready_options defaults = {0};
+    mr_crop_ready_options options;
     mr_crop_ready_info own_info;
-    if (options == nullptr) options = &defaults;
     if (info == nullptr) info = &own_info;
     *info = (mr_crop_ready_info){0};
     *ready = (mr_tensor){0};
-    if (options->restart_interval < 0 || options->restart_interval > 65535)
+    MR_TRY(MR_OPTIONS_READ(mr_crop_ready_options, &options, given, error));
+    if (options.restart_interval < 0 || options.restart_interval > 65535)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a restart segment must have 1 to 65535 MCUs, not %d",
-                       options->restart_interval);
+                       options.restart_interval);
     MR_TRY(mr_image_probe(bytes, size_bytes, &info->source, error));
     if (info->source.format != MR_IMAGE_JPEG)
         return mr_fail(error, MR_UNIMPLEMENTED, "only JPEG images can be made crop-ready, not %s",
                        mr_image_format_name(info->source.format));
     rewriter *work = calloc(1, sizeof(*work));
     if (work == nullptr) return mr_fail_memory(error, sizeof(*work));
-    work->options = options;
+    work->options = &options;
     work->info = info;
     mr_status status = rewrite(work, bytes, size_bytes, error);
     if (status == MR_OK)

@@ -1,5 +1,6 @@
 /* Sources with numbers that are not record files: directories of images, records of fixed length, NumPy arrays. The
  * location of each element is determined when the dataset is built; its bytes are read when it is requested. */
+#include "base/options.h"
 #include "pipeline/pipeline.h"
 #include "records/io/file.h"
 #include "records/io/input_file.h"
@@ -339,10 +340,9 @@ static mr_status add_fixed(fixed_settings *s, const char *path, mr_error *error)
     return MR_OK;
 }
 
-mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, const mr_fixed_length_options *options)
+mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, const mr_fixed_length_options *given)
 {
-    static const mr_fixed_length_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_fixed_length_options options;
     constexpr size_t AROUND_MAX = (size_t)1 << 40;
     mr_dataset *dataset = mr_dataset_new(&fixed_kind, nullptr, sizeof(fixed_settings));
     if (mr_dataset_is_unallocated(dataset)) return dataset;
@@ -350,11 +350,13 @@ mr_dataset *mr_dataset_fixed_length_(const char *pattern, size_t record_bytes, c
     char **paths = nullptr;
     int32_t count = 0;
     mr_error error = {0};
+    if (MR_OPTIONS_READ(mr_fixed_length_options, &options, given, &error) != MR_OK)
+        return mr_dataset_fail_with(dataset, &error);
     s->record_bytes = record_bytes;
-    s->header_bytes = options->header_bytes;
-    s->footer_bytes = options->footer_bytes;
-    if (record_bytes == 0 || record_bytes > ELEMENT_BYTES_MAX || options->header_bytes > AROUND_MAX ||
-        options->footer_bytes > AROUND_MAX)
+    s->header_bytes = options.header_bytes;
+    s->footer_bytes = options.footer_bytes;
+    if (record_bytes == 0 || record_bytes > ELEMENT_BYTES_MAX || options.header_bytes > AROUND_MAX ||
+        options.footer_bytes > AROUND_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "fixed_length: invalid record, header or footer size (record_bytes %zu)", record_bytes);
     mr_status status = mr_paths_match(pattern, &paths, &count, &error);

@@ -1,5 +1,6 @@
 /* text_lines and csv: sources that read text files sequentially. The state contains the file and the byte offset in it,
  * so restoring is cheap. */
+#include "base/options.h"
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -507,12 +508,13 @@ static mr_status take_column(lines_settings *s, int32_t i, const mr_csv_column *
 }
 
 mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, int32_t count,
-                            const mr_csv_options *options)
+                            const mr_csv_options *given)
 {
-    static const mr_csv_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_csv_options options;
+    mr_error error = {0};
     mr_dataset *dataset = make(&csv_kind, pattern);
     if (mr_dataset_failed(dataset)) return dataset;
+    if (MR_OPTIONS_READ(mr_csv_options, &options, given, &error) != MR_OK) return mr_dataset_fail_with(dataset, &error);
     lines_settings *s = dataset->settings;
     if (count < 1 || count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: %d columns, expected 1 to %d", count,
@@ -521,19 +523,18 @@ mr_dataset *mr_dataset_csv_(const char *pattern, const mr_csv_column *columns, i
     assert(columns != nullptr);
     s->columns = MR_ARENA_NEW(&dataset->arena, mr_csv_column, (size_t)count);
     s->defaults = MR_ARENA_NEW(&dataset->arena, mr_tensor, (size_t)count);
-    if (options->column_count < 0)
+    if (options.column_count < 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "csv: column_count is %d, expected at least 0",
-                               options->column_count);
-    s->has_header = options->has_header;
-    s->cells = options->column_count;
-    s->no_quotes = options->no_quotes;
-    s->separator = options->separator == '\0' ? ',' : options->separator;
-    if (options->na_value != nullptr) s->na_value = mr_arena_strdup(&dataset->arena, options->na_value);
-    if (s->columns == nullptr || s->defaults == nullptr || (options->na_value != nullptr && s->na_value == nullptr))
+                               options.column_count);
+    s->has_header = options.has_header;
+    s->cells = options.column_count;
+    s->no_quotes = options.no_quotes;
+    s->separator = options.separator == '\0' ? ',' : options.separator;
+    if (options.na_value != nullptr) s->na_value = mr_arena_strdup(&dataset->arena, options.na_value);
+    if (s->columns == nullptr || s->defaults == nullptr || (options.na_value != nullptr && s->na_value == nullptr))
         return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "csv: no memory");
     dataset->spec.count = count;
     for (int32_t i = 0; i < count; i++) {
-        mr_error error = {0};
         s->column_count = i + 1;
         if (take_column(s, i, &columns[i], &error) != MR_OK)
             return mr_dataset_fail(dataset, error.status, "csv: %s", error.message);

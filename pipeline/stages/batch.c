@@ -59,11 +59,11 @@ static mr_dataset *batch_spec(mr_dataset *dataset)
     return mr_dataset_fail(dataset, error.status, "%s: %s", dataset->kind->name, error.message);
 }
 
-mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_options *options)
+mr_dataset *mr_dataset_batch_(mr_dataset *input, int64_t size, const mr_batch_options *given)
 {
-    static const mr_batch_options defaults = {0};
-    if (options == nullptr) options = &defaults;
-    mr_dataset *dataset = make(&batch_kind, input, size, options->drop_remainder);
+    mr_batch_options options;
+    input = MR_DATASET_READ(mr_batch_options, &options, input, given);
+    mr_dataset *dataset = make(&batch_kind, input, size, options.drop_remainder);
     return mr_dataset_failed(dataset) ? dataset : batch_spec(dataset);
 }
 
@@ -93,11 +93,11 @@ static mr_status pad_shape(const mr_dataset *dataset, int32_t i, const mr_shape 
     return MR_OK;
 }
 
-mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *options)
+mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_padded_batch_options *given)
 {
-    static const mr_padded_batch_options defaults = {0};
-    if (options == nullptr) options = &defaults;
-    mr_dataset *dataset = make(&padded_kind, input, size, options->drop_remainder);
+    mr_padded_batch_options options;
+    input = MR_DATASET_READ(mr_padded_batch_options, &options, input, given);
+    mr_dataset *dataset = make(&padded_kind, input, size, options.drop_remainder);
     if (mr_dataset_failed(dataset)) return dataset;
     mr_element_spec *spec = &dataset->spec;
     mr_pad *pads = MR_ARENA_NEW(&dataset->arena, mr_pad, (size_t)spec->count + 1);
@@ -107,16 +107,16 @@ mr_dataset *mr_dataset_padded_batch_(mr_dataset *input, int64_t size, const mr_p
     for (int32_t i = 0; i < spec->count; i++) {
         mr_error error = {0};
         pads[i].join = MR_JOIN_PADDED;
-        if (pad_shape(dataset, i, options->padded_shapes == nullptr ? nullptr : &options->padded_shapes[i],
+        if (pad_shape(dataset, i, options.padded_shapes == nullptr ? nullptr : &options.padded_shapes[i],
                       &pads[i].shape, &error) != MR_OK)
             return mr_dataset_fail(dataset, error.status, "padded_batch: %s", error.message);
-        if (options->padding_values == nullptr) continue;
-        if (options->padding_values[i].dtype != spec->dtypes[i] || mr_tensor_count(&options->padding_values[i]) != 1 ||
-            !mr_tensor_is_complete(&options->padding_values[i]))
+        if (options.padding_values == nullptr) continue;
+        if (options.padding_values[i].dtype != spec->dtypes[i] || mr_tensor_count(&options.padding_values[i]) != 1 ||
+            !mr_tensor_is_complete(&options.padding_values[i]))
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                    "padded_batch: component %d: the padding value must be one %s", i,
                                    mr_dtype_name(spec->dtypes[i]));
-        pads[i].value = mr_tensor_ref(&options->padding_values[i]);
+        pads[i].value = mr_tensor_ref(&options.padding_values[i]);
     }
     for (int32_t i = 0; i < spec->count; i++) spec->shapes[i] = pads[i].shape;
     return batch_spec(dataset);
@@ -162,13 +162,13 @@ static mr_dataset *take_parts(mr_dataset *dataset, const mr_element_spec *spec)
     return dataset;
 }
 
-mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, const mr_ragged_batch_options *options)
+mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, const mr_ragged_batch_options *given)
 {
-    static const mr_ragged_batch_options defaults = {0};
-    if (options == nullptr) options = &defaults;
-    mr_dataset *dataset = make(&ragged_kind, input, size, options->drop_remainder);
+    mr_ragged_batch_options options;
+    input = MR_DATASET_READ(mr_ragged_batch_options, &options, input, given);
+    mr_dataset *dataset = make(&ragged_kind, input, size, options.drop_remainder);
     if (mr_dataset_failed(dataset)) return dataset;
-    mr_dtype splits_dtype = options->row_splits_dtype == 0 ? MR_INT64 : options->row_splits_dtype;
+    mr_dtype splits_dtype = options.row_splits_dtype == 0 ? MR_INT64 : options.row_splits_dtype;
     if (splits_dtype != MR_INT64 && splits_dtype != MR_INT32)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "dense_to_ragged_batch: row_splits_dtype is %s, expected int64 or int32",
@@ -181,7 +181,7 @@ mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, c
     s->pad_count = elements->count;
     mr_element_spec plain = *elements, parts = {0};
     mr_error error = {0};
-    if (mr_spec_batch(&plain, options->drop_remainder ? size : -1, &error) != MR_OK)
+    if (mr_spec_batch(&plain, options.drop_remainder ? size : -1, &error) != MR_OK)
         return mr_dataset_fail(dataset, error.status, "dense_to_ragged_batch: %s", error.message);
     for (int32_t i = 0; i < elements->count; i++) {
         int32_t ragged_rank = ragged_rank_of(&elements->shapes[i]);
@@ -190,7 +190,7 @@ mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, c
                            .ragged_rank = ragged_rank,
                            .splits_dtype = splits_dtype};
         if (ragged_rank > 0)
-            put_ragged(&parts, &pads[i], elements->dtypes[i], options->drop_remainder ? size : -1, elements->names[i]);
+            put_ragged(&parts, &pads[i], elements->dtypes[i], options.drop_remainder ? size : -1, elements->names[i]);
         else
             put(&parts, elements->dtypes[i], plain.shapes[i], elements->names[i]);
     }
@@ -198,11 +198,11 @@ mr_dataset *mr_dataset_dense_to_ragged_batch_(mr_dataset *input, int64_t size, c
 }
 
 mr_dataset *mr_dataset_dense_to_sparse_batch_(mr_dataset *input, int64_t size, mr_shape row_shape,
-                                              const mr_batch_options *options)
+                                              const mr_batch_options *given)
 {
-    static const mr_batch_options defaults = {0};
-    if (options == nullptr) options = &defaults;
-    mr_dataset *dataset = make(&sparse_kind, input, size, options->drop_remainder);
+    mr_batch_options options;
+    input = MR_DATASET_READ(mr_batch_options, &options, input, given);
+    mr_dataset *dataset = make(&sparse_kind, input, size, options.drop_remainder);
     if (mr_dataset_failed(dataset)) return dataset;
     const mr_element_spec *elements = &input->spec;
     if (elements->count != 1)

@@ -124,10 +124,10 @@ static uint64_t buckets_digest(const buckets *b)
 
 mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_function length, void *context,
                                                   const int64_t *boundaries, int32_t boundary_count,
-                                                  const int64_t *batch_sizes, const mr_bucket_options *options)
+                                                  const int64_t *batch_sizes, const mr_bucket_options *given)
 {
-    static const mr_bucket_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_bucket_options options;
+    input = MR_DATASET_READ(mr_bucket_options, &options, input, given);
     constexpr int32_t BOUNDARIES_MAX = 1 << 16;
     buckets *b = nullptr;
     const char *absent = length == nullptr        ? "length"
@@ -135,9 +135,9 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
                          : batch_sizes == nullptr ? "batch_sizes"
                                                   : nullptr;
     if (!mr_dataset_failed(input) && absent == nullptr && boundary_count >= 1 && boundary_count <= BOUNDARIES_MAX)
-        b = buckets_new(input, length, context, boundaries, boundary_count, batch_sizes, options);
+        b = buckets_new(input, length, context, boundaries, boundary_count, batch_sizes, &options);
     if (b == nullptr) {
-        if (options->release != nullptr) options->release(context);
+        if (options.release != nullptr) options.release(context);
         if (input == nullptr) return mr_dataset_new_failed("bucket_by_sequence_length: the input dataset is null");
         if (mr_dataset_failed(input)) return input;
         /* A new node, because the input may have other references. */
@@ -155,12 +155,12 @@ mr_dataset *mr_dataset_bucket_by_sequence_length_(mr_dataset *input, mr_key_func
     for (int32_t i = 0; i < spec.count && b->shapes != nullptr; i++) spec.shapes[i] = b->shapes[i];
     mr_error error = {0};
     mr_status status = mr_spec_batch(&spec, -1, &error);
-    if (options->no_padding &&
-        (options->padded_shapes != nullptr || options->padding_values != nullptr || options->pad_to_bucket_boundary))
+    if (options.no_padding &&
+        (options.padded_shapes != nullptr || options.padding_values != nullptr || options.pad_to_bucket_boundary))
         status = mr_fail(&error, MR_INVALID_ARGUMENT, "%s has no effect: there is no padding",
-                         options->padded_shapes != nullptr    ? "padded_shapes"
-                         : options->padding_values != nullptr ? "padding_values"
-                                                              : "pad_to_bucket_boundary");
+                         options.padded_shapes != nullptr    ? "padded_shapes"
+                         : options.padding_values != nullptr ? "padding_values"
+                                                             : "pad_to_bucket_boundary");
     for (int32_t i = 1; i < boundary_count && status == MR_OK; i++)
         if (boundaries[i] <= boundaries[i - 1])
             status = mr_fail(&error, MR_INVALID_ARGUMENT, "boundary %d is not greater than the previous one", i);

@@ -420,9 +420,9 @@ mr_dataset *mr_dataset_cache(mr_dataset *input, const char *path)
     return make(&cache_kind, input, path, false);
 }
 
-mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *directory, const mr_dataset_snapshot_options *options)
+mr_dataset *mr_dataset_snapshot_(mr_dataset *input, const char *directory, const mr_dataset_snapshot_options *given)
 {
-    static const mr_dataset_snapshot_options defaults = {0};
-    if (options == nullptr) options = &defaults;
-    return make(&snapshot_kind, input, directory, options->gzip);
+    mr_dataset_snapshot_options options;
+    input = MR_DATASET_READ(mr_dataset_snapshot_options, &options, input, given);
+    return make(&snapshot_kind, input, directory, options.gzip);
 }

@@ -168,7 +168,7 @@ static mr_status append_head(mr_cache_file *cache, mr_error *error)
 mr_status mr_cache_file_begin(mr_cache_file *cache, bool gzip, mr_error *error)
 {
     assert(cache->writer == nullptr && cache->file == nullptr);
-    mr_record_writer_options options = {.index = true, .atomic = true};
+    mr_record_writer_options options = {.size = sizeof options, .index = true, .atomic = true};
     if (gzip) {
         options.compression = MR_COMPRESSION_GZIP;
         options.seek_bytes = MR_RECORD_SEEK_BYTES;

@@ -1,5 +1,6 @@
 /* sample_from and choose_from: each element comes from one of several inputs, chosen by a random number or by another
  * dataset. */
+#include "base/options.h"
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -184,12 +185,14 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *const *inputs, 
 }
 
 mr_dataset *mr_dataset_sample_from_datasets_(mr_dataset *const *inputs, const double *weights, int32_t count,
-                                             const mr_sample_options *options)
+                                             const mr_sample_options *given)
 {
-    static const mr_sample_options defaults = {0};
-    if (options == nullptr) options = &defaults;
-    mr_dataset *dataset = make(&sample_kind, inputs, inputs == nullptr ? 0 : count, 0, options);
+    mr_sample_options options;
+    mr_error error = {0};
+    mr_status status = MR_OPTIONS_READ(mr_sample_options, &options, given, &error);
+    mr_dataset *dataset = make(&sample_kind, inputs, inputs == nullptr ? 0 : count, 0, &options);
     if (mr_dataset_failed(dataset)) return dataset;
+    if (status != MR_OK) return mr_dataset_fail_with(dataset, &error);
     choose_settings *s = dataset->settings;
     s->weights = MR_ARENA_NEW(&dataset->arena, double, (size_t)count);
     if (s->weights == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "sample_from: no memory");
@@ -208,21 +211,23 @@ mr_dataset *mr_dataset_sample_from_datasets_(mr_dataset *const *inputs, const do
 }
 
 mr_dataset *mr_dataset_choose_from_datasets_(mr_dataset *const *inputs, int32_t count, mr_dataset *choices,
-                                             const mr_sample_options *options)
+                                             const mr_sample_options *given)
 {
-    static const mr_sample_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_sample_options options;
+    mr_error error = {0};
+    mr_status status = MR_OPTIONS_READ(mr_sample_options, &options, given, &error);
     mr_dataset *all[INPUTS_MAX + 1];
     int32_t taken = inputs == nullptr || count < 0 ? 0 : count > INPUTS_MAX ? INPUTS_MAX : count;
     for (int32_t i = taken; inputs != nullptr && i < count; i++) mr_dataset_free(inputs[i]);
     if (taken > 0) memcpy(all, inputs, (size_t)taken * sizeof *all);
     all[taken] = choices;
-    mr_dataset *dataset = make(&choose_kind, all, taken, 1, options);
+    mr_dataset *dataset = make(&choose_kind, all, taken, 1, &options);
     if (mr_dataset_failed(dataset)) return dataset;
+    if (status != MR_OK) return mr_dataset_fail_with(dataset, &error);
     if (count > INPUTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: %d datasets, expected 1 to %d", count,
                                INPUTS_MAX);
-    (void)mr_dataset_refuse(dataset, options->seed != 0, "seed", "choices determine the inputs");
+    (void)mr_dataset_refuse(dataset, options.seed != 0, "seed", "choices determine the inputs");
     const mr_element_spec *spec = &choices->spec;
     if (spec->count != 1 || spec->dtypes[0] != MR_INT64 || spec->shapes[0].rank != 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "choose_from: choices must be int64 scalars");

@@ -1,5 +1,6 @@
 /* decode_image: decodes an image to pixels, with crop or pad, resize, flip and normalization in the same pass. If only
  * other decoding follows, the decoder writes directly to the element's row of the batch. */
+#include "base/options.h"
 #include "kernels/image/image_rows.h"
 #include "pipeline/pipeline.h"
 
@@ -7,9 +8,10 @@
 
 typedef struct decode_settings {
     mr_decode_options options;
+    mr_image_options image; /* options.image is null */
 } decode_settings;
 
-static uint64_t digest_color(uint64_t digest, const mr_color_options *color)
+static uint64_t digest_color(uint64_t digest, const mr_color_jitter *color)
 {
     const float numbers[] = {color->brightness,     color->contrast_min,   color->contrast_max,
                              color->saturation_min, color->saturation_max, color->hue};
@@ -20,8 +22,9 @@ static uint64_t digest_color(uint64_t digest, const mr_color_options *color)
 
 static uint64_t decode_digest(const mr_dataset *dataset)
 {
-    const mr_decode_options *o = &((const decode_settings *)dataset->settings)->options;
-    const mr_image_options *i = &o->image;
+    const decode_settings *s = dataset->settings;
+    const mr_decode_options *o = &s->options;
+    const mr_image_options *i = &s->image;
     const uint64_t numbers[] = {o->seed,
                                 (uint64_t)o->component,
                                 (uint64_t)i->height,
@@ -68,32 +71,33 @@ static size_t held_bytes(const mr_image_info *info)
 static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t number, mr_workspace *workspace,
                              mr_error *error)
 {
-    const mr_decode_options *o = &((const decode_settings *)work->dataset->settings)->options;
-    assert(o->component < workspace->count && workspace->values[o->component].dtype == MR_STRING);
-    mr_value *value = &workspace->values[o->component];
+    const decode_settings *s = work->dataset->settings;
+    const mr_image_options *image = &s->image;
+    int32_t component = s->options.component;
+    assert(component < workspace->count && workspace->values[component].dtype == MR_STRING);
+    mr_value *value = &workspace->values[component];
     mr_string bytes = *(const mr_string *)value->data;
     mr_image_info info = {0};
     if (workspace->image == nullptr) MR_TRY(mr_image_scratch_new(&workspace->image, error));
     mr_image_scratch_stop(workspace->image, workspace->stop);
     MR_TRY(mr_image_probe(bytes.data, bytes.size_bytes, &info, error));
     mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
-    mr_image_region region = mr_image_choose(&o->image, info.width, info.height, &random);
-    bool is_sized = o->image.height > 0;
-    int64_t pixels_max = o->image.pixels_max > 0 ? o->image.pixels_max : 100000000;
+    mr_image_region region = mr_image_choose(image, info.width, info.height, &random);
+    bool is_sized = image->height > 0;
+    int64_t pixels_max = image->pixels_max > 0 ? image->pixels_max : 100000000;
     if (!is_sized && (int64_t)info.width * info.height > pixels_max)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the image has %d x %d pixels, expected at most %lld", info.width,
                        info.height, (long long)pixels_max);
-    void *row = work->is_last ? workspace->rows[o->component] : nullptr;
+    void *row = work->is_last ? workspace->rows[component] : nullptr;
     mr_tensor pixels = {0};
-    mr_shape shape =
-        pixels_shape(&o->image, is_sized ? o->image.height : info.height, is_sized ? o->image.width : info.width);
-    size_t pixels_bytes = row != nullptr ? 0 : (size_t)mr_shape_count(shape) * mr_dtype_size(o->image.dtype);
+    mr_shape shape = pixels_shape(image, is_sized ? image->height : info.height, is_sized ? image->width : info.width);
+    size_t pixels_bytes = row != nullptr ? 0 : (size_t)mr_shape_count(shape) * mr_dtype_size(image->dtype);
     size_t full_bytes = pixels_bytes + held_bytes(&info);
     if (full_bytes >= RESERVED_BYTES) workspace->reserve(workspace, full_bytes);
     if (row == nullptr) {
-        MR_TRY(mr_tensor_init(&pixels, o->image.dtype, shape, error));
+        MR_TRY(mr_tensor_init(&pixels, image->dtype, shape, error));
     }
-    mr_status status = mr_image_decode_region(bytes.data, bytes.size_bytes, &o->image, region,
+    mr_status status = mr_image_decode_region(bytes.data, bytes.size_bytes, image, region,
                                               row != nullptr ? row : pixels.data, workspace->image, error);
     if (status != MR_OK) {
         mr_tensor_deinit(&pixels);
@@ -103,46 +107,50 @@ static mr_status decode_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     if (row == nullptr)
         mr_value_take(value, &pixels);
     else
-        *value = (mr_value){.dtype = o->image.dtype, .shape = shape, .data = row, .is_in_row = true};
+        *value = (mr_value){.dtype = image->dtype, .shape = shape, .data = row, .is_in_row = true};
     return MR_OK;
 }
 
 static const mr_dataset_kind decode_kind = {
     .name = "decode_image", .role = MR_ROLE_WORK, .digest = decode_digest, .work = decode_work, .reserves = true};
 
-mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *options)
+mr_dataset *mr_dataset_decode_image_(mr_dataset *input, const mr_decode_options *given)
 {
-    static const mr_decode_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_decode_options options;
+    input = MR_DATASET_READ(mr_decode_options, &options, input, given);
     mr_dataset *dataset = mr_dataset_new(&decode_kind, input, sizeof(decode_settings));
     if (mr_dataset_failed(dataset)) return dataset;
-    mr_decode_options *o = &((decode_settings *)dataset->settings)->options;
-    *o = *options;
-    if (o->image.channels == 0) o->image.channels = 3;
-    if (o->image.dtype == MR_DTYPE_INVALID) o->image.dtype = MR_FLOAT;
-    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->num_parallel_calls))) return dataset;
-    int32_t c = o->component;
+    decode_settings *s = dataset->settings;
+    mr_image_options *image = &s->image;
+    mr_error error = {0};
+    if (MR_OPTIONS_READ(mr_image_options, image, options.image, &error) != MR_OK)
+        return mr_dataset_fail_with(dataset, &error);
+    options.image = nullptr;
+    s->options = options;
+    if (image->channels == 0) image->channels = 3;
+    if (image->dtype == MR_DTYPE_INVALID) image->dtype = MR_FLOAT;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options.num_parallel_calls))) return dataset;
+    int32_t c = options.component;
     if (c < 0 || c >= input->spec.count)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "decode_image: component is %d, expected less than %d", c,
                                input->spec.count);
     if (input->spec.dtypes[c] != MR_STRING || input->spec.shapes[c].rank != 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "decode_image: component %d must be a string scalar; decode before batch", c);
-    mr_error error = {0};
-    mr_status status = mr_image_check(&o->image, &error);
+    mr_status status = mr_image_check(image, &error);
     if (status != MR_OK) {
         (void)mr_fail_prefix(&error, status, "decode_image");
         return mr_dataset_fail_with(dataset, &error);
     }
-    int32_t height = o->image.height, width = o->image.width;
+    int32_t height = image->height, width = image->width;
     bool is_sized = height > 0;
     if (is_sized && (int64_t)height * width > 100000000)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "decode_image: %d x %d pixels exceed the maximum of 100000000", height, width);
-    dataset->spec.dtypes[c] = o->image.dtype;
-    dataset->spec.shapes[c] = pixels_shape(&o->image, is_sized ? height : -1, is_sized ? width : -1);
+    dataset->spec.dtypes[c] = image->dtype;
+    dataset->spec.shapes[c] = pixels_shape(image, is_sized ? height : -1, is_sized ? width : -1);
     dataset->is_heavy = true;
-    dataset->seed = options->seed;
+    dataset->seed = options.seed;
     return dataset;
 }
 

@@ -36,19 +36,19 @@ static const mr_dataset_kind filter_kind = {
     .name = "filter", .role = MR_ROLE_WORK, .work = filter_work, .drops = true, .deinit = filter_deinit};
 
 mr_dataset *mr_dataset_filter_(mr_dataset *input, mr_predicate predicate, void *context,
-                               const mr_function_options *options)
+                               const mr_function_options *given)
 {
-    static const mr_function_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_function_options options;
+    input = MR_DATASET_READ(mr_function_options, &options, input, given);
     mr_dataset *dataset = mr_dataset_new(&filter_kind, input, sizeof(filter_settings));
     if (mr_dataset_is_unallocated(dataset)) {
-        if (options->release != nullptr) options->release(context);
+        if (options.release != nullptr) options.release(context);
         return dataset;
     }
-    *(filter_settings *)dataset->settings = (filter_settings){predicate, context, *options};
+    *(filter_settings *)dataset->settings = (filter_settings){predicate, context, options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, predicate != nullptr, "predicate"))) return dataset;
-    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->num_parallel_calls))) return dataset;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options.num_parallel_calls))) return dataset;
     dataset->count = MR_CARDINALITY_UNKNOWN;
     dataset->is_heavy = true;
     return dataset;
@@ -69,21 +69,21 @@ static uint64_t ignore_digest(const mr_dataset *dataset)
 
 static const mr_dataset_kind ignore_kind = {.name = "ignore_errors", .role = MR_ROLE_IGNORE, .digest = ignore_digest};
 
-mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_options *options)
+mr_dataset *mr_dataset_ignore_errors_(mr_dataset *input, const mr_ignore_errors_options *given)
 {
-    static const mr_ignore_errors_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_ignore_errors_options options;
+    input = MR_DATASET_READ(mr_ignore_errors_options, &options, input, given);
     mr_dataset *dataset = mr_dataset_new(&ignore_kind, input, sizeof(mr_ignore_settings));
     if (mr_dataset_failed(dataset)) return dataset;
-    if (options->errors_max < 0)
+    if (options.errors_max < 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "ignore_errors: errors_max is %lld, expected at least 0",
-                               (long long)options->errors_max);
-    (void)mr_dataset_refuse(dataset, options->ignores == nullptr && options->context != nullptr, "context",
+                               (long long)options.errors_max);
+    (void)mr_dataset_refuse(dataset, options.ignores == nullptr && options.context != nullptr, "context",
                             "ignores is null");
     mr_ignore_settings *settings = dataset->settings;
-    *settings = (mr_ignore_settings){.budget = options->errors_max == 0 ? -1 : options->errors_max,
-                                     .ignores = options->ignores,
-                                     .context = options->context};
+    *settings = (mr_ignore_settings){.budget = options.errors_max == 0 ? -1 : options.errors_max,
+                                     .ignores = options.ignores,
+                                     .context = options.context};
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return dataset;
 }

@@ -289,26 +289,26 @@ static mr_dataset *make(const mr_dataset_kind *kind, mr_dataset *input, const mr
 }
 
 mr_dataset *mr_dataset_flat_map_(mr_dataset *input, mr_dataset_function function, void *context,
-                                 const mr_element_spec *spec, const mr_function_options *options)
+                                 const mr_element_spec *spec, const mr_function_options *given)
 {
-    static const mr_function_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_function_options options;
+    input = MR_DATASET_READ(mr_function_options, &options, input, given);
     mr_dataset *dataset =
         make(&flat_map_kind, input, spec,
-             &(flat_map_settings){function, context, options->release, .cycle_length = 1, .block_length = 1});
-    return mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "num_parallel_calls",
+             &(flat_map_settings){function, context, options.release, .cycle_length = 1, .block_length = 1});
+    return mr_dataset_refuse(dataset, options.num_parallel_calls != 0, "num_parallel_calls",
                              "one dataset is open at a time");
 }
 
 mr_dataset *mr_dataset_interleave_(mr_dataset *input, mr_dataset_function function, void *context,
-                                   const mr_element_spec *spec, const mr_interleave_options *options)
+                                   const mr_element_spec *spec, const mr_interleave_options *given)
 {
-    static const mr_interleave_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_interleave_options options;
+    input = MR_DATASET_READ(mr_interleave_options, &options, input, given);
     constexpr int64_t CYCLE_TUNED = 16;
     return make(&interleave_kind, input, spec,
-                &(flat_map_settings){function, context, options->release,
-                                     .cycle_length = options->cycle_length == 0 ? CYCLE_TUNED : options->cycle_length,
-                                     .block_length = options->block_length == 0 ? 1 : options->block_length,
-                                     .parallel = options->parallel});
+                &(flat_map_settings){function, context, options.release,
+                                     .cycle_length = options.cycle_length == 0 ? CYCLE_TUNED : options.cycle_length,
+                                     .block_length = options.block_length == 0 ? 1 : options.block_length,
+                                     .parallel = options.parallel});
 }

@@ -398,24 +398,24 @@ static const mr_dataset_kind group_kind = {.name = "group_by_window",
                                            .deinit = settings_deinit};
 
 mr_dataset *mr_dataset_group_by_window_(mr_dataset *input, mr_key_function key, mr_group_function function,
-                                        void *context, const mr_element_spec *spec, const mr_group_options *options)
+                                        void *context, const mr_element_spec *spec, const mr_group_options *given)
 {
-    static const mr_group_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_group_options options;
+    input = MR_DATASET_READ(mr_group_options, &options, input, given);
     mr_dataset *dataset = mr_dataset_new(&group_kind, input, sizeof(group_settings));
     if (mr_dataset_is_unallocated(dataset)) {
-        if (options->release != nullptr) options->release(context);
+        if (options.release != nullptr) options.release(context);
         return dataset;
     }
-    *(group_settings *)dataset->settings = (group_settings){key, function, context, *options};
+    *(group_settings *)dataset->settings = (group_settings){key, function, context, options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, key != nullptr, "key"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
-    if (options->window_size_func == nullptr && options->window_size < 1)
+    if (options.window_size_func == nullptr && options.window_size < 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "group_by_window: window_size is %lld, expected at least 1",
-                               (long long)options->window_size);
-    (void)mr_dataset_refuse(dataset, options->window_size_func != nullptr && options->window_size != 0, "window_size",
+                               (long long)options.window_size);
+    (void)mr_dataset_refuse(dataset, options.window_size_func != nullptr && options.window_size != 0, "window_size",
                             "window_size_func is called for each key");
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return mr_dataset_take_spec(dataset, spec);

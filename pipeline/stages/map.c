@@ -102,21 +102,21 @@ static const mr_dataset_kind map_kind = {
     .name = "map", .role = MR_ROLE_WORK, .digest = map_digest, .work = map_work, .deinit = map_deinit};
 
 mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *context, const mr_element_spec *spec,
-                            const mr_map_options *options)
+                            const mr_map_options *given)
 {
-    static const mr_map_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_map_options options;
+    input = MR_DATASET_READ(mr_map_options, &options, input, given);
     mr_dataset *dataset = mr_dataset_new(&map_kind, input, sizeof(map_settings));
     if (mr_dataset_is_unallocated(dataset)) {
-        if (options->release != nullptr) options->release(context);
+        if (options.release != nullptr) options.release(context);
         return dataset;
     }
-    *(map_settings *)dataset->settings = (map_settings){function, context, *options};
+    *(map_settings *)dataset->settings = (map_settings){function, context, options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
-    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options->num_parallel_calls))) return dataset;
+    if (mr_dataset_failed(mr_dataset_check_threads(dataset, options.num_parallel_calls))) return dataset;
     dataset->is_heavy = true;
-    dataset->seed = options->seed;
+    dataset->seed = options.seed;
     return mr_dataset_take_spec(dataset, spec);
 }
 

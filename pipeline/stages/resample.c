@@ -195,19 +195,18 @@ static bool are_parts(const double *parts, int32_t count)
 }
 
 mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function class_of, void *context,
-                                           const double *target, int32_t class_count,
-                                           const mr_resample_options *options)
+                                           const double *target, int32_t class_count, const mr_resample_options *given)
 {
-    static const mr_resample_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_resample_options options;
+    input = MR_DATASET_READ(mr_resample_options, &options, input, given);
     constexpr int32_t CLASSES_MAX = 1 << 20;
     mr_dataset *dataset = mr_dataset_new(&resample_kind, input, sizeof(resample_settings));
     if (mr_dataset_is_unallocated(dataset)) {
-        if (options->release != nullptr) options->release(context);
+        if (options.release != nullptr) options.release(context);
         return dataset;
     }
     resample_settings *s = dataset->settings;
-    *s = (resample_settings){.class_of = class_of, .context = context, .options = *options};
+    *s = (resample_settings){.class_of = class_of, .context = context, .options = options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, class_of != nullptr, "class_of"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, target != nullptr, "target"))) return dataset;
@@ -215,15 +214,14 @@ mr_dataset *mr_dataset_rejection_resample_(mr_dataset *input, mr_key_function cl
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "rejection_resample: invalid number of classes: %d",
                                class_count);
     if (!are_parts(target, class_count) ||
-        (options->initial_dist != nullptr && !are_parts(options->initial_dist, class_count)))
+        (options.initial_dist != nullptr && !are_parts(options.initial_dist, class_count)))
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
                                "rejection_resample: the distribution does not add up to 1");
     size_t size_bytes = (size_t)class_count * sizeof *target;
     s->class_count = class_count;
     s->target = mr_arena_copy(&dataset->arena, target, size_bytes);
-    if (options->initial_dist != nullptr)
-        s->initial = mr_arena_copy(&dataset->arena, options->initial_dist, size_bytes);
-    if (s->target == nullptr || (options->initial_dist != nullptr && s->initial == nullptr))
+    if (options.initial_dist != nullptr) s->initial = mr_arena_copy(&dataset->arena, options.initial_dist, size_bytes);
+    if (s->target == nullptr || (options.initial_dist != nullptr && s->initial == nullptr))
         return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "rejection_resample: no memory");
     mr_element_spec *spec = &dataset->spec;
     if (spec->count == MR_COMPONENTS_MAX)

@@ -135,21 +135,21 @@ static const mr_dataset_kind scan_kind = {.name = "scan",
                                           .deinit = scan_deinit};
 
 mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_scan_function function, void *context,
-                             const mr_element_spec *spec, const mr_function_options *options)
+                             const mr_element_spec *spec, const mr_function_options *given)
 {
-    static const mr_function_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_function_options options;
+    input = MR_DATASET_READ(mr_function_options, &options, input, given);
     mr_dataset *dataset = mr_dataset_new(&scan_kind, input, sizeof(scan_settings));
     if (mr_dataset_is_unallocated(dataset)) {
-        if (options->release != nullptr) options->release(context);
+        if (options.release != nullptr) options.release(context);
         return dataset;
     }
     scan_settings *s = dataset->settings;
-    *s = (scan_settings){function, context, *options};
+    *s = (scan_settings){function, context, options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, initial != nullptr, "initial"))) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, function != nullptr, "function"))) return dataset;
-    (void)mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "num_parallel_calls",
+    (void)mr_dataset_refuse(dataset, options.num_parallel_calls != 0, "num_parallel_calls",
                             "the function is called in order");
     if (initial->count < 0 || initial->count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "scan: the state has %d components, expected 0 to %d",
@@ -201,7 +201,7 @@ mr_status mr_dataset_get_single_element(mr_dataset *dataset, mr_element *element
     mr_element more = {0};
     mr_element_deinit(element);
     /* No element is read that is not needed. */
-    MR_TRY(mr_iterator_new(dataset, &(mr_iterator_options){.threads = 1}, &iterator, error));
+    MR_TRY(mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = 1), &iterator, error));
     mr_status status = mr_iterator_next(iterator, element, error);
     if (status == MR_OUT_OF_RANGE)
         status = mr_fail(error, MR_INVALID_ARGUMENT, "get_single_element: the dataset is empty");

@@ -405,27 +405,28 @@ static const mr_dataset_kind shuffle_kind = {.name = "shuffle",
                                              .functions = &shuffle_functions,
                                              .prepare = shuffle_prepare};
 
-mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *options)
+mr_dataset *mr_dataset_shuffle_(mr_dataset *input, const mr_shuffle_options *given)
 {
-    static const mr_shuffle_options defaults = {MR_SHUFFLE_DEFAULTS};
-    if (options == nullptr) options = &defaults;
+    static const mr_shuffle_options defaults = {.size = sizeof defaults, MR_SHUFFLE_DEFAULTS};
+    mr_shuffle_options options;
+    input = MR_DATASET_READ(mr_shuffle_options, &options, input, given != nullptr ? given : &defaults);
     mr_dataset *dataset = mr_dataset_new(&shuffle_kind, input, sizeof(shuffle_settings));
     if (mr_dataset_failed(dataset)) return dataset;
     *(shuffle_settings *)dataset->settings =
-        (shuffle_settings){options->buffer_size, options->seed, options->reshuffle_each_iteration};
-    if (options->buffer_size < 0)
+        (shuffle_settings){options.buffer_size, options.seed, options.reshuffle_each_iteration};
+    if (options.buffer_size < 0)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: buffer_size is %lld, expected at least 0",
-                               (long long)options->buffer_size);
-    if (options->buffer_size == 0 && input->count == MR_INFINITE)
+                               (long long)options.buffer_size);
+    if (options.buffer_size == 0 && input->count == MR_INFINITE)
         return mr_dataset_fail(
             dataset, MR_INVALID_ARGUMENT,
             "shuffle: infinite data cannot be shuffled globally; use repeat after shuffle, or set buffer_size");
-    if (options->buffer_size == 0 && input->count < 0)
+    if (options.buffer_size == 0 && input->count < 0)
         return mr_dataset_fail(
             dataset, MR_INVALID_ARGUMENT,
             "shuffle: data of unknown length (compressed records) cannot be shuffled globally; set buffer_size");
-    if (options->buffer_size > BUFFER_MAX && !(input->count >= 0 && options->buffer_size >= input->count))
+    if (options.buffer_size > BUFFER_MAX && !(input->count >= 0 && options.buffer_size >= input->count))
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "shuffle: buffer_size is %lld, expected at most %lld",
-                               (long long)options->buffer_size, (long long)BUFFER_MAX);
+                               (long long)options.buffer_size, (long long)BUFFER_MAX);
     return dataset;
 }

@@ -83,19 +83,19 @@ static const mr_dataset_kind take_while_kind = {.name = "take_while",
                                                 .deinit = take_while_deinit};
 
 mr_dataset *mr_dataset_take_while_(mr_dataset *input, mr_predicate predicate, void *context,
-                                   const mr_function_options *options)
+                                   const mr_function_options *given)
 {
-    static const mr_function_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_function_options options;
+    input = MR_DATASET_READ(mr_function_options, &options, input, given);
     mr_dataset *dataset = mr_dataset_new(&take_while_kind, input, sizeof(take_while_settings));
     if (mr_dataset_is_unallocated(dataset)) {
-        if (options->release != nullptr) options->release(context);
+        if (options.release != nullptr) options.release(context);
         return dataset;
     }
-    *(take_while_settings *)dataset->settings = (take_while_settings){predicate, context, *options};
+    *(take_while_settings *)dataset->settings = (take_while_settings){predicate, context, options};
     if (mr_dataset_failed(dataset)) return dataset;
     if (mr_dataset_failed(mr_dataset_require(dataset, predicate != nullptr, "predicate"))) return dataset;
-    (void)mr_dataset_refuse(dataset, options->num_parallel_calls != 0, "num_parallel_calls",
+    (void)mr_dataset_refuse(dataset, options.num_parallel_calls != 0, "num_parallel_calls",
                             "the predicate is called in order");
     dataset->count = MR_CARDINALITY_UNKNOWN;
     return dataset;

@@ -41,15 +41,15 @@ static const window_settings *settings_of(const window_stage *self)
 static uint64_t window_digest(const mr_dataset *dataset)
 {
     const mr_window_options *o = &((const window_settings *)dataset->settings)->options;
-    return mr_digest(mr_digest(mr_digest((uint64_t)o->size, (uint64_t)o->shift), (uint64_t)o->stride),
+    return mr_digest(mr_digest(mr_digest((uint64_t)o->window_size, (uint64_t)o->shift), (uint64_t)o->stride),
                      o->drop_remainder);
 }
 
 /* Distance from the first element of a window to the end of its last one. */
 static uint64_t span_of(const mr_window_options *o)
 {
-    assert(o->size >= 1 && o->stride >= 1 && o->shift >= 1);
-    return (uint64_t)(o->size - 1) * (uint64_t)o->stride + 1;
+    assert(o->window_size >= 1 && o->stride >= 1 && o->shift >= 1);
+    return (uint64_t)(o->window_size - 1) * (uint64_t)o->stride + 1;
 }
 
 /* Memory for each element besides its tensors: its entry in the queue, and in the dataset of a window. */
@@ -146,13 +146,13 @@ static mr_status open_window(window_stage *self, mr_error *error)
     const mr_dataset *dataset = self->stage.dataset;
     int64_t count = 0;
     assert(!self->inner.is_open && self->count > 0);
-    for (uint64_t i = 0; i < self->count && count < s->options.size; i += (uint64_t)s->options.stride)
+    for (uint64_t i = 0; i < self->count && count < s->options.window_size; i += (uint64_t)s->options.stride)
         self->picked[count++] = self->queue[i].item;
-    assert(count >= 1 && count <= s->options.size);
+    assert(count >= 1 && count <= s->options.window_size);
     mr_dataset *window = mr_dataset_of_items(&dataset->input->spec, self->picked, count), *made = nullptr;
     mr_status status = MR_OK;
     if (s->function == nullptr)
-        made = mr_dataset_batch(window, s->options.size);
+        made = mr_dataset_batch(window, s->options.window_size);
     else
         status = s->function(s->context, window, &made, error);
     if (status == MR_OK && made == nullptr) status = mr_inner_fail_absent(error);
@@ -259,7 +259,7 @@ static mr_status window_prepare(mr_stage *stage, mr_error *error)
     self->replay.stage = stage;
     self->replay.interval = span;
     self->queue = calloc(span, sizeof *self->queue);
-    self->picked = calloc((size_t)o->size, sizeof *self->picked);
+    self->picked = calloc((size_t)o->window_size, sizeof *self->picked);
     return self->queue == nullptr || self->picked == nullptr ? mr_fail_memory(error, span * sizeof *self->queue)
                                                              : MR_OK;
 }
@@ -295,25 +295,25 @@ static const mr_dataset_kind window_kind = {.name = "window",
                                             .deinit = settings_deinit};
 
 mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, void *context,
-                               const mr_element_spec *spec, const mr_window_options *options)
+                               const mr_element_spec *spec, const mr_window_options *given)
 {
-    static const mr_window_options defaults = {0};
-    if (options == nullptr) options = &defaults;
+    mr_window_options options;
+    input = MR_DATASET_READ(mr_window_options, &options, input, given);
     constexpr int64_t SPAN_MAX = (int64_t)1 << 28;
     mr_dataset *dataset = mr_dataset_new(&window_kind, input, sizeof(window_settings));
     if (mr_dataset_is_unallocated(dataset)) {
-        if (options->release != nullptr) options->release(context);
+        if (options.release != nullptr) options.release(context);
         return dataset;
     }
     window_settings *s = dataset->settings;
-    *s = (window_settings){function, context, *options};
-    if (s->options.shift == 0) s->options.shift = options->size;
+    *s = (window_settings){function, context, options};
+    if (s->options.shift == 0) s->options.shift = options.window_size;
     if (s->options.stride == 0) s->options.stride = 1;
     if (mr_dataset_failed(dataset)) return dataset;
-    if (options->size < 1 || s->options.shift < 1 || s->options.stride < 1 || options->size > SPAN_MAX ||
-        s->options.stride > SPAN_MAX / options->size || s->options.shift > SPAN_MAX)
+    if (options.window_size < 1 || s->options.shift < 1 || s->options.stride < 1 || options.window_size > SPAN_MAX ||
+        s->options.stride > SPAN_MAX / options.window_size || s->options.shift > SPAN_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "window: invalid size %lld, shift %lld or stride %lld",
-                               (long long)options->size, (long long)options->shift, (long long)options->stride);
+                               (long long)options.window_size, (long long)options.shift, (long long)options.stride);
     dataset->count = MR_CARDINALITY_UNKNOWN;
     mr_error error = {0};
     if (function == nullptr)

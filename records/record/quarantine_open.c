@@ -10,7 +10,7 @@
 static void remember_ranges(mr_record_quarantine *quarantine, const char *path)
 {
     mr_record_reader *reader = nullptr;
-    const mr_record_reader_options options = {.damage = MR_DAMAGE_SKIP};
+    const mr_record_reader_options options = {.size = sizeof options, .damage = MR_DAMAGE_SKIP};
     struct stat about;
     /* A device may be endless. */
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return;

@@ -8,7 +8,7 @@
 static mr_status count_stream(const char *path, uint64_t *count, mr_error *error)
 {
     mr_record_reader *reader = nullptr;
-    MR_TRY(mr_record_reader_open(path, &(mr_record_reader_options){.skip_checksums = true}, &reader, error));
+    MR_TRY(mr_record_reader_open(path, MR_OPTIONS(mr_record_reader_options, .skip_checksums = true), &reader, error));
     mr_string record;
     mr_status status;
     uint64_t counted = 0;

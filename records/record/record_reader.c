@@ -6,6 +6,7 @@
  * inserted into a record, so that no valid header follows it. In all cases the reader has moved on when it reports, so
  * it reaches the end of every file. */
 #include "records/record/record_reader.h"
+#include "base/options.h"
 
 #include "base/status.h"
 #include "records/io/file.h"
@@ -150,11 +151,13 @@ static mr_status open_reader(const char *path, const mr_record_reader_options *o
     return MR_OK;
 }
 
-mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *options, mr_record_reader **reader,
+mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *given, mr_record_reader **reader,
                                 mr_error *error)
 {
-    if (options != nullptr) MR_TRY(check_options(path, options, error));
-    return open_reader(path, options, true, reader, error);
+    mr_record_reader_options options;
+    MR_TRY(MR_OPTIONS_READ(mr_record_reader_options, &options, given, error));
+    MR_TRY(check_options(path, &options, error));
+    return open_reader(path, &options, true, reader, error);
 }
 
 mr_status mr_record_reader_open_through(const char *path, const mr_record_reader_options *options,

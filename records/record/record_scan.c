@@ -13,6 +13,7 @@
  * No thread therefore waits for another as long as there are free blocks: it reads the next block, or checks one that
  * has been framed. If there are none, all blocks are read, framed or finished after a block that another thread is
  * processing. One mutex guards all shared state; no callback runs while it is locked. */
+#include "base/options.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "records/io/file.h"
@@ -380,7 +381,8 @@ static void deliver_alone(scan *scan, const scan_block *block)
 {
     scan_file *file = block->file;
     alone alone = {scan, file};
-    const mr_record_reader_options options = {.skip_checksums = scan->options->skip_checksums,
+    const mr_record_reader_options options = {.size = sizeof options,
+                                              .skip_checksums = scan->options->skip_checksums,
                                               .damage = scan->options->damage,
                                               .quarantine = scan->options->quarantine,
                                               .damaged = report_alone,
@@ -609,15 +611,15 @@ static mr_status check_options(const mr_record_scan_options *o, mr_error *error)
     return mr_damage_check_options("mr_record_scan", o->damage, o->damage_max, o->quarantine, error);
 }
 
-mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_record_scan_options *options,
+mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_record_scan_options *given,
                          mr_record_totals *totals, mr_error *error)
 {
-    const mr_record_scan_options defaults = {0};
+    mr_record_scan_options own, *options = &own;
     if (totals != nullptr) *totals = (mr_record_totals){0};
     if (count < 0 || (count > 0 && paths == nullptr))
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: count is %" PRId32 "%s", count,
                        paths != nullptr ? "" : ", but paths is null");
-    if (options == nullptr) options = &defaults;
+    MR_TRY(MR_OPTIONS_READ(mr_record_scan_options, options, given, error));
     MR_TRY(check_options(options, error));
     scan *scan = calloc(1, sizeof(*scan));
     if (scan == nullptr) return mr_fail_memory(error, sizeof(*scan));

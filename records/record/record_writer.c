@@ -3,6 +3,7 @@
  *
  * Closing an atomic writer proceeds in this order: sync the data, write the index under its final name, rename the
  * file. Anyone who sees the file therefore also sees its index. An index without its file is stale and not used. */
+#include "base/options.h"
 #include "base/status.h"
 #include "records/io/file.h"
 #include "records/record/gzip_segments.h"
@@ -86,8 +87,11 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
 {
     mr_record_writer *opened = calloc(1, sizeof(*opened));
     if (opened == nullptr) return mr_fail_memory(error, sizeof(*opened));
-    if (options != nullptr) opened->options = *options;
-    mr_status status = MR_OK;
+    mr_status status = MR_OPTIONS_READ(mr_record_writer_options, &opened->options, options, error);
+    if (status != MR_OK) {
+        free_writer(opened);
+        return status;
+    }
     opened->index.compression = opened->options.compression;
     if (opened->options.compression < MR_COMPRESSION_NONE || opened->options.compression > MR_COMPRESSION_ZLIB)
         status =

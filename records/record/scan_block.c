@@ -83,7 +83,8 @@ static void note_damage(void *context, const mr_record_damage *damage, const mr_
 static mr_status open_in_order(scan_file *file, const scan_settings *settings, mr_error *error)
 {
     assert(file->reader == nullptr && file->mode == SCAN_IN_ORDER);
-    const mr_record_reader_options options = {.skip_checksums = settings->skip_checksums,
+    const mr_record_reader_options options = {.size = sizeof options,
+                                              .skip_checksums = settings->skip_checksums,
                                               .direct = settings->direct,
                                               .damage = settings->damage,
                                               .quarantine = settings->quarantine,
@@ -337,7 +338,8 @@ static void find_next(scan_block *block, const scan_settings *settings)
         block->entry_count--;
     }
     file->framed = block;
-    const mr_record_reader_options options = {.skip_checksums = settings->skip_checksums,
+    const mr_record_reader_options options = {.size = sizeof options,
+                                              .skip_checksums = settings->skip_checksums,
                                               .damage = settings->damage,
                                               .quarantine = settings->quarantine,
                                               .damaged = note_damage,

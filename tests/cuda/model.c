@@ -82,7 +82,7 @@ mr_status model_train(model_size size, const char *device, int32_t steps, float 
     mr_graph *g = mr_graph_new();
     mr_session *session = nullptr;
     mr_tensor images = {0}, labels = {0};
-    mr_session_options options = {.device = device, .log_device_placement = notes != nullptr};
+    mr_session_options options = {.size = sizeof options, .device = device, .log_device_placement = notes != nullptr};
     model m = build(g, size);
     mr_status status = draw(size, &images, &labels, error);
     if (status == MR_OK) status = mr_session_new(g, &options, &session, error);

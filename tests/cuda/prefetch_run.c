@@ -40,7 +40,7 @@ static mr_status allocate_pinned(void *context, size_t size_bytes, mr_buffer **b
 
 static mr_status open_run(run *r, const char *device, bool is_there, prefetch_size size, mr_error *error)
 {
-    mr_iterator_options options = {0};
+    mr_iterator_options options = {.size = sizeof options};
     mr_dataset *d = dataset_of(size, error);
     if (!d) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for rows");
     d = is_there ? mr_dataset_prefetch_to_device(d, device, 3) : mr_dataset_prefetch(d, 3);

@@ -150,7 +150,7 @@ TEST(prefetch_to_device_waits_for_events_alone)
     fake_register();
     constexpr int64_t steps = 400;
     mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), MR_INFINITE), "/gpu:0", 2);
-    mr_iterator *iterator = iterate(d, &(mr_iterator_options){.threads = 1});
+    mr_iterator *iterator = iterate(d, MR_OPTIONS(mr_iterator_options, .threads = 1));
     mr_element element = {0};
     for (int64_t i = 0; i < 100; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     FAKE_SET(logs, true);
@@ -253,7 +253,7 @@ TEST(prefetch_to_device_shares_states_and_digests_with_the_host)
     mr_error error = {0};
     fake_register();
     for (int which = 0; which < 30; which++) {
-        mr_iterator_options options = {.threads = 2, .digest = true};
+        mr_iterator_options options = {.size = sizeof options, .threads = 2, .digest = true};
         mr_iterator *here = iterate(chain(which), &options), *away = iterate(chain_there(which), &options);
         mr_element element = {0};
         mr_tensor states[2] = {0}, again = {0};
@@ -360,7 +360,7 @@ TEST(prefetch_to_device_is_not_for_datasets_inside)
 {
     mr_error error = {0};
     fake_register();
-    mr_dataset *d = mr_dataset_window(mr_dataset_range(0, 9, 1), to_the_gpu, nullptr, &one_int64, .size = 3);
+    mr_dataset *d = mr_dataset_window(mr_dataset_range(0, 9, 1), to_the_gpu, nullptr, &one_int64, .window_size = 3);
     mr_iterator *iterator = iterate(d, nullptr);
     mr_element element = {0};
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
@@ -460,7 +460,7 @@ TEST(prefetch_to_device_fails_without_memory_and_leaks_nothing)
         mr_dataset *source = batches(8);
         test_fail_allocation(test_allocations() + n);
         mr_dataset *d = mr_dataset_prefetch_to_device(source, "/gpu:0", 2);
-        mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &iterator, &error);
+        mr_status status = mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1), &iterator, &error);
         is_through = test_allocations() >= 0 && status == MR_OK;
         test_fail_allocation(0);
         if (status != MR_OK) CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
@@ -540,10 +540,8 @@ TEST(prefetch_to_device_is_watched_and_traced)
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 9, 1), pass_gate, &g, &one_int64);
     d = mr_dataset_prefetch_to_device(mr_dataset_batch(d, 1), "/gpu:0", 2);
     const char *path = test_path("trace.json");
-    mr_iterator *iterator = iterate(
-        d,
-        &(mr_iterator_options){
-            .threads = 1, .watchdog_ns = 20000000, .watchdog = open_gate, .watchdog_context = &g, .trace_path = path});
+    mr_iterator *iterator = iterate(d, MR_OPTIONS(mr_iterator_options, .threads = 1, .watchdog_ns = 20000000,
+                                                  .watchdog = open_gate, .watchdog_context = &g, .trace_path = path));
     mr_element element = {0};
     for (int i = 0; i < 9; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     CHECK_OK(mr_iterator_trace_stop(iterator, &error));
@@ -587,7 +585,7 @@ TEST(prefetch_to_device_is_cancelled_at_any_moment)
         random_pipeline draw = {.state = (uint64_t)which};
         mr_dataset *d = mr_dataset_repeat(chain(which), MR_INFINITE);
         d = mr_dataset_prefetch_to_device(d, "/gpu:0", 1 + which % 3);
-        consumer c = {.iterator = iterate(d, &(mr_iterator_options){.threads = 1 + which % 3})};
+        consumer c = {.iterator = iterate(d, MR_OPTIONS(mr_iterator_options, .threads = 1 + which % 3))};
         pthread_t thread;
         CHECK(pthread_create(&thread, nullptr, consume, &c) == 0);
         int64_t moment = random_below(&draw, 100);
@@ -606,7 +604,7 @@ TEST(prefetch_to_device_goes_on_with_a_small_budget)
     mr_error error = {0};
     fake_register();
     mr_dataset *d = mr_dataset_prefetch_to_device(mr_dataset_repeat(batches(ROWS), 3), "/gpu:0", 16);
-    mr_iterator *iterator = iterate(d, &(mr_iterator_options){.threads = 2, .budget_bytes = 6000});
+    mr_iterator *iterator = iterate(d, MR_OPTIONS(mr_iterator_options, .threads = 2, .budget_bytes = 6000));
     mr_element element = {0};
     int count = 0;
     while (mr_iterator_next(iterator, &element, &error) == MR_OK) count++;

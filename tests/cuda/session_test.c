@@ -85,11 +85,11 @@ static program open_program(const char *data_device, const char *session_device)
     program p = {.g = mr_graph_new()};
     mr_output outputs[2];
     mr_dataset *d = batches(data_device);
-    p.iterator = mr_graph_iterator(p.g, "data", d, &(mr_iterator_options){.threads = 1}, outputs);
+    p.iterator = mr_graph_iterator(p.g, "data", d, MR_OPTIONS(mr_iterator_options, .threads = 1), outputs);
     mr_dataset_free(d);
     p.sums = mr_square(p.g, outputs[0]);
     p.numbers = outputs[1];
-    CHECK_OK(mr_session_new(p.g, &(mr_session_options){.device = session_device}, &p.session, &error));
+    CHECK_OK(mr_session_new(p.g, MR_OPTIONS(mr_session_options, .device = session_device), &p.session, &error));
     return p;
 }
 
@@ -166,7 +166,7 @@ TEST(cuda_session_is_fed_with_batches_on_a_device)
         mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3, WIDTH));
         mr_output y = mr_square(g, x);
         const char *device = kind == 0 ? "/gpu:0" : kind == 1 ? nullptr : "/gpu:1";
-        CHECK_OK(mr_session_new(g, &(mr_session_options){.device = device}, &session, &error));
+        CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .device = device), &session, &error));
         mr_dataset *d = batches("/gpu:0");
         CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
         mr_dataset_free(d);
@@ -202,7 +202,7 @@ TEST(cuda_variables_are_written_from_anywhere)
     mr_graph *g = mr_graph_new();
     mr_session *session = nullptr;
     mr_output v = mr_variable_v2(g, MR_FLOAT, .shape = MR_SHAPE(3));
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.device = "/gpu:0"}, &session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .device = "/gpu:0"), &session, &error));
     mr_tensor here, there, back;
     mr_device *gpu = nullptr;
     CHECK_OK(mr_device_open("/gpu:0", &gpu, &error));

@@ -82,7 +82,8 @@ TEST(formats_index_that_is_damaged)
 
 TEST(formats_seekable_gzip)
 {
-    mr_record_writer_options options = {.index = true, .compression = MR_COMPRESSION_GZIP, .seek_bytes = 2000};
+    mr_record_writer_options options = {
+        .size = sizeof options, .index = true, .compression = MR_COMPRESSION_GZIP, .seek_bytes = 2000};
     for (int threads = 1; threads <= 3; threads += 2) {
         options.threads = threads;
         record_write(test_path("r.gz"), 100, 400, options);
@@ -122,7 +123,7 @@ static mr_iterator *take(mr_dataset *dataset, int count)
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = 2, .seed = 77}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = 2, .seed = 77), &iterator, &error));
     mr_dataset_free(dataset);
     for (int i = 0; i != count; i++) {
         mr_status status = mr_iterator_next(iterator, &element, &error);
@@ -233,7 +234,7 @@ TEST(formats_session_state)
     mr_graph *g = mr_graph_new();
     mr_dataset *data = mr_dataset_range(0, 100, 1);
     mr_output number, unread;
-    mr_graph_iterator(g, "data", data, &(mr_iterator_options){.seed = 5}, &number);
+    mr_graph_iterator(g, "data", data, MR_OPTIONS(mr_iterator_options, .seed = 5), &number);
     mr_graph_iterator(g, "unread", data, nullptr, &unread);
     mr_dataset_free(data);
     mr_output shape = mr_constant_ints(g, MR_INTS(10));
@@ -302,7 +303,7 @@ TEST(formats_quarantine)
     mr_record_quarantine *quarantine = nullptr;
     CHECK_OK(mr_record_quarantine_open(side, &quarantine, &error));
     mr_record_reader *reader = nullptr;
-    mr_record_reader_options options = {.damage = MR_DAMAGE_SKIP, .quarantine = quarantine};
+    mr_record_reader_options options = {.size = sizeof options, .damage = MR_DAMAGE_SKIP, .quarantine = quarantine};
     CHECK_OK(mr_record_reader_open(path, &options, &reader, &error));
     mr_string record;
     while (mr_record_reader_next(reader, &record, &error) == MR_OK) continue;

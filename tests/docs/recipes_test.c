@@ -68,7 +68,7 @@ static uint64_t digest_of(mr_dataset *d)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     mr_status status;
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.digest = true}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .digest = true), &iterator, &error));
     while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK) {}
     CHECK_EQ(status, MR_OUT_OF_RANGE);
     uint64_t digest = mr_iterator_digest(iterator);

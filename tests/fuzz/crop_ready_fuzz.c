@@ -11,7 +11,7 @@ static bool decode_whole(const void *bytes, size_t size_bytes, bool by_libjpeg, 
 {
     static mr_jpeg_reader reader;
     mr_error error = {0};
-    mr_image_decode_options options = {.accurate_dct = accurate, .pixels_max = 1 << 18};
+    mr_image_decode_options options = {.size = sizeof options, .accurate_dct = accurate, .pixels_max = 1 << 18};
     reader.always_plain = by_libjpeg;
     *image = (mr_tensor){0};
     mr_status status = mr_jpeg_reader_open(&reader, bytes, size_bytes, &options, &error);
@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     mr_tensor ready = {0}, again = {0}, image;
     if (size_bytes == 0) return 0;
     static const int32_t segments[] = {0, 1, 2, 3, 7, 100, 65535, 65536};
-    mr_crop_ready_options options = {.restart_interval = segments[bytes[size_bytes - 1] & 7],
+    mr_crop_ready_options options = {.size = sizeof options,
+                                     .restart_interval = segments[bytes[size_bytes - 1] & 7],
                                      .keep_icc_profile = (bytes[size_bytes - 1] & 8) != 0,
                                      .pixels_max = 1 << 18};
     mr_crop_ready_info info;

@@ -16,7 +16,8 @@ static inline void fuzz_decode(const uint8_t *bytes, size_t size_bytes, unsigned
     mr_error error = {0};
     mr_tensor image = {0};
     static const int32_t channels[] = {0, 1, 3, 4}, ratios[] = {1, 2, 4, 8};
-    mr_image_decode_options options = {.channels = channels[choice & 3],
+    mr_image_decode_options options = {.size = sizeof options,
+                                       .channels = channels[choice & 3],
                                        .ratio = ratios[choice >> 2 & 3],
                                        .dtype = (choice & 16) != 0 ? MR_UINT16 : MR_UINT8,
                                        .try_recover_truncated = (choice & 32) != 0,
@@ -32,7 +33,8 @@ static inline void fuzz_region(const uint8_t *bytes, size_t size_bytes, const mr
     static mr_image_scratch *scratch; /* reused, as in a worker: an input must not affect the next one */
     mr_error error = {0};
     if (scratch == nullptr && mr_image_scratch_new(&scratch, &error) != MR_OK) return;
-    mr_image_options options = {.height = 9,
+    mr_image_options options = {.size = sizeof options,
+                                .height = 9,
                                 .width = 13,
                                 .channels = (choice & 1) != 0 ? 1 : 3,
                                 .method = (mr_resize_method)(choice >> 1 & 3),

@@ -13,7 +13,7 @@ static void check_region(const uint8_t *bytes, size_t size_bytes, const mr_tenso
     static unsigned char target[3 << 16];
     mr_error error = {0};
     if (scratch == nullptr && mr_image_scratch_new(&scratch, &error) != MR_OK) return;
-    mr_image_options options = {.dtype = MR_UINT8};
+    mr_image_options options = {.size = sizeof options, .dtype = MR_UINT8};
     if (mr_image_decode_region(bytes, size_bytes, &options, region, target, scratch, &error) != MR_OK) abort();
     size_t row_bytes = (size_t)region.width * 3, stride = (size_t)whole->shape.dims[1] * 3;
     for (int32_t y = 0; y < region.height; y++)
@@ -27,7 +27,7 @@ static void check_regions(const uint8_t *bytes, size_t size_bytes, unsigned choi
     static mr_jpeg_reader reader = {.always_plain = true};
     mr_error error = {0};
     mr_tensor whole = {0};
-    mr_image_decode_options options = {.channels = 3, .pixels_max = 1 << 16};
+    mr_image_decode_options options = {.size = sizeof options, .channels = 3, .pixels_max = 1 << 16};
     mr_status status = mr_jpeg_reader_open(&reader, bytes, size_bytes, &options, &error);
     if (status != MR_OK || mr_jpeg_reader_start(&reader, nullptr, &error) != MR_OK) return;
     int32_t width = reader.width, height = reader.height;

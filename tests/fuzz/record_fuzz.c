@@ -58,7 +58,8 @@ static mr_status take_batch(void *context, const mr_record_batch *batch, mr_erro
 static bool read_in_order(const char *path, uint8_t choice, size_t size_bytes, found *found)
 {
     mr_record_reader *reader = nullptr;
-    mr_record_reader_options options = {.damage = choice & 1 ? MR_DAMAGE_SKIP : MR_DAMAGE_STOP,
+    mr_record_reader_options options = {.size = sizeof options,
+                                        .damage = choice & 1 ? MR_DAMAGE_SKIP : MR_DAMAGE_STOP,
                                         .buffer_bytes = choice & 2 ? 1 : 0,
                                         .buffer_count = 1,
                                         .damaged = take_damage,
@@ -90,7 +91,8 @@ static void read_in_blocks(const char *path, uint8_t choice, size_t size_bytes)
     found by_reader = {0}, by_scan = {0};
     bool is_plain = read_in_order(path, choice, size_bytes, &by_reader);
     if (!(choice & 1)) return;
-    const mr_record_scan_options options = {.threads = 1,
+    const mr_record_scan_options options = {.size = sizeof options,
+                                            .threads = 1,
                                             .damage = MR_DAMAGE_SKIP,
                                             .block_bytes = 4096,
                                             .context = &by_scan,

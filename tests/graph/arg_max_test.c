@@ -26,7 +26,7 @@ static void check(mr_dtype dtype, bool largest, int64_t rows)
     mr_output index =
         largest ? mr_arg_max(g, x, axis, .output_type = dtype) : mr_arg_min(g, x, axis, .output_type = dtype);
     mr_session *session = nullptr;
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 2}, &session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 2), &session, &error));
     mr_tensor value = {0}, result = {0};
     CHECK_OK(mr_tensor_init(&value, MR_FLOAT, MR_SHAPE(rows, 3), &error));
     for (int64_t i = 0; i < 3 * rows; i++) mr_tensor_floats(&value)[i] = (i % 3 == i / 3 % 3) == largest;

@@ -93,7 +93,7 @@ TEST(concurrent_runs_of_one_step_are_independent)
     s.twice = mr_mul(g, s.x, mr_constant_float(g, 2));
     s.sum = mr_sum(g, mr_add(g, s.twice, mr_constant_float(g, 1)), mr_constant_ints(g, MR_INTS(0)));
     s.drawn = mr_random_uniform(g, mr_constant_ints(g, MR_INTS(3)), MR_FLOAT, .seed = 7);
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 2}, &s.session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 2), &s.session, &error));
     CHECK_OK(mr_session_prepare(s.session, &s.x, 1, MR_OUTPUTS(s.sum, s.twice, s.drawn), nullptr, 0, &s.step, &error));
     runner runners[THREADS];
     pthread_t threads[THREADS];
@@ -154,12 +154,12 @@ TEST(concurrent_run_does_not_wait_for_another)
     mr_element_spec spec = {.count = 1, .dtypes = {MR_FLOAT}, .shapes = {MR_SCALAR}};
     mr_dataset *d = mr_dataset_generator(&generator, &p, &spec);
     mr_output number, x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
-    mr_graph_iterator(g, "numbers", d, &(mr_iterator_options){.threads = 1}, &number);
+    mr_graph_iterator(g, "numbers", d, MR_OPTIONS(mr_iterator_options, .threads = 1), &number);
     mr_dataset_free(d);
     mr_output y = mr_add(g, x, number);
     mr_session *session;
     mr_step *step;
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
     CHECK_OK(mr_session_prepare(session, &x, 1, MR_OUTPUTS(y), nullptr, 0, &step, &error));
     job j = {.step = step, .fed = 3};
     pthread_t thread;
@@ -186,7 +186,7 @@ TEST(session_reads_variables_without_a_plan)
     mr_graph *g = mr_graph_new();
     mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 5.0f));
     mr_session *session;
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
     mr_tensor value = {0}, seven = {0};
     CHECK_STATUS(mr_session_read_variable(session, w.value, &value, &error), MR_FAILED_PRECONDITION);
     CHECK_OK(mr_tensor_init_float(&seven, 7, &error));

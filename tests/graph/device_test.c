@@ -158,7 +158,8 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.threads = 1, .device = "/device:GPU:0", .log_device_placement = true};
+    mr_session_options options = {
+        .size = sizeof options, .threads = 1, .device = "/device:GPU:0", .log_device_placement = true};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     return session;
 }
@@ -280,7 +281,7 @@ TEST(session_refuses_a_device_name_that_is_none)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         mr_error error = {0};
         mr_session *session = nullptr;
-        mr_session_options options = {.threads = 1, .device = names[i]};
+        mr_session_options options = {.size = sizeof options, .threads = 1, .device = names[i]};
         CHECK_STATUS(mr_session_new(g, &options, &session, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, names[i]);
     }

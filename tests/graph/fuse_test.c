@@ -26,7 +26,7 @@ TEST(fuse_batch_norm_and_relu)
     mr_output gradients[3];
     mr_gradients(g, MR_OUTPUTS(loss), MR_OUTPUTS(x, scale, offset), nullptr, gradients);
     mr_session *session = nullptr;
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 2}, &session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 2), &session, &error));
     mr_session_trace(session, true);
     mr_tensor image = {0}, factors = {0}, levels = {0}, fused[5] = {0}, apart[6] = {0};
     CHECK_OK(mr_tensor_init(&image, MR_FLOAT, MR_SHAPE(2, 5, 5, 19), &error));

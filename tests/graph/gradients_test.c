@@ -239,7 +239,7 @@ static bool build(checked *c, const gradient_case *row, mr_dtype dtype, bool kno
         return false; /* the operator supports only float here */
     CHECK_OK(mr_graph_status(g, &error));
     mr_tensor drawn = {0};
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &c->session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &c->session, &error));
     mr_feed feeds[INPUTS_MAX];
     for (int i = 0; i < c->count; i++) feeds[i] = (mr_feed){c->inputs[i], c->values[i]};
     mr_feeds all = {feeds, c->count};

@@ -9,7 +9,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.threads = 2};
+    mr_session_options options = {.size = sizeof options, .threads = 2};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     return session;
 }
@@ -25,7 +25,7 @@ static numbers shuffled_numbers(void)
 {
     numbers n = {.g = mr_graph_new()};
     mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_range(0, 10, 1), .seed = 7), 3);
-    n.iterator = mr_graph_iterator(n.g, "numbers", d, &(mr_iterator_options){.threads = 1}, &n.number);
+    n.iterator = mr_graph_iterator(n.g, "numbers", d, MR_OPTIONS(mr_iterator_options, .threads = 1), &n.number);
     mr_dataset_free(d); /* the graph retains a reference */
     return n;
 }
@@ -82,7 +82,7 @@ TEST(graph_iterator_allocates_nothing_in_the_steady_state)
     mr_graph *g = mr_graph_new();
     mr_dataset *d = mr_dataset_batch(mr_dataset_repeat(mr_dataset_range(0, 1000, 1), MR_INFINITE), 500);
     mr_output rows;
-    mr_graph_iterator(g, "rows", d, &(mr_iterator_options){.threads = 1}, &rows);
+    mr_graph_iterator(g, "rows", d, MR_OPTIONS(mr_iterator_options, .threads = 1), &rows);
     mr_dataset_free(d);
     mr_output y = mr_neg(g, rows);
     mr_session *session = open_session(g);

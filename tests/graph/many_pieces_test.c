@@ -73,7 +73,7 @@ static double run(const char *cutter, const char *joiner, int32_t count)
     mr_gradients(g, (mr_outputs){&squares, 1}, (mr_outputs){&x, 1}, nullptr, &fetches[count + 1]);
     mr_session *session = nullptr;
     CHECK_OK(mr_graph_status(g, &error));
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
     mr_tensor value = rising(count);
     CHECK_OK(
         mr_session_run(session, MR_FEEDS({x, value}), (mr_outputs){fetches, count + 2}, results, nullptr, 0, &error));

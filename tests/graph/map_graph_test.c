@@ -21,7 +21,7 @@ TEST(map_graph_computes_each_element_at_any_number_of_threads)
         CHECK(mr_shape_equal(mr_dataset_spec(d)->shapes[1], MR_SHAPE(-1, 2)));
         mr_iterator *iterator = nullptr;
         mr_element element = {0};
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads[t]}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads[t]), &iterator, &error));
         for (int64_t i = 0; i < 50; i++) {
             CHECK_OK(mr_iterator_next(iterator, &element, &error));
             for (int64_t j = 0; j < 10; j++) {

@@ -7,7 +7,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.threads = 2};
+    mr_session_options options = {.size = sizeof options, .threads = 2};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     mr_session_trace(session, true);
     return session;
@@ -307,7 +307,7 @@ TEST(plan_any_allocation_may_fail)
         CHECK(number < 5000);
         mr_session *session = nullptr;
         mr_tensor results[2] = {0};
-        mr_session_options options = {.threads = 1};
+        mr_session_options options = {.size = sizeof options, .threads = 1};
         test_fail_allocation(test_allocations() + number);
         mr_status status = mr_session_new(g, &options, &session, &error);
         if (status == MR_OK)

@@ -81,9 +81,9 @@ static void check_no_deadlock(bool restores)
     mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
     mr_dataset *d = mr_dataset_generator(&generator, &p, &spec);
     mr_output number;
-    mr_graph_iterator(g, "numbers", d, &(mr_iterator_options){.threads = 1}, &number);
+    mr_graph_iterator(g, "numbers", d, MR_OPTIONS(mr_iterator_options, .threads = 1), &number);
     mr_dataset_free(d);
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &p.session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &p.session, &error));
     mr_tensor state = {0}, first = {0};
     job get = {.session = p.session, .number = number}, other = {.session = p.session, .state = &state};
     for (int64_t i = 0; i < 2; i++) {
@@ -197,7 +197,7 @@ TEST(session_runs_saves_and_traces_at_once)
     mr_graph *g = mr_graph_new();
     shared s = {0};
     mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_range(0, 100, 1), .seed = 3), MR_INFINITE);
-    s.iterator = mr_graph_iterator(g, "numbers", d, &(mr_iterator_options){.threads = 2}, &s.number);
+    s.iterator = mr_graph_iterator(g, "numbers", d, MR_OPTIONS(mr_iterator_options, .threads = 2), &s.number);
     mr_dataset_free(d);
     s.random = mr_random_uniform(g, mr_constant_ints(g, MR_INTS(100)), MR_FLOAT, .seed = 1, .seed2 = 2);
     /* What is read while it is updated has a handle; other values may be a mixture of old and new elements. */
@@ -208,7 +208,7 @@ TEST(session_runs_saves_and_traces_at_once)
     s.value = mr_read_variable_op(g, s.counter, MR_FLOAT);
     s.update = mr_assign_add_variable_op(g, s.counter, ones);
     s.saver = mr_saver_new(g, .max_to_keep = 2);
-    mr_session_options options = {.threads = 2, .log_device_placement = true};
+    mr_session_options options = {.size = sizeof options, .threads = 2, .log_device_placement = true};
     CHECK_OK(mr_session_new(g, &options, &s.session, &error));
     CHECK_OK(mr_session_run(s.session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, initializers, 2, &error));
     void *(*const jobs[])(void *) = {run_steps, run_steps, run_steps, save_states, save_checkpoints, watch};

@@ -16,7 +16,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.threads = 2};
+    mr_session_options options = {.size = sizeof options, .threads = 2};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     return session;
 }
@@ -297,7 +297,7 @@ TEST(session_without_a_gpu_logs_that_it_uses_the_cpu)
     CHECK(strstr(mr_session_log(session), "/device:GPU:7 is not used: ") != nullptr);
     mr_session_free(session);
 
-    mr_session_options strict = {.no_soft_placement = true};
+    mr_session_options strict = {.size = sizeof strict, .no_soft_placement = true};
     CHECK_OK(mr_session_new(g, &strict, &session, &error));
     CHECK(mr_session_run(session, MR_FEEDS({x, three}), MR_OUTPUTS(y), &result, nullptr, 0, &error) != MR_OK);
     CHECK(strncmp(error.message, "y (Square) requests /device:GPU:7", 33) == 0);

@@ -7,7 +7,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
     return session;
 }
 

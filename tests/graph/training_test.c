@@ -62,7 +62,7 @@ static float value_of(mr_graph *g, mr_output output)
     mr_error error = {0};
     mr_session *session = nullptr;
     mr_tensor result = {0};
-    CHECK_OK(mr_session_new(g, &(mr_session_options){.threads = 1}, &session, &error));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(output), &result, nullptr, 0, &error));
     float value = mr_tensor_floats(&result)[0];
     mr_tensor_deinit(&result);
@@ -104,11 +104,12 @@ static mr_status train(const char *directory, int64_t stop, int64_t save_checkpo
     mr_output loss = mr_loss_sparse_softmax_cross_entropy(g, batch[1], mr_layer_dense(g, h, .units = 3));
     mr_summary_scalar(g, "loss", loss);
     mr_node *update = mr_minimize(g, mr_adam(.learning_rate = 0.01f), loss, mr_global_step(g).ref);
+    const mr_session_options session = {.size = sizeof session, .threads = 2};
     mr_status status =
         mr_training_run(g, update,
                         MR_TRAINING_OPTIONS(.checkpoint_dir = directory, .last_step = stop,
                                             .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 5,
-                                            .loss = loss, .session = {.threads = 2}),
+                                            .loss = loss, .session = &session),
                         error);
     mr_dataset_free(d);
     mr_tensor_deinit(&components[0]);

@@ -8,7 +8,7 @@ static mr_session *open_session(mr_graph *g)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
-    mr_session_options options = {.threads = 2};
+    mr_session_options options = {.size = sizeof options, .threads = 2};
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     return session;
 }

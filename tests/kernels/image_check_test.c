@@ -48,10 +48,12 @@ TEST(image_check_refuses)
         {{.color = {.order = {(mr_color_step)77, MR_COLOR_HUE, MR_COLOR_CONTRAST, MR_COLOR_SATURATION}}}, "order"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        CHECK_STATUS(mr_image_check(&cases[i].options, &error), MR_INVALID_ARGUMENT);
+        mr_image_options options = cases[i].options;
+        options.size = sizeof options;
+        CHECK_STATUS(mr_image_check(&options, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, cases[i].why);
     }
-    CHECK_OK(mr_image_check(&(mr_image_options){0}, &error));
+    CHECK_OK(mr_image_check(MR_OPTIONS(mr_image_options), &error));
 }
 
 /* The same for changes that the caller specifies instead of drawing them at random. */
@@ -67,10 +69,10 @@ TEST(image_check_refuses_regions)
         {.contrast = 1e9f},  {.saturation = -0.5f},     {.saturation = NAN}, {.hue = 1.5f},
     };
     for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++)
-        CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, &(mr_image_options){0}, regions[i], target,
-                                            scratch, &error),
+        CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, MR_OPTIONS(mr_image_options), regions[i],
+                                            target, scratch, &error),
                      MR_INVALID_ARGUMENT);
-    CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, &(mr_image_options){.channels = 1},
+    CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, MR_OPTIONS(mr_image_options, .channels = 1),
                                         (mr_image_region){.hue = 0.1f}, target, scratch, &error),
                  MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "3 channels");
@@ -107,6 +109,7 @@ TEST(image_check_lets_nothing_through_that_harms)
     for (int i = 0; i < 60000; i++) {
         bool tame = i % 4 != 0;
         mr_image_options options = {
+            .size = sizeof options,
             .height = tame ? 1 + (int)mr_random_below(&random, 40) : wild_count(&random),
             .width = tame ? 1 + (int)mr_random_below(&random, 40) : wild_count(&random),
             .channels = (int)mr_random_below(&random, 2) * 3,
@@ -118,7 +121,7 @@ TEST(image_check_lets_nothing_through_that_harms)
             .dtype = (mr_dtype[]){MR_FLOAT, MR_UINT8, MR_HALF, MR_BFLOAT16}[i % 4],
             .layout = (mr_image_layout)(i % 2),
         };
-        mr_color_options *color = &options.color;
+        mr_color_jitter *color = &options.color;
         float *numbers[] = {&options.fraction,    &options.area_min,    &options.area_max,      &options.aspect_min,
                             &options.aspect_max,  &options.mean[1],     &options.std[2],        &color->brightness,
                             &color->contrast_min, &color->contrast_max, &color->saturation_min, &color->saturation_max,

@@ -194,7 +194,8 @@ TEST(image_colors_fused_equal_one_after_the_other)
     static const mr_dtype dtypes[] = {MR_FLOAT, MR_HALF, MR_BFLOAT16, MR_UINT8};
     float expected[3 * count], target[3 * count];
     for (int i = 0; i < 240; i++) {
-        mr_image_options options = {.height = high, .width = wide, .channels = i % 5 == 0 ? 1 : 3};
+        mr_image_options options = {
+            .size = sizeof options, .height = high, .width = wide, .channels = i % 5 == 0 ? 1 : 3};
         int channels = options.channels;
         mr_image_region region = {.x = 3, .y = 2, .width = 40, .height = 33, .flip = i % 2 == 0};
         CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, region, expected, scratch, &error));
@@ -240,9 +241,13 @@ TEST(image_colors_fused_equal_one_after_the_other)
 
 TEST(image_colors_are_drawn_in_their_range)
 {
-    mr_image_options options = {.height = 8, .width = 8, .crop = MR_CROP_RANDOM, .random_flip_left_right = true},
+    mr_image_options options = {.size = sizeof options,
+                                .height = 8,
+                                .width = 8,
+                                .crop = MR_CROP_RANDOM,
+                                .random_flip_left_right = true},
                      plain = options;
-    options.color = (mr_color_options){
+    options.color = (mr_color_jitter){
         .brightness = 0.25f, .contrast_min = 0.5f, .contrast_max = 1.5f, .saturation_max = 2, .hue = 0.1f};
     double low[4] = {9, 9, 9, 9}, high[4] = {-9, -9, -9, -9};
     for (uint64_t i = 0; i < 2000; i++) {
@@ -265,6 +270,6 @@ TEST(image_colors_are_drawn_in_their_range)
         CHECK(high[k] <= to[k] + 1e-6 && high[k] > to[k] - near);
     }
     mr_random random = mr_random_at(test_seed(), 0, 0, 33);
-    options.color = (mr_color_options){.contrast_max = 1e-40f};
+    options.color = (mr_color_jitter){.contrast_max = 1e-40f};
     CHECK(mr_image_choose(&options, 30, 20, &random).contrast > 0); /* 0 means none */
 }

@@ -9,7 +9,7 @@ static void check_crop(test_bytes file, const mr_tensor *whole, mr_image_region 
                        unsigned char *target, mr_image_scratch *scratch, int kind)
 {
     mr_error error = {0};
-    mr_image_options options = {.dtype = MR_UINT8, .channels = channels};
+    mr_image_options options = {.size = sizeof options, .dtype = MR_UINT8, .channels = channels};
     CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error));
     size_t row_bytes = (size_t)(region.width * channels), stride = (size_t)(whole->shape.dims[1] * channels);
     for (int y = 0; y < region.height; y++) {
@@ -25,7 +25,7 @@ static void check_crops(int kind, int width, int height, int channels, int count
 {
     mr_error error = {0};
     test_bytes file = test_jpeg(width, height, test_jpeg_kinds[kind]);
-    mr_image_decode_options decode = {.channels = channels};
+    mr_image_decode_options decode = {.size = sizeof decode, .channels = channels};
     mr_tensor whole = {0};
     CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
     unsigned char *target = malloc((size_t)(width * height * channels));
@@ -62,7 +62,7 @@ TEST(image_region_equals_a_crop_at_every_offset)
     for (int kind = 0; kind < test_jpeg_kind_count; kind++) {
         int width = 75, height = 43;
         test_bytes file = test_jpeg(width, height, test_jpeg_kinds[kind]);
-        mr_image_decode_options decode = {.channels = 3};
+        mr_image_decode_options decode = {.size = sizeof decode, .channels = 3};
         mr_tensor whole = {0};
         CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
         unsigned char *target = malloc((size_t)(width * height * 3));
@@ -84,7 +84,7 @@ static mr_tensor by_hand(test_bytes file, const mr_image_options *options, mr_im
 {
     mr_error error = {0};
     int channels = options->channels == 0 ? 3 : options->channels;
-    mr_image_decode_options decode = {.channels = channels};
+    mr_image_decode_options decode = {.size = sizeof decode, .channels = channels};
     mr_tensor whole = {0}, crop = {0}, resized = {0};
     CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
     CHECK_OK(mr_tensor_init(&crop, MR_UINT8, MR_SHAPE(region.height, region.width, channels), &error));
@@ -93,7 +93,8 @@ static mr_tensor by_hand(test_bytes file, const mr_image_options *options, mr_im
         memcpy(mr_tensor_uint8s(&crop) + (size_t)y * row_bytes,
                mr_tensor_uint8s(&whole) + (size_t)(((region.y + y) * whole.shape.dims[1] + region.x) * channels),
                row_bytes);
-    mr_resize_options resize = {.method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
+    mr_resize_options resize = {
+        .size = sizeof resize, .method = options->method, .half_pixel_centers = options->method != MR_RESIZE_AREA};
     CHECK_OK(mr_image_resize(&crop, options->height, options->width, &resize, &resized, &error));
     mr_tensor_deinit(&whole);
     mr_tensor_deinit(&crop);
@@ -130,7 +131,8 @@ TEST(image_region_resizes_normalises_and_lays_out)
     test_bytes files[] = {test_jpeg(90, 70, test_jpeg_kinds[2]), test_png(61, 47, test_png_kinds[9])};
     for (int i = 0; i < 400; i++) {
         int kind = i / 4 % 5, width = i % 2 == 0 ? 90 : 61, height = i % 2 == 0 ? 70 : 47;
-        mr_image_options options = {.height = 1 + (int)mr_random_below(&random, 100),
+        mr_image_options options = {.size = sizeof options,
+                                    .height = 1 + (int)mr_random_below(&random, 100),
                                     .width = 1 + (int)mr_random_below(&random, 100),
                                     .channels = i % 3 == 0 ? 1 : 3,
                                     .method = (mr_resize_method)(i % 4),
@@ -182,7 +184,8 @@ TEST(image_region_narrow_is_the_float_rounded)
     float floats[count];
     uint16_t half[count], brain[count];
     for (int i = 0; i < 2; i++) {
-        mr_image_options options = {.height = 23,
+        mr_image_options options = {.size = sizeof options,
+                                    .height = 23,
                                     .width = 19,
                                     .layout = i == 0 ? MR_LAYOUT_NHWC : MR_LAYOUT_NCHW,
                                     .mean = {124, 117, 104},
@@ -211,7 +214,7 @@ TEST(image_region_refuses)
     CHECK_OK(mr_image_scratch_new(&scratch, &error));
     test_bytes file = test_jpeg(30, 20, test_jpeg_kinds[2]);
     float target[10 * 10 * 3];
-    mr_image_options options = {.height = 10, .width = 10};
+    mr_image_options options = {.size = sizeof options, .height = 10, .width = 10};
     static const mr_image_region outside[] = {
         {-1, 0, 10, 10, false}, {0, 0, 31, 10, false},         {25, 0, 6, 10, false},       {0, 0, 0, 10, false},
         {0, 15, 10, 6, false},  {INT32_MAX, 0, 10, 10, false}, {1, 1, INT32_MAX, 10, false}};
@@ -224,7 +227,7 @@ TEST(image_region_refuses)
     CHECK_STATUS(
         mr_image_decode_region(file.bytes, file.size_bytes, &options, (mr_image_region){0}, target, scratch, &error),
         MR_INVALID_ARGUMENT);
-    options = (mr_image_options){.height = 10};
+    options = (mr_image_options){.size = sizeof options, .height = 10};
     CHECK_STATUS(
         mr_image_decode_region(file.bytes, file.size_bytes, &options, (mr_image_region){0}, target, scratch, &error),
         MR_INVALID_ARGUMENT);
@@ -260,14 +263,14 @@ TEST(image_region_approximate_is_a_resize_of_the_smaller_decode)
     for (int i = 0; i < 60; i++) {
         test_bytes file = test_jpeg(width, height, test_jpeg_kinds[i % test_jpeg_kind_count]);
         int side = 4 + (int)mr_random_below(&random, 40), ratio = 8;
-        mr_image_options options = {.height = side, .width = side, .approximate_scale = true};
+        mr_image_options options = {.size = sizeof options, .height = side, .width = side, .approximate_scale = true};
         mr_image_region region = {.width = side + (int)mr_random_below(&random, (uint64_t)(width - side)),
                                   .height = side + (int)mr_random_below(&random, (uint64_t)(height - side))};
         region.x = (int)mr_random_below(&random, (uint64_t)(width - region.width + 1));
         region.y = (int)mr_random_below(&random, (uint64_t)(height - region.height + 1));
         int smaller = region.width < region.height ? region.width : region.height;
         while (ratio > 1 && smaller < ratio * side) ratio /= 2;
-        mr_image_decode_options decode = {.channels = 3, .ratio = ratio};
+        mr_image_decode_options decode = {.size = sizeof decode, .channels = 3, .ratio = ratio};
         mr_tensor whole = {0};
         CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
         float target[44 * 44 * 3];

@@ -41,7 +41,7 @@ TEST(image_sixteen_bits_of_a_jpeg)
     mr_error error = {0};
     test_bytes file = test_jpeg(20, 10, (test_jpeg_options){0});
     mr_tensor narrow = {0}, wide = {0};
-    mr_image_decode_options options = {.dtype = MR_UINT16};
+    mr_image_decode_options options = {.size = sizeof options, .dtype = MR_UINT16};
     CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, nullptr, &narrow, &error));
     CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &options, &wide, &error));
     CHECK_EQ(wide.dtype, MR_UINT16);
@@ -62,7 +62,8 @@ TEST(image_choose_stays_inside)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 5);
     for (int i = 0; i < 4000; i++) {
-        mr_image_options options = {.crop = (mr_crop)(i % 4),
+        mr_image_options options = {.size = sizeof options,
+                                    .crop = (mr_crop)(i % 4),
                                     .height = 1 + (int)mr_random_below(&random, 300),
                                     .width = 1 + (int)mr_random_below(&random, 300),
                                     .random_flip_left_right = true,
@@ -76,7 +77,7 @@ TEST(image_choose_stays_inside)
 
 TEST(image_choose_centre_has_the_aspect)
 {
-    mr_image_options options = {.crop = MR_CROP_CENTER, .height = 100, .width = 200};
+    mr_image_options options = {.size = sizeof options, .crop = MR_CROP_CENTER, .height = 100, .width = 200};
     mr_image_region region = mr_image_choose(&options, 300, 300, nullptr);
     CHECK_EQ(region.width, 300);
     CHECK_EQ(region.height, 150);
@@ -93,7 +94,8 @@ TEST(image_choose_centre_has_the_aspect)
 TEST(image_choose_covers_its_range)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 6);
-    mr_image_options options = {.crop = MR_CROP_RANDOM, .height = 8, .width = 8, .random_flip_left_right = true};
+    mr_image_options options = {
+        .size = sizeof options, .crop = MR_CROP_RANDOM, .height = 8, .width = 8, .random_flip_left_right = true};
     int first = 0, last = 0, flips = 0;
     for (int i = 0; i < 2000; i++) {
         mr_image_region region = mr_image_choose(&options, 11, 8, &random);
@@ -103,7 +105,7 @@ TEST(image_choose_covers_its_range)
         flips += region.flip;
     }
     CHECK(first > 400 && first < 600 && last > 400 && last < 600 && flips > 900 && flips < 1100);
-    options = (mr_image_options){.crop = MR_CROP_RANDOM_RESIZED, .height = 8, .width = 8};
+    options = (mr_image_options){.size = sizeof options, .crop = MR_CROP_RANDOM_RESIZED, .height = 8, .width = 8};
     for (int i = 0; i < 2000; i++) {
         mr_image_region region = mr_image_choose(&options, 400, 300, &random);
         double area = (double)region.width * region.height / (400.0 * 300),

@@ -18,7 +18,7 @@ static void check_window(test_bytes file, const mr_image_options *options, mr_im
     mr_error error = {0};
     mr_tensor whole = {0};
     int channels = options->channels, plane = options->height * options->width;
-    mr_image_decode_options decode = {.channels = channels};
+    mr_image_decode_options decode = {.size = sizeof decode, .channels = channels};
     CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
     int height = (int)whole.shape.dims[0], width = (int)whole.shape.dims[1];
     unsigned char *found = malloc((size_t)(plane * channels) + 1);
@@ -54,7 +54,8 @@ TEST(image_window_is_cut_out_or_padded)
         png.interlaced = i % 8 == 5;
         test_bytes file = i % 3 == 0 ? test_png(width, height, png)
                                      : test_jpeg(width, height, test_jpeg_kinds[i % test_jpeg_kind_count]);
-        mr_image_options options = {.crop = i % 2 == 0 ? MR_CROP_RANDOM_WINDOW : MR_CROP_CENTER_WINDOW,
+        mr_image_options options = {.size = sizeof options,
+                                    .crop = i % 2 == 0 ? MR_CROP_RANDOM_WINDOW : MR_CROP_CENTER_WINDOW,
                                     .padding_mode = i / 2 % 2 == 0 ? MR_IMAGE_PAD_REFLECT : MR_IMAGE_PAD_ZERO,
                                     .channels =
                                         i % 5 == 0 && test_jpeg_kinds[i % test_jpeg_kind_count].channels != 4 ? 1 : 3,
@@ -81,7 +82,8 @@ TEST(image_window_padding_is_normalised_as_black)
     mr_image_scratch *scratch = nullptr;
     CHECK_OK(mr_image_scratch_new(&scratch, &error));
     test_bytes file = test_jpeg(4, 4, test_jpeg_kinds[2]);
-    mr_image_options options = {.height = 8,
+    mr_image_options options = {.size = sizeof options,
+                                .height = 8,
                                 .width = 8,
                                 .crop = MR_CROP_CENTER_WINDOW,
                                 .mean = {10, 20, 30},
@@ -104,7 +106,8 @@ TEST(image_window_padding_is_normalised_as_black)
 TEST(image_window_is_uniform)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 21);
-    mr_image_options options = {.height = 32, .width = 32, .crop = MR_CROP_RANDOM_WINDOW, .padding = 4};
+    mr_image_options options = {
+        .size = sizeof options, .height = 32, .width = 32, .crop = MR_CROP_RANDOM_WINDOW, .padding = 4};
     int seen[9][9] = {0};
     for (int i = 0; i < 81 * 100; i++) {
         mr_image_region window = mr_image_choose(&options, 32, 32, &random);
@@ -141,9 +144,11 @@ TEST(image_window_refuses)
          "padded by reflection"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        CHECK_STATUS(mr_image_decode_region(file.bytes, file.size_bytes, &cases[i].options, cases[i].window, target,
-                                            scratch, &error),
-                     MR_INVALID_ARGUMENT);
+        mr_image_options options = cases[i].options;
+        options.size = sizeof options;
+        CHECK_STATUS(
+            mr_image_decode_region(file.bytes, file.size_bytes, &options, cases[i].window, target, scratch, &error),
+            MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, cases[i].why);
     }
     mr_image_scratch_free(scratch);

@@ -18,8 +18,10 @@ static void check_same_pixels(test_bytes a, test_bytes b, int kind)
 {
     mr_error error = {0};
     for (int way = 0; way < 4; way++) {
-        mr_image_decode_options options = {
-            .accurate_dct = way == 1, .no_fancy_upsampling = way == 2, .ratio = way == 3 ? 2 : 1};
+        mr_image_decode_options options = {.size = sizeof options,
+                                           .accurate_dct = way == 1,
+                                           .no_fancy_upsampling = way == 2,
+                                           .ratio = way == 3 ? 2 : 1};
         mr_tensor x = {0}, y = {0};
         CHECK_OK(mr_image_decode(a.bytes, a.size_bytes, &options, &x, &error));
         CHECK_OK(mr_image_decode(b.bytes, b.size_bytes, &options, &y, &error));
@@ -63,7 +65,7 @@ TEST(crop_ready_takes_any_segment)
     static const int32_t segments[] = {1, 2, 5, 13, 26, 1000, 65535};
     for (size_t i = 0; i < sizeof(segments) / sizeof(segments[0]); i++) {
         mr_crop_ready_info info = {0};
-        test_bytes ready = ready_of(file, &(mr_crop_ready_options){.restart_interval = segments[i]}, &info);
+        test_bytes ready = ready_of(file, MR_OPTIONS(mr_crop_ready_options, .restart_interval = segments[i]), &info);
         CHECK_EQ(info.restart_interval, segments[i]);
         check_same_pixels(file, ready, 2);
         free(ready.bytes);
@@ -113,7 +115,7 @@ TEST(crop_ready_leaves_metadata_out_and_keeps_the_orientation)
     CHECK_EQ(probed.orientation, 6);
     free(ready.bytes);
 
-    mr_crop_ready_options options = {.drop_orientation = true, .keep_icc_profile = true};
+    mr_crop_ready_options options = {.size = sizeof options, .drop_orientation = true, .keep_icc_profile = true};
     ready = ready_of(file, &options, &info);
     CHECK(contains(ready, "ICC_PROFILE") && contains(ready, "colours") && !contains(ready, "Exif"));
     CHECK(!info.profile_dropped && !info.orientation_kept);
@@ -147,7 +149,7 @@ TEST(crop_ready_refuses_in_words)
     check_refused(file, MR_DATA_LOSS, "damaged");
     mr_error error = {0};
     mr_tensor ready = {0};
-    mr_crop_ready_options options = {.restart_interval = -1};
+    mr_crop_ready_options options = {.size = sizeof options, .restart_interval = -1};
     CHECK_STATUS(mr_image_crop_ready(file.bytes, file.size_bytes, &options, &ready, nullptr, &error),
                  MR_INVALID_ARGUMENT);
     free(file.bytes);

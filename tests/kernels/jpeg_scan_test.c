@@ -61,8 +61,8 @@ static test_bytes segmented(test_bytes file, int32_t mcus)
 {
     mr_error error = {0};
     mr_tensor ready = {0};
-    CHECK_OK(mr_image_crop_ready(file.bytes, file.size_bytes, &(mr_crop_ready_options){.restart_interval = mcus},
-                                 &ready, nullptr, &error));
+    CHECK_OK(mr_image_crop_ready(file.bytes, file.size_bytes,
+                                 MR_OPTIONS(mr_crop_ready_options, .restart_interval = mcus), &ready, nullptr, &error));
     mr_string bytes = mr_tensor_strings(&ready)[0];
     test_bytes result = {malloc(bytes.size_bytes), bytes.size_bytes};
     memcpy(result.bytes, bytes.data, bytes.size_bytes);
@@ -80,7 +80,8 @@ TEST(jpeg_scan_reads_what_libjpeg_reads)
             test_bytes file = test_jpeg(width, height, test_jpeg_kinds[kind]);
             bool cmyk = test_jpeg_kinds[kind].channels == 4;
             for (int way = 0; way < 4; way++) {
-                mr_image_decode_options options = {.channels = way == 1 && !cmyk ? 1 : 3,
+                mr_image_decode_options options = {.size = sizeof options,
+                                                   .channels = way == 1 && !cmyk ? 1 : 3,
                                                    .ratio = way == 2   ? 8
                                                             : way == 3 ? 2
                                                                        : 1};
@@ -103,7 +104,7 @@ TEST(jpeg_scan_crops_of_segments_equal_a_crop_of_the_full_image)
         int width = 131, height = 67;
         mr_random random = mr_random_at(test_seed(), (uint64_t)kind, 1, 4);
         test_bytes file = test_jpeg(width, height, test_jpeg_kinds[kind]);
-        mr_image_decode_options options = {.channels = 3};
+        mr_image_decode_options options = {.size = sizeof options, .channels = 3};
         mr_tensor whole = {0};
         CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &options, &whole, &error));
         for (size_t s = 0; s < sizeof(segments) / sizeof(segments[0]); s++) {
@@ -197,15 +198,16 @@ TEST(jpeg_scan_damaged_is_what_libjpeg_makes_of_it)
                 memcpy(copy.bytes, file.bytes, file.size_bytes);
                 copy.size_bytes = file.size_bytes;
                 damage(&copy, scan_begin(file), &random);
-                mr_image_decode_options options = {.channels = 3,
+                mr_image_decode_options options = {.size = sizeof options,
+                                                   .channels = 3,
                                                    .accept_damaged = i % 3 == 1,
                                                    .try_recover_truncated = i % 3 == 2,
                                                    .ratio = i % 5 == 0 ? 4 : 1};
                 check_same(&reader, copy, &options, nullptr, false, "damage", i);
                 if (options.ratio != 1) continue;
                 mr_image_region window = {.width = 40, .height = 30, .x = i * 7 % 111, .y = i * 5 % 61};
-                check_same(&reader, copy, &(mr_image_decode_options){.channels = 3}, &window, true, "damage and crop",
-                           i);
+                check_same(&reader, copy, MR_OPTIONS(mr_image_decode_options, .channels = 3), &window, true,
+                           "damage and crop", i);
             }
             free(copy.bytes);
             if (mcus >= 0) free(file.bytes);
@@ -220,7 +222,7 @@ TEST(jpeg_scan_reads_only_the_segments_of_a_crop)
     mr_error error = {0};
     test_bytes plain = test_jpeg(256, 128, test_jpeg_kinds[2]), file = segmented(plain, 4);
     mr_jpeg_reader reader = {0};
-    mr_image_decode_options options = {.channels = 3};
+    mr_image_decode_options options = {.size = sizeof options, .channels = 3};
     mr_image_region window = {.x = 10, .y = 70, .width = 30, .height = 10};
     outcome before = read_window(&reader, file, &options, &window);
     CHECK_OK(before.status);
@@ -253,7 +255,7 @@ TEST(jpeg_without_tables_does_not_take_those_of_another)
             if (file.bytes[i + 1] == marker) file.bytes[i + 1] = 0xfe; /* marker of a comment segment */
             i += length;
         }
-        mr_image_decode_options options = {.channels = 3};
+        mr_image_decode_options options = {.size = sizeof options, .channels = 3};
         for (int plain = 0; plain < 2; plain++) {
             mr_jpeg_reader fresh = {.always_plain = plain != 0}, used = {.always_plain = plain != 0};
             outcome expected = read_window(&fresh, file, &options, nullptr);

@@ -5,6 +5,7 @@
 
 static mr_status decode(test_bytes file, mr_image_decode_options options, mr_tensor *image, mr_error *error)
 {
+    options.size = sizeof options;
     return mr_image_decode(file.bytes, file.size_bytes, &options, image, error);
 }
 
@@ -59,7 +60,7 @@ TEST(jpeg_truncated_anywhere_is_an_error_or_accepted)
             memcpy(cut, file.bytes, size);
             CHECK(mr_image_decode(cut, size, nullptr, &image, &error) != MR_OK);
             CHECK(error.message[0] != '\0' && strchr(error.message, '\n') == nullptr);
-            mr_image_decode_options options = {.try_recover_truncated = true};
+            mr_image_decode_options options = {.size = sizeof options, .try_recover_truncated = true};
             if (mr_image_decode(cut, size, &options, &image, &error) == MR_OK) mr_tensor_deinit(&image);
             free(cut);
         }
@@ -89,15 +90,16 @@ TEST(jpeg_flipped_bits_never_crash)
             unsigned char kept = file.bytes[at];
             file.bytes[at] ^= (unsigned char)(1u << mr_random_below(&random, 8));
             mr_tensor image = {0};
-            mr_image_decode_options decode_options = {.pixels_max = 1'000'000, .accept_damaged = round % 2 != 0};
+            mr_image_decode_options decode_options = {
+                .size = sizeof decode_options, .pixels_max = 1'000'000, .accept_damaged = round % 2 != 0};
             if (decode(file, decode_options, &image, &error) == MR_OK) mr_tensor_deinit(&image);
-            mr_image_options options = {.height = 20, .width = 20, .pixels_max = 1'000'000};
+            mr_image_options options = {.size = sizeof options, .height = 20, .width = 20, .pixels_max = 1'000'000};
             mr_image_region region = {3, 2, 30, 30, true};
             (void)!mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error);
             file.bytes[at] = kept;
         }
         /* After a failure the scratch can be used again. */
-        mr_image_options options = {.height = 20, .width = 20};
+        mr_image_options options = {.size = sizeof options, .height = 20, .width = 20};
         mr_image_region region = {3, 2, 30, 30, true};
         CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error));
         free(file.bytes);
@@ -169,7 +171,7 @@ TEST(jpeg_with_too_many_scans_is_refused)
     bomb.bytes[bomb.size_bytes++] = 0xff;
     bomb.bytes[bomb.size_bytes++] = 0xd9;
     mr_tensor image = {0};
-    mr_image_decode_options options = {.accept_damaged = true};
+    mr_image_decode_options options = {.size = sizeof options, .accept_damaged = true};
     CHECK_STATUS(decode(bomb, options, &image, &error), MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "scans");
     free(bomb.bytes);

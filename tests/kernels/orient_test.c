@@ -36,7 +36,7 @@ static mr_tensor decoded(const void *bytes, size_t size_bytes)
 {
     mr_error error = {0};
     mr_tensor image = {0};
-    mr_image_decode_options options = {.accurate_dct = true, .no_fancy_upsampling = true};
+    mr_image_decode_options options = {.size = sizeof options, .accurate_dct = true, .no_fancy_upsampling = true};
     CHECK_OK(mr_image_decode(bytes, size_bytes, &options, &image, &error));
     return image;
 }

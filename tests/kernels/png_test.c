@@ -33,7 +33,8 @@ TEST(png_interlaced_equals_plain)
     for (int i = 0; i < test_png_kind_count; i++)
         for (int channels = 0; channels <= 4; channels++)
             for (int wide = 0; wide < 2; wide++) {
-                mr_image_decode_options options = {.channels = channels, .dtype = wide ? MR_UINT16 : MR_UINT8};
+                mr_image_decode_options options = {
+                    .size = sizeof options, .channels = channels, .dtype = wide ? MR_UINT16 : MR_UINT8};
                 mr_tensor images[2] = {0};
                 for (int interlaced = 0; interlaced < 2; interlaced++) {
                     test_png_options kind = test_png_kinds[i];
@@ -60,14 +61,14 @@ TEST(png_region_equals_a_crop)
         kind.interlaced = i % 2 == 1;
         int width = 41, height = 29, channels = i % 3 == 0 ? 1 : 3;
         test_bytes file = test_png(width, height, kind);
-        mr_image_decode_options decode = {.channels = channels};
+        mr_image_decode_options decode = {.size = sizeof decode, .channels = channels};
         mr_tensor whole = {0};
         CHECK_OK(mr_image_decode(file.bytes, file.size_bytes, &decode, &whole, &error));
         for (int round = 0; round < 8; round++) {
             int w = 1 + (int)mr_random_below(&random, 41), h = 1 + (int)mr_random_below(&random, 29);
             mr_image_region region = {(int)mr_random_below(&random, (uint64_t)(width - w + 1)),
                                       (int)mr_random_below(&random, (uint64_t)(height - h + 1)), w, h, false};
-            mr_image_options options = {.channels = channels, .dtype = MR_UINT8};
+            mr_image_options options = {.size = sizeof options, .channels = channels, .dtype = MR_UINT8};
             unsigned char target[41 * 29 * 3];
             CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, region, target, scratch, &error));
             for (int y = 0; y < h; y++) {
@@ -114,17 +115,17 @@ TEST(png_flipped_bits_never_crash)
             unsigned char kept = file.bytes[at];
             file.bytes[at] ^= (unsigned char)(1u << mr_random_below(&random, 8));
             mr_tensor image = {0};
-            mr_image_decode_options decode = {.pixels_max = 1'000'000};
+            mr_image_decode_options decode = {.size = sizeof decode, .pixels_max = 1'000'000};
             if (mr_image_decode(file.bytes, file.size_bytes, &decode, &image, &error) == MR_OK)
                 mr_tensor_deinit(&image);
             else
                 refused++;
-            mr_image_options options = {.height = 20, .width = 20, .pixels_max = 1'000'000};
+            mr_image_options options = {.size = sizeof options, .height = 20, .width = 20, .pixels_max = 1'000'000};
             (void)!mr_image_decode_region(file.bytes, file.size_bytes, &options, (mr_image_region){1, 2, 30, 20, true},
                                           target, scratch, &error);
             file.bytes[at] = kept;
         }
-        mr_image_options options = {.height = 20, .width = 20};
+        mr_image_options options = {.size = sizeof options, .height = 20, .width = 20};
         CHECK_OK(mr_image_decode_region(file.bytes, file.size_bytes, &options, (mr_image_region){1, 2, 30, 20, true},
                                         target, scratch, &error));
         free(file.bytes);
@@ -160,7 +161,7 @@ TEST(png_encode_round_trip)
                 ((uint8_t *)image.data)[i] = (uint8_t)(i * 29 + i / 7);
             CHECK_OK(mr_image_encode_png(&image, &bytes, &error));
             mr_string encoded = mr_tensor_strings(&bytes)[0];
-            mr_image_decode_options options = {.dtype = dtype};
+            mr_image_decode_options options = {.size = sizeof options, .dtype = dtype};
             CHECK_OK(mr_image_decode(encoded.data, encoded.size_bytes, &options, &back, &error));
             CHECK(mr_shape_equal(image.shape, back.shape));
             CHECK(memcmp(image.data, back.data, mr_tensor_size_bytes(&image)) == 0);

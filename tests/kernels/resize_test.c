@@ -15,6 +15,7 @@ static mr_tensor line(int count, const float *values)
 static void check_line(const float *source, int source_count, mr_resize_options options, const float *expected,
                        int expected_count)
 {
+    options.size = sizeof options;
     mr_error error = {0};
     mr_tensor images = line(source_count, source), resized = {0};
     CHECK_OK(mr_image_resize(&images, 1, expected_count, &options, &resized, &error));
@@ -52,7 +53,8 @@ TEST(resize_to_its_own_size_changes_nothing)
     for (int64_t i = 0; i < mr_tensor_count(&images); i++) mr_tensor_uint8s(&images)[i] = (uint8_t)(i * 31);
     for (int method = 0; method < 4; method++)
         for (int half = 0; half < 2; half++) {
-            mr_resize_options options = {.method = (mr_resize_method)method, .half_pixel_centers = half != 0};
+            mr_resize_options options = {
+                .size = sizeof options, .method = (mr_resize_method)method, .half_pixel_centers = half != 0};
             mr_tensor resized = {0};
             CHECK_OK(mr_image_resize(&images, 7, 9, &options, &resized, &error));
             CHECK_EQ(resized.dtype, method == MR_RESIZE_NEAREST ? MR_UINT8 : MR_FLOAT);
@@ -69,8 +71,10 @@ TEST(resize_tables_are_sound)
 {
     mr_random random = mr_random_at(test_seed(), 0, 0, 7);
     for (int i = 0; i < 2000; i++) {
-        mr_resize_options options = {
-            .method = (mr_resize_method)(i % 4), .align_corners = i / 4 % 3 == 1, .half_pixel_centers = i / 4 % 3 == 2};
+        mr_resize_options options = {.size = sizeof options,
+                                     .method = (mr_resize_method)(i % 4),
+                                     .align_corners = i / 4 % 3 == 1,
+                                     .half_pixel_centers = i / 4 % 3 == 2};
         int32_t first[300];
         mr_resize_axis axis = {.source_count = 1 + (int)mr_random_below(&random, i % 3 == 0 ? 5 : 2000),
                                .target_count = 1 + (int)mr_random_below(&random, 300),
@@ -94,7 +98,7 @@ TEST(resize_refuses)
 {
     mr_error error = {0};
     mr_tensor images = line(4, (float[]){1, 2, 3, 4}), resized = {0};
-    mr_resize_options both = {.align_corners = true, .half_pixel_centers = true};
+    mr_resize_options both = {.size = sizeof both, .align_corners = true, .half_pixel_centers = true};
     CHECK_STATUS(mr_image_resize(&images, 0, 4, nullptr, &resized, &error), MR_INVALID_ARGUMENT);
     CHECK_STATUS(mr_image_resize(&images, 4, -1, nullptr, &resized, &error), MR_INVALID_ARGUMENT);
     CHECK_STATUS(mr_image_resize(&images, 4, 4, &both, &resized, &error), MR_INVALID_ARGUMENT);

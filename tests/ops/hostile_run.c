@@ -347,7 +347,7 @@ static void run_gradients(build *b, mr_session *session)
 static mr_status run_session(build *b, hostile_result *result)
 {
     mr_session *session = nullptr;
-    MR_TRY(mr_session_new(b->graph, &(mr_session_options){.threads = 1}, &session, &result->error));
+    MR_TRY(mr_session_new(b->graph, MR_OPTIONS(mr_session_options, .threads = 1), &session, &result->error));
     mr_status status = initialize(b, session, &result->error);
     mr_output fetches[HOSTILE_OUTPUTS_MAX];
     for (int32_t i = 0; i < mr_node_output_count(b->node) && result->output_count < HOSTILE_OUTPUTS_MAX; i++) {

@@ -76,7 +76,7 @@ int main(void)
     mr_image_scratch *scratch = nullptr;
     if (mr_image_scratch_new(&scratch, &error) != MR_OK) return 2;
     while (fgets(line, sizeof(line), stdin) != nullptr) {
-        mr_image_options options = {.dtype = MR_FLOAT, .channels = 3};
+        mr_image_options options = {.size = sizeof options, .dtype = MR_FLOAT, .channels = 3};
         mr_image_region region = {0};
         const char *from = strtok(line, " \n"), *to = strtok(nullptr, " \n");
         if (to == nullptr) return 2;

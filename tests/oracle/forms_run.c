@@ -130,7 +130,7 @@ int main(int argc, char **argv)
         mr_dataset *d = read_line(line);
         mr_iterator *iterator = nullptr;
         mr_element element = {0};
-        mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, nullptr);
+        mr_status status = mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, nullptr);
         while (status == MR_OK) {
             status = mr_iterator_next(iterator, &element, nullptr);
             if (status == MR_OK) print(&element);

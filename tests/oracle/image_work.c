@@ -97,7 +97,7 @@ static test_bytes crop_ready(test_bytes file, int32_t segment_mcus)
 {
     mr_error error = {0};
     mr_tensor ready = {0};
-    mr_crop_ready_options options = {.restart_interval = segment_mcus};
+    mr_crop_ready_options options = {.size = sizeof options, .restart_interval = segment_mcus};
     if (mr_image_crop_ready(file.bytes, file.size_bytes, &options, &ready, nullptr, &error) != MR_OK) exit(2);
     mr_string made = mr_tensor_strings(&ready)[0];
     test_bytes result = {malloc(made.size_bytes), made.size_bytes};
@@ -167,7 +167,8 @@ static void decode(char **words)
     mr_error error = {0};
     mr_tensor image = {0};
     test_bytes file = read_file(words[1]);
-    mr_image_decode_options options = {.channels = atoi(words[3]),
+    mr_image_decode_options options = {.size = sizeof options,
+                                       .channels = atoi(words[3]),
                                        .dtype = atoi(words[4]) == 16 ? MR_UINT16 : MR_UINT8,
                                        .ratio = atoi(words[5]),
                                        .no_fancy_upsampling = atoi(words[6]) != 0,
@@ -184,7 +185,8 @@ static void resize(char **words)
 {
     mr_error error = {0};
     mr_tensor images = read_tensor(words[1]), resized = {0};
-    mr_resize_options options = {.method = (mr_resize_method)atoi(words[3]),
+    mr_resize_options options = {.size = sizeof options,
+                                 .method = (mr_resize_method)atoi(words[3]),
                                  .align_corners = atoi(words[6]) != 0,
                                  .half_pixel_centers = atoi(words[7]) != 0};
     mr_status status = mr_image_resize(&images, atoi(words[4]), atoi(words[5]), &options, &resized, &error);
@@ -197,8 +199,10 @@ static void region(char **words)
 {
     mr_error error = {0};
     test_bytes file = read_file(words[1]);
-    mr_image_options options = {
-        .method = (mr_resize_method)atoi(words[3]), .height = atoi(words[4]), .width = atoi(words[5])};
+    mr_image_options options = {.size = sizeof options,
+                                .method = (mr_resize_method)atoi(words[3]),
+                                .height = atoi(words[4]),
+                                .width = atoi(words[5])};
     mr_image_region where = {atoi(words[6]), atoi(words[7]), atoi(words[8]), atoi(words[9]), atoi(words[10]) != 0};
     mr_tensor target = {0};
     mr_image_scratch *scratch = nullptr;

@@ -51,7 +51,7 @@ static mr_status step(mr_iterator *iterator, int what, mr_element *element)
 
 int main(int argc, char **argv)
 {
-    mr_iterator_options options = {.threads = argc > 1 ? (int)strtol(argv[1], nullptr, 10) : 1};
+    mr_iterator_options options = {.size = sizeof options, .threads = argc > 1 ? (int)strtol(argv[1], nullptr, 10) : 1};
     const mr_element_spec number = {.count = 1, .dtypes = {MR_INT64}};
     mr_iterator *iterators[3];
     mr_dataset *own = dataset(1);

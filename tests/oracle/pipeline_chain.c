@@ -77,7 +77,7 @@ int main(int argc, char **argv)
         mr_iterator *iterator = nullptr;
         mr_element element = {0};
         printf("%lld\n", (long long)mr_dataset_cardinality(d));
-        mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error);
+        mr_status status = mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error);
         for (int i = 0; i < limit && status == MR_OK; i++) {
             status = mr_iterator_next(iterator, &element, &error);
             if (status == MR_OK) print(&element.tensors[0]);

@@ -71,7 +71,8 @@ static mr_status produce(char **words, int count, mr_coordinator *coordinator, m
     mr_status status;
     int64_t number = strtoll(words[1], nullptr, 10);
     int at = strcmp(words[0], "strings") == 0 ? 1 : 2;
-    mr_input_producer_options options = {.epochs = strtoll(words[at], nullptr, 10),
+    mr_input_producer_options options = {.size = sizeof options,
+                                         .epochs = strtoll(words[at], nullptr, 10),
                                          .no_shuffle = strcmp(words[at + 1], "0") == 0};
     options.seed = options.no_shuffle ? 0 : 5;
     if (at == 1)
@@ -107,7 +108,8 @@ static mr_status read_files(char **words, int count, mr_coordinator *coordinator
     mr_reader_kind kind = MR_READER_WHOLE_FILE;
     for (int i = 0; i < 4; i++)
         if (strcmp(words[1], kinds[i]) == 0) kind = (mr_reader_kind)i;
-    mr_reader_options options = {.skip_header_lines = (int32_t)strtol(words[2], nullptr, 10),
+    mr_reader_options options = {.size = sizeof options,
+                                 .skip_header_lines = (int32_t)strtol(words[2], nullptr, 10),
                                  .header_bytes = strtoull(words[3], nullptr, 10),
                                  .record_bytes = strtoull(words[4], nullptr, 10),
                                  .footer_bytes = strtoull(words[5], nullptr, 10),
@@ -116,8 +118,8 @@ static mr_status read_files(char **words, int count, mr_coordinator *coordinator
     mr_queue *names = nullptr;
     mr_reader *reader = nullptr;
     MR_TRY(mr_string_input_producer((const char *const *)&words[8], count - 8,
-                                    &(mr_input_producer_options){.epochs = 1, .no_shuffle = true}, coordinator, &names,
-                                    error));
+                                    MR_OPTIONS(mr_input_producer_options, .epochs = 1, .no_shuffle = true), coordinator,
+                                    &names, error));
     mr_status status = mr_reader_new(kind, &options, &reader, error);
     for (int errors = 0; status != MR_OUT_OF_RANGE && reader != nullptr && errors < 3;) {
         mr_tensor pair[2] = {0};
@@ -184,7 +186,8 @@ static mr_status batch(char **words, mr_coordinator *coordinator, mr_error *erro
     }
     mr_element_spec spec = {
         .count = 2, .dtypes = {MR_INT64, MR_INT64}, .shapes = {MR_SCALAR, w[7] != 0 ? MR_SHAPE(-1) : MR_SHAPE(2)}};
-    mr_train_batch_options options = {.batch_size = w[3],
+    mr_train_batch_options options = {.size = sizeof options,
+                                      .batch_size = w[3],
                                       .capacity = w[4],
                                       .allow_smaller_final_batch = w[5] != 0,
                                       .enqueue_many = w[6] != 0,

@@ -145,7 +145,7 @@ static mr_status make(char *line, mr_queue **queue, mr_error *error)
     mr_queue_kind kind = MR_QUEUE_FIFO;
     for (int i = 0; i < 4; i++)
         if (strcmp(word, kinds[i]) == 0) kind = (mr_queue_kind)i;
-    mr_queue_options options = {.seed = kind == MR_QUEUE_RANDOM_SHUFFLE ? 7 : 0};
+    mr_queue_options options = {.size = sizeof options, .seed = kind == MR_QUEUE_RANDOM_SHUFFLE ? 7 : 0};
     options.capacity = strtoll(strtok_r(nullptr, " \n", &rest), nullptr, 10);
     options.min_after_dequeue = strtoll(strtok_r(nullptr, " \n", &rest), nullptr, 10);
     while ((word = strtok_r(nullptr, " \n", &rest)) != nullptr) {

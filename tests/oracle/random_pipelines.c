@@ -28,7 +28,7 @@ int main(int argc, char **argv)
         mr_element element = {0};
         printf("%s= %lld\n", pipeline.text, (long long)mr_dataset_cardinality(d));
         fflush(stdout);
-        mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error);
+        mr_status status = mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error);
         for (long n = 0; n < limit && status == MR_OK; n++) {
             status = mr_iterator_next(iterator, &element, &error);
             if (status == MR_OK) print(&element);

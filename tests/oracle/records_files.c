@@ -19,7 +19,8 @@ static int copy(const char *source, const char *target, const char *compression)
     mr_error error = {0};
     mr_record_reader *reader = nullptr;
     mr_record_writer *writer = nullptr;
-    mr_record_writer_options options = {.compression = strcmp(compression, "gzip") == 0   ? MR_COMPRESSION_GZIP
+    mr_record_writer_options options = {.size = sizeof options,
+                                        .compression = strcmp(compression, "gzip") == 0   ? MR_COMPRESSION_GZIP
                                                        : strcmp(compression, "zlib") == 0 ? MR_COMPRESSION_ZLIB
                                                                                           : MR_COMPRESSION_NONE};
     if (mr_record_reader_open(source, nullptr, &reader, &error) != MR_OK) return fail(&error);

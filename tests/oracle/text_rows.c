@@ -16,7 +16,7 @@ static mr_dataset *read_dataset(char *line)
     const char *word = strtok(line, " \n"), *path = strtok(nullptr, " \n");
     if (word == nullptr || path == nullptr) return nullptr;
     if (strcmp(word, "text") == 0) return mr_dataset_text_lines(path);
-    mr_csv_options options = {.has_header = atoi(strtok(nullptr, " \n")) != 0};
+    mr_csv_options options = {.size = sizeof options, .has_header = atoi(strtok(nullptr, " \n")) != 0};
     options.column_count = atoi(strtok(nullptr, " \n"));
     options.no_quotes = atoi(strtok(nullptr, " \n")) != 0;
     const char *na = strtok(nullptr, " \n"), *dtypes = strtok(nullptr, " \n");

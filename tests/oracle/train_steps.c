@@ -34,12 +34,12 @@ static model build(mr_graph *g, const char *kind)
     m.loss = mr_loss_total(g);
     mr_variable step = mr_global_step(g);
     mr_output rate = mr_exponential_decay(g, 0.02f, step.value, 20, 0.8f, false);
-    mr_optimizer optimizer = mr_gradient_descent(.learning_rate_output = rate);
-    if (strcmp(kind, "adam") == 0) optimizer = mr_adam(.learning_rate_output = rate);
-    if (strcmp(kind, "momentum") == 0) optimizer = mr_momentum(.learning_rate_output = rate, .momentum = 0.9f);
+    mr_optimizer optimizer = *mr_gradient_descent(.learning_rate_output = rate);
+    if (strcmp(kind, "adam") == 0) optimizer = *mr_adam(.learning_rate_output = rate);
+    if (strcmp(kind, "momentum") == 0) optimizer = *mr_momentum(.learning_rate_output = rate, .momentum = 0.9f);
     if (strcmp(kind, "nesterov") == 0)
-        optimizer = mr_momentum(.learning_rate_output = rate, .momentum = 0.9f, .nesterov = true);
-    m.train = mr_minimize(g, optimizer, m.loss, step.ref);
+        optimizer = *mr_momentum(.learning_rate_output = rate, .momentum = 0.9f, .nesterov = true);
+    m.train = mr_minimize(g, &optimizer, m.loss, step.ref);
     return m;
 }
 

@@ -12,7 +12,7 @@ static const char *write_images(void)
     mr_error error = {0};
     const char *path = test_path("images.tfrecord");
     mr_record_writer *writer = nullptr;
-    CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.index = true}, &writer, &error));
+    CHECK_OK(mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .index = true), &writer, &error));
     for (int i = 0; i < 100; i++) {
         int width = i == 37 ? 8660 : 60 + i, height = i == 37 ? 5774 : 50;
         unsigned char *pixels = calloc((size_t)width * (size_t)height, 1);
@@ -61,7 +61,7 @@ static int64_t count_within(mr_dataset *dataset, size_t budget_bytes, size_t bey
     mr_element element = {0};
     mr_status status;
     int64_t count = 0;
-    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads, .budget_bytes = budget_bytes},
+    CHECK_OK(mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = threads, .budget_bytes = budget_bytes),
                              &iterator, &error));
     while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK) count++;
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
@@ -91,8 +91,8 @@ TEST(budget_limits_crops_of_huge_images)
 {
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     const char *path = write_images();
-    mr_dataset *d =
-        mr_dataset_decode_image(shuffled(path, 10), .seed = 1, .image = {.height = 64, .width = 64, .channels = 3});
+    mr_dataset *d = mr_dataset_decode_image(
+        shuffled(path, 10), .seed = 1, .image = MR_OPTIONS(mr_image_options, .height = 64, .width = 64, .channels = 3));
     CHECK_EQ(count_within(mr_dataset_prefetch(mr_dataset_batch(d, 50), 8), 48 * MIB, RECORD_BYTES + SLACK_BYTES, 4),
              20);
 }
@@ -104,7 +104,7 @@ TEST(budget_limits_huge_images)
     const char *path = write_images();
     mr_dataset *d = mr_dataset_decode_image(
         mr_dataset_repeat(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 40), 35), 4),
-        .image = {.dtype = MR_UINT8, .channels = 3});
+        .image = MR_OPTIONS(mr_image_options, .dtype = MR_UINT8, .channels = 3));
     CHECK_EQ(count_within(mr_dataset_prefetch(d, 64), 400 * MIB, 3 * PIXELS_BYTES + SLACK_BYTES, 4), 20);
 }
 
@@ -113,7 +113,7 @@ TEST(budget_smaller_than_an_element_goes_on)
 {
     const char *path = write_images();
     mr_dataset *d = mr_dataset_decode_image(mr_dataset_skip(mr_dataset_take(mr_dataset_records(path), 60), 30),
-                                            .image = {.dtype = MR_UINT8, .channels = 1});
+                                            .image = MR_OPTIONS(mr_image_options, .dtype = MR_UINT8, .channels = 1));
     CHECK_EQ(count_within(mr_dataset_prefetch(d, 16), 4 * MIB, RECORD_BYTES + 2 * PIXELS_BYTES + SLACK_BYTES, 4), 30);
 }
 
@@ -161,10 +161,12 @@ TEST(budget_is_one_for_shuffle_cache_and_batches)
     if (test_is_sanitized()) test_skip("a sanitizer has memory of its own");
     constexpr size_t BUDGET_BYTES = 256 * MIB, BEYOND_BYTES = RECORD_BYTES + 3 * PIXELS_BYTES + SLACK_BYTES;
     const char *path = write_images();
-    mr_dataset *whole = mr_dataset_decode_image(shuffled(path, 10), .image = {.dtype = MR_UINT8, .channels = 1});
+    mr_dataset *whole = mr_dataset_decode_image(
+        shuffled(path, 10), .image = MR_OPTIONS(mr_image_options, .dtype = MR_UINT8, .channels = 1));
     /* A stream, so that the shuffle buffers images instead of element numbers. */
     whole = mr_dataset_shuffle(mr_dataset_filter(whole, any, nullptr), .buffer_size = 30, .seed = 2);
-    mr_dataset *small = mr_dataset_decode_image(mr_dataset_records(path), .image = {.height = 32, .width = 32});
+    mr_dataset *small = mr_dataset_decode_image(mr_dataset_records(path),
+                                                .image = MR_OPTIONS(mr_image_options, .height = 32, .width = 32));
     small = mr_dataset_repeat(mr_dataset_cache(small, nullptr), 10);
     mr_dataset *pair = mr_dataset_prefetch(mr_dataset_zip((mr_dataset *[]){whole, small}, 2), 16);
     struct rlimit limit;

@@ -223,12 +223,12 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_rejection_resample(numbers(), key, nullptr, half, 2, .initial_dist = below))                          \
     C(mr_dataset_snapshot(numbers(), nullptr))                                                                         \
     C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr))                                                         \
-    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = -1))                                             \
-    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = INT64_MAX))                                      \
-    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 3, .stride = INT64_MAX))                         \
-    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 3, .shift = INT64_MAX))                          \
-    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 3, .shift = -1))                                 \
-    C(mr_dataset_window(numbers(), pass_window, nullptr, nullptr, .size = 3))                                          \
+    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = -1))                                      \
+    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = INT64_MAX))                               \
+    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = 3, .stride = INT64_MAX))                  \
+    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = 3, .shift = INT64_MAX))                   \
+    C(mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = 3, .shift = -1))                          \
+    C(mr_dataset_window(numbers(), pass_window, nullptr, nullptr, .window_size = 3))                                   \
     C(mr_dataset_group_by_window(numbers(), nullptr, pass_group, nullptr, &one_int64, .window_size = 2))               \
     C(mr_dataset_group_by_window(numbers(), key, nullptr, nullptr, &one_int64, .window_size = 2))                      \
     C(mr_dataset_group_by_window(numbers(), key, pass_group, nullptr, nullptr, .window_size = 2))                      \
@@ -254,8 +254,9 @@ static mr_dataset *two(mr_dataset **inputs)
     C(mr_dataset_decode_image(numbers()))                                                                              \
     C(mr_dataset_decode_image(strings(), .component = -1))                                                             \
     C(mr_dataset_decode_image(strings(), .component = INT32_MAX))                                                      \
-    C(mr_dataset_decode_image(strings(), .image = {.height = -1, .width = -1}))                                        \
-    C(mr_dataset_decode_image(strings(), .image = {.height = INT32_MAX, .width = INT32_MAX}))                          \
+    C(mr_dataset_decode_image(strings(), .image = MR_OPTIONS(mr_image_options, .height = -1, .width = -1)))            \
+    C(mr_dataset_decode_image(strings(),                                                                               \
+                              .image = MR_OPTIONS(mr_image_options, .height = INT32_MAX, .width = INT32_MAX)))         \
     C(mr_dataset_decode_image(strings(), .num_parallel_calls = -1))
 
 static mr_dataset *build(int which)

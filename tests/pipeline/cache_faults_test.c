@@ -21,7 +21,7 @@ static mr_status run(const char *path, const int64_t *expected, mr_error *error)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     mr_dataset *d = mr_dataset_repeat(cached(path), 2);
-    mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &iterator, error);
+    mr_status status = mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1), &iterator, error);
     mr_dataset_free(d);
     for (int i = 0; status == MR_OK && i < 2 * COUNT; i++) {
         status = mr_iterator_next(iterator, &element, error);

@@ -32,7 +32,7 @@ static mr_iterator *iterate(mr_dataset *dataset)
 {
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
-    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     mr_dataset_free(dataset);
     return iterator;
 }
@@ -310,7 +310,7 @@ TEST(trace_has_one_writer)
     mr_error error = {0};
     mr_iterator *one = nullptr, *other = nullptr;
     mr_dataset *d = worked(COUNT);
-    const mr_iterator_options options = {.trace_path = test_path("trace.json")};
+    const mr_iterator_options options = {.size = sizeof options, .trace_path = test_path("trace.json")};
     CHECK_OK(mr_iterator_new(d, &options, &one, &error));
     CHECK_STATUS(mr_iterator_new(d, &options, &other, &error), MR_ABORTED);
     CHECK_CONTAINS(error.message, "trace.json");

@@ -125,7 +125,7 @@ TEST(callbacks_that_make_impossible_elements_are_errors)
             mr_iterator *iterator = nullptr;
             mr_element element = {0};
             mr_dataset *d = wrong_dataset(stage, &which);
-            CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+            CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
             for (int i = 0; i < 20; i++) {
                 error = (mr_error){0};
                 mr_status status = mr_iterator_next(iterator, &element, &error);
@@ -280,7 +280,7 @@ TEST(callbacks_that_allocate_too_little)
         mr_iterator *iterator = nullptr;
         mr_element element = {0};
         mr_dataset *d = mr_dataset_batch(mr_dataset_range(0, 90, 1), 30);
-        mr_iterator_options options = {.allocate = which == 0 ? no_buffer : small_buffer};
+        mr_iterator_options options = {.size = sizeof options, .allocate = which == 0 ? no_buffer : small_buffer};
         CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
         CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, "expected 240");

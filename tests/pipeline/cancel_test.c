@@ -61,7 +61,7 @@ static mr_dataset *nested(int shape, hurdle *h)
         d = mr_dataset_take(mr_dataset_map(d, pass, h, &one_int64), 3000);
         return mr_dataset_repeat(mr_dataset_cache(d, nullptr), MR_INFINITE);
     case 4:
-        d = mr_dataset_window(mr_dataset_map(d, pass, h, &one_int64), nullptr, nullptr, nullptr, .size = 5);
+        d = mr_dataset_window(mr_dataset_map(d, pass, h, &one_int64), nullptr, nullptr, nullptr, .window_size = 5);
         return mr_dataset_prefetch(mr_dataset_unbatch(d), 4);
     default:
         d = mr_dataset_interleave(d, some, h, &one_int64, .parallel = true);
@@ -86,7 +86,7 @@ static mr_iterator *iterate(mr_dataset *dataset, int32_t threads)
 {
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
-    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
     mr_dataset_free(dataset);
     return iterator;
 }
@@ -229,8 +229,8 @@ TEST(cancel_stops_an_image_at_its_next_row)
         mr_string string = {(const char *)files[i].bytes, files[i].size_bytes};
         CHECK_OK(mr_tensor_init_string(&file, string, &error));
         mr_dataset *d = mr_dataset_map(mr_dataset_from_tensors(&file, 1), cancel_now, &work, &bytes, .own_input = true);
-        d = mr_dataset_decode_image(
-            d, .image = {.height = 48, .width = 64, .channels = 1, .dtype = MR_UINT8, .crop = MR_CROP_NONE});
+        d = mr_dataset_decode_image(d, .image = MR_OPTIONS(mr_image_options, .height = 48, .width = 64, .channels = 1,
+                                                           .dtype = MR_UINT8, .crop = MR_CROP_NONE));
         d = mr_dataset_map(d, count_decoded, &work, &decoded, .own_input = true);
         work.iterator = iterate(d, 1);
         CHECK_STATUS(mr_iterator_next(work.iterator, &element, &error), MR_CANCELLED);
@@ -307,7 +307,7 @@ static mr_dataset *loop(int which, hurdle *h)
     case 3:
         return mr_dataset_interleave(d, nothing_for_it, nullptr, &one_int64, .cycle_length = 3, .parallel = true);
     case 4:
-        return mr_dataset_window(d, nothing_of_it, nullptr, &one_int64, .size = 3);
+        return mr_dataset_window(d, nothing_of_it, nullptr, &one_int64, .window_size = 3);
     case 5:
         return mr_dataset_group_by_window(d, one_key, group_of_it, nullptr, &one_int64, .window_size = 4);
     case 6:

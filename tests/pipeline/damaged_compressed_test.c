@@ -65,7 +65,7 @@ static mr_status run(mr_dataset *d, int32_t threads, int64_t *elements)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     mr_status status;
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
     *elements = 0;
     while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK)
         *elements += mr_tensor_count(&element.tensors[0]);

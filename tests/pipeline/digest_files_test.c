@@ -22,7 +22,8 @@ static void write_records(const char *path, mr_compression compression, const ch
 {
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
-    CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.compression = compression}, &writer, &error));
+    CHECK_OK(
+        mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .compression = compression), &writer, &error));
     for (int i = 0; i < count; i++) CHECK_OK(mr_record_writer_append(writer, texts[i], strlen(texts[i]), &error));
     CHECK_OK(mr_record_writer_close(writer, &error));
 }
@@ -277,7 +278,7 @@ TEST(caches_distinguish_data_sets)
             mr_iterator *iterator = nullptr;
             mr_dataset *d = source(which, directory);
             if (pass >= 2) d = pass < 4 ? mr_dataset_snapshot(d, snapshots) : mr_dataset_cache(d, cache);
-            CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &iterator, &error));
+            CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1), &iterator, &error));
             int count = digests_of(iterator, pass < 2 ? plain[pass] : kept, 16);
             CHECK(count > 0);
             if (pass >= 2 && memcmp(kept, plain[pass % 2], (size_t)count * sizeof *kept) != 0)

@@ -125,16 +125,25 @@ TEST(digest_covers_features)
 
 /* ---- Images ---- */
 
-static void add_options(seen *seen, mr_decode_options options)
+/* The options of the stage and of its images. */
+typedef struct both_options {
+    mr_decode_options decode;
+    mr_image_options image;
+} both_options;
+
+static void add_options(seen *seen, both_options options)
 {
-    add(seen, mr_dataset_decode_image_(strings(), &options));
+    options.decode.image = &options.image;
+    add(seen, mr_dataset_decode_image_(strings(), &options.decode));
 }
 
 TEST(digest_covers_image_options)
 {
-    const mr_decode_options plain = {.image = {.height = 8, .width = 8, .crop = MR_CROP_RANDOM_RESIZED}};
+    const both_options plain = {
+        .decode = {.size = sizeof plain.decode},
+        .image = {.size = sizeof plain.image, .height = 8, .width = 8, .crop = MR_CROP_RANDOM_RESIZED}};
     seen seen = {0};
-    mr_decode_options o = plain;
+    both_options o = plain;
     add_options(&seen, o);
 #define ONE(field, value)                                                                                              \
     do {                                                                                                               \
@@ -142,7 +151,7 @@ TEST(digest_covers_image_options)
         o.field = (value);                                                                                             \
         add_options(&seen, o);                                                                                         \
     } while (0)
-    ONE(seed, 1);
+    ONE(decode.seed, 1);
     ONE(image.height, 9);
     ONE(image.width, 9);
     ONE(image.channels, 1);
@@ -189,6 +198,6 @@ TEST(digest_covers_image_options)
     o.image.padding_mode = MR_IMAGE_PAD_REFLECT;
     add_options(&seen, o);
     /* The number of threads does not affect elements. */
-    o = plain, o.num_parallel_calls = 3;
-    CHECK_EQ(digest_of(mr_dataset_decode_image_(strings(), &o)), seen.digests[0]);
+    o = plain, o.decode.num_parallel_calls = 3, o.decode.image = &o.image;
+    CHECK_EQ(digest_of(mr_dataset_decode_image_(strings(), &o.decode)), seen.digests[0]);
 }

@@ -24,8 +24,8 @@ static void check_refused(family make, int from, int to, const char *name)
     mr_iterator *one = nullptr, *other = nullptr;
     mr_tensor state = {0};
     mr_dataset *d = make(from), *e = make(to);
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &one, &error));
-    CHECK_OK(mr_iterator_new(e, &(mr_iterator_options){.threads = 1}, &other, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1), &one, &error));
+    CHECK_OK(mr_iterator_new(e, MR_OPTIONS(mr_iterator_options, .threads = 1), &other, &error));
     CHECK_OK(mr_iterator_save(one, &state, &error));
     CHECK_OK(mr_iterator_restore(one, &state, &error));
     if (mr_iterator_restore(other, &state, &error) != MR_INVALID_ARGUMENT)
@@ -430,15 +430,15 @@ static mr_dataset *function_family(int variant)
     case 16:
         return mr_dataset_rejection_resample(numbers(), key, nullptr, halves, 2, .initial_dist = quarters);
     case 17:
-        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 2);
+        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = 2);
     case 18:
-        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 3);
+        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = 3);
     case 19:
-        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 2, .shift = 1);
+        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = 2, .shift = 1);
     case 20:
-        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 2, .stride = 2);
+        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = 2, .stride = 2);
     case 21:
-        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .size = 2, .drop_remainder = true);
+        return mr_dataset_window(numbers(), nullptr, nullptr, nullptr, .window_size = 2, .drop_remainder = true);
     case 22:
         return mr_dataset_group_by_window(numbers(), key, group, nullptr, &one_int64, .window_size = 2);
     case 23:
@@ -483,7 +483,7 @@ static mr_dataset *bucket_family(int variant)
     if (variant > 9) return nullptr;
     int64_t boundaries[] = {4, 8, 9}, sizes[] = {2, 3, 4, 5};
     mr_tensor one = scalar(1);
-    mr_bucket_options options = {0};
+    mr_bucket_options options = {.size = sizeof options};
     int32_t count = 2;
     if (variant == 1) boundaries[1] = 7;
     if (variant == 2) sizes[2] = 5;

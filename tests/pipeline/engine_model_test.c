@@ -95,7 +95,7 @@ static void run_engine(uint64_t *draw)
     int64_t batch = batches[below(draw, 5)], count = counts[below(draw, 6)];
     mr_engines_init(&m.engines);
     m.run = (mr_run){.threads = threads_max[below(draw, 4)], .budget = &m.budget, .engines = &m.engines};
-    mr_iterator_options options = {.tune = MR_TUNE_ON, .threads = m.run.threads};
+    mr_iterator_options options = {.size = sizeof options, .tune = MR_TUNE_ON, .threads = m.run.threads};
     CHECK_OK(mr_tuning_new(&options, &m.run, &m.run.tuning, &error));
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, count, 1), triple, nullptr, &one_int64);
     if (batch > 0) d = mr_dataset_batch(d, batch);

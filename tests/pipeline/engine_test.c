@@ -23,7 +23,7 @@ TEST(pipeline_errors_keep_their_position)
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 20, 1), fail_on_seven, &failure, &one_int64);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 3), &iterator, &error));
     for (int64_t i = 0; i < 20; i++) {
         if (i % 10 == 7) {
             CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_DATA_LOSS);
@@ -103,7 +103,7 @@ TEST(pipeline_slow_element_does_not_delay_the_others)
     mr_dataset *d = mr_dataset_map(mr_dataset_range(0, 32, 1), wait_for_others, &g, &one_int64);
     d = mr_dataset_prefetch(mr_dataset_batch(d, 4), 3);
     int64_t numbers[32];
-    CHECK_EQ(numbers_of(d, &(mr_iterator_options){.threads = 2}, numbers, 32), 32);
+    CHECK_EQ(numbers_of(d, MR_OPTIONS(mr_iterator_options, .threads = 2), numbers, 32), 32);
     for (int i = 0; i < 32; i++) CHECK_EQ(numbers[i], i);
 }
 
@@ -134,7 +134,7 @@ TEST(pipeline_cancel)
         d = mr_dataset_map(d, count_calls, &calls, &one_int64);
         d = mr_dataset_prefetch(mr_dataset_batch(mr_dataset_batch(d, 3), 2), 2);
         mr_iterator *iterator = nullptr;
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
         pthread_t thread;
         void *result = nullptr;
         CHECK(pthread_create(&thread, nullptr, consume, iterator) == 0);
@@ -157,7 +157,7 @@ TEST(pipeline_is_freed_at_any_moment)
         d = mr_dataset_prefetch(mr_dataset_batch(d, 3), 4);
         mr_iterator *iterator = nullptr;
         mr_element held[12] = {0};
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 3), &iterator, &error));
         mr_dataset_free(d);
         for (int i = 0; i < taken; i++) CHECK_OK(mr_iterator_next(iterator, &held[i], &error));
         mr_iterator_free(iterator);
@@ -204,7 +204,7 @@ TEST(pipeline_stays_within_its_budget)
     d = mr_dataset_prefetch(mr_dataset_batch(d, 16), 100);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_iterator_options options = {.threads = 2, .budget_bytes = 300000, .allocate = allocate};
+    mr_iterator_options options = {.size = sizeof options, .threads = 2, .budget_bytes = 300000, .allocate = allocate};
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     for (int i = 0; i < 50; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     /* Four batches of 64 KiB fit. The consumer owns one more and releases it late. */
@@ -228,7 +228,7 @@ TEST(pipeline_statistics)
     d = mr_dataset_prefetch(mr_dataset_batch(d, 8), 2);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     while (mr_iterator_next(iterator, &element, &error) == MR_OK) {}
     mr_stage_statistics s[8] = {0};
     CHECK_EQ(mr_iterator_statistics(iterator, s, 8), 5);

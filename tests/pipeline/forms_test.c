@@ -31,7 +31,7 @@ static void check_texts(mr_dataset *dataset, const char *const *texts, int count
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     for (int i = 0; i < count; i++) {
         mr_status status = mr_iterator_next(iterator, &element, &error);
         CHECK_CONTAINS(status == MR_OK ? text_of(&element) : error.message, texts[i]);

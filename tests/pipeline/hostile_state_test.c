@@ -131,9 +131,9 @@ static mr_dataset *chain(int which)
     case 8:
         return bucketed(mr_dataset_unbatch(mr_dataset_batch(mr_dataset_batch(range, 2), 2)));
     case 9:
-        return mr_dataset_window(range, nullptr, nullptr, nullptr, .size = 4, .shift = 2, .stride = 2);
+        return mr_dataset_window(range, nullptr, nullptr, nullptr, .window_size = 4, .shift = 2, .stride = 2);
     case 10:
-        return mr_dataset_window(mr_dataset_unique(range), nullptr, nullptr, nullptr, .size = 3, .shift = 5);
+        return mr_dataset_window(mr_dataset_unique(range), nullptr, nullptr, nullptr, .window_size = 3, .shift = 5);
     case 11:
         return mr_dataset_sample_from_datasets(((mr_dataset *[]){range, mr_dataset_range(0, 9, 1), generated()}),
                                                nullptr, 3, .seed = 2);
@@ -248,7 +248,7 @@ static void check_chain(int which, int position, int rounds)
     uint64_t rest[8] = {0}, again[8] = {0};
     mr_dataset *d = chain(which);
     /* There are few elements. A stage that exceeds this budget has trusted a manipulated number. */
-    const mr_iterator_options options = {.threads = 1, .budget_bytes = 1 << 20};
+    const mr_iterator_options options = {.size = sizeof options, .threads = 1, .budget_bytes = 1 << 20};
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     mr_dataset_free(d);
     for (int i = 0; i < position; i++) (void)mr_iterator_next(iterator, &element, nullptr);
@@ -320,9 +320,9 @@ TEST(hostile_positions_can_be_cancelled)
         mr_dataset *endless = mr_dataset_repeat(mr_dataset_range(0, 40, 1), MR_INFINITE);
         mr_dataset *d = which == 0 ? mr_dataset_unique(endless)
                         : which == 1
-                            ? mr_dataset_window(endless, nullptr, nullptr, nullptr, .size = 2, .shift = 1 << 20)
+                            ? mr_dataset_window(endless, nullptr, nullptr, nullptr, .window_size = 2, .shift = 1 << 20)
                             : mr_dataset_shuffle(mr_dataset_unbatch(mr_dataset_batch(endless, 2)), .buffer_size = 4);
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1), &iterator, &error));
         mr_dataset_free(d);
         CHECK_OK(mr_iterator_next(iterator, &element, &error));
         CHECK_OK(mr_iterator_save(iterator, &state, &error));

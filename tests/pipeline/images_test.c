@@ -6,6 +6,7 @@ constexpr int image_count = 24, batch_size = 5;
 
 static mr_dataset *images(mr_image_options image)
 {
+    image.size = sizeof image;
     mr_error error = {0};
     mr_string strings[image_count];
     mr_tensor encoded = {0};
@@ -18,7 +19,7 @@ static mr_dataset *images(mr_image_options image)
     for (int i = 0; i < image_count; i++) free((void *)strings[i].data);
     mr_dataset *d = mr_dataset_shuffle(mr_dataset_from_slices(&encoded, 1), .seed = 3);
     mr_tensor_deinit(&encoded);
-    d = mr_dataset_decode_image(mr_dataset_repeat(d, 2), .seed = 4, .image = image);
+    d = mr_dataset_decode_image(mr_dataset_repeat(d, 2), .seed = 4, .image = &image);
     return mr_dataset_prefetch(mr_dataset_batch(d, batch_size), 2);
 }
 
@@ -31,17 +32,17 @@ static void check_repeatable(mr_image_options image)
     mr_dataset *d = images(image);
     mr_iterator *iterator = nullptr;
     for (int threads = 1; threads < 8; threads += threads == 1 ? 1 : 5) {
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
         CHECK_EQ(digests_of(iterator, threads == 1 ? expected : found, count + 1), count);
         if (threads > 1) CHECK(memcmp(expected, found, count * sizeof(*found)) == 0);
         mr_iterator_free(iterator);
     }
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     for (int at = 0; at < count; at += 3) {
         mr_iterator *later = nullptr;
         mr_tensor state = {0};
         CHECK_OK(mr_iterator_save(iterator, &state, &error));
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &later, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1), &later, &error));
         CHECK_OK(mr_iterator_restore(later, &state, &error));
         CHECK_EQ(digests_of(later, found, count + 1), count - at);
         CHECK(memcmp(expected + at, found, (size_t)(count - at) * sizeof(*found)) == 0);

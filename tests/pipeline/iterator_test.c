@@ -51,7 +51,7 @@ TEST(iterator_of_a_structure_runs_one_dataset_after_the_other)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     mr_tensor state = {0};
-    CHECK_OK(mr_iterator_new_from_spec(&one_number, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new_from_spec(&one_number, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_FAILED_PRECONDITION);
     CHECK_CONTAINS(error.message, "has not been initialized");
     CHECK_STATUS(mr_iterator_save(iterator, &state, &error), MR_FAILED_PRECONDITION);
@@ -75,7 +75,7 @@ TEST(iterator_initialized_again_has_the_same_order)
     mr_error error = {0};
     mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 40, 1), .buffer_size = 10, .seed = 5);
     mr_iterator *iterator = nullptr;
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.digest = true}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .digest = true), &iterator, &error));
     uint64_t first[40], again[40];
     CHECK_EQ(digests_of(iterator, first, 40), 40);
     uint64_t digest = mr_iterator_digest(iterator);
@@ -148,7 +148,7 @@ TEST(iterator_continues_from_a_state_after_it_ran_something_else)
         mr_dataset *d = mr_dataset_shuffle(mr_dataset_range(0, 9, 1), .buffer_size = 4, .seed = 3);
         mr_dataset *other = mr_dataset_range(50, 60, 1);
         uint64_t rest[9], found[9];
-        CHECK_OK(mr_iterator_new_from_spec(&one_number, &(mr_iterator_options){.seed = 7}, &iterator, &error));
+        CHECK_OK(mr_iterator_new_from_spec(&one_number, MR_OPTIONS(mr_iterator_options, .seed = 7), &iterator, &error));
         CHECK_OK(mr_iterator_initialize(iterator, d, &error));
         CHECK_EQ(digests_of(iterator, rest, at), at);
         CHECK_OK(mr_iterator_save(iterator, &state, &error));
@@ -188,7 +188,7 @@ static int32_t threads_of(mr_dataset *dataset, int32_t requested)
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_stage_statistics statistics[16];
-    CHECK_OK(mr_iterator_new(dataset, &(mr_iterator_options){.threads = requested}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = requested), &iterator, &error));
     CHECK(mr_iterator_statistics(iterator, statistics, 16) <= 16);
     mr_iterator_free(iterator);
     mr_dataset_free(dataset);
@@ -368,8 +368,8 @@ static void *take_some(void *context)
 TEST(iterator_by_handle_serves_several_threads)
 {
     mr_error error = {0};
-    mr_iterator *iterator =
-        iterator_of(mr_dataset_prefetch(mr_dataset_range(0, 3000, 1), 4), &(mr_iterator_options){.threads = 2});
+    mr_iterator *iterator = iterator_of(mr_dataset_prefetch(mr_dataset_range(0, 3000, 1), 4),
+                                        MR_OPTIONS(mr_iterator_options, .threads = 2));
     crowd c = {0};
     pthread_t threads[4];
     CHECK_OK(mr_iterator_handle(iterator, &c.handle, &error));
@@ -389,7 +389,7 @@ TEST(iterator_by_handle_is_freed_under_its_users)
     for (int round = 0; round < 8; round++) {
         mr_dataset *d = mr_dataset_prefetch(mr_dataset_repeat(mr_dataset_range(0, 50, 1), MR_INFINITE), 4);
         mr_iterator *iterator = nullptr;
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
         crowd c = {0};
         pthread_t threads[3];
         CHECK_OK(mr_iterator_handle(iterator, &c.handle, &error));

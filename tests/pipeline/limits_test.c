@@ -63,7 +63,8 @@ TEST(limits_of_buffers_windows_and_cycles)
                         nullptr, (int64_t[16]){0}, 16),
              9);
     mr_dataset *d = mr_dataset_range(0, 9, 1);
-    CHECK_NUMBERS(mr_dataset_window(d, nullptr, nullptr, nullptr, .size = 2, .shift = 1 << 28, .stride = 3), 0, 3);
+    CHECK_NUMBERS(mr_dataset_window(d, nullptr, nullptr, nullptr, .window_size = 2, .shift = 1 << 28, .stride = 3), 0,
+                  3);
     CHECK_NUMBERS(mr_dataset_batch(mr_dataset_range(0, 3, 1), 1 << 20), 0, 1, 2);
     CHECK_NUMBERS(mr_dataset_prefetch(mr_dataset_range(0, 3, 1), INT32_MAX), 0, 1, 2);
     CHECK_NUMBERS(mr_dataset_assert_cardinality(mr_dataset_range(0, 3, 1), 3), 0, 1, 2);
@@ -177,7 +178,7 @@ TEST(limits_of_what_never_stays_can_be_cancelled)
             mr_element element = {0};
             pthread_t canceller;
             mr_dataset *d = endless(which);
-            CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+            CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
             CHECK_EQ(pthread_create(&canceller, nullptr, cancel_soon, iterator), 0);
             CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_CANCELLED);
             pthread_join(canceller, nullptr);
@@ -215,7 +216,8 @@ TEST(limits_of_the_budget_let_the_next_element_pass)
                 mr_error error = {0};
                 mr_iterator *iterator = nullptr;
                 mr_element element = {0};
-                mr_iterator_options options = {.threads = threads, .budget_bytes = budget_bytes};
+                mr_iterator_options options = {
+                    .size = sizeof options, .threads = threads, .budget_bytes = budget_bytes};
                 CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
                 int64_t rows = 0;
                 mr_status status;

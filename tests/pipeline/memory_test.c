@@ -75,7 +75,7 @@ static mr_dataset *holder(int which, int64_t *counter)
     case 1:
         return mr_dataset_shuffle(strings(counter), .buffer_size = 500, .seed = 1);
     case 2:
-        return mr_dataset_window(strings(counter), nullptr, nullptr, nullptr, .size = 300, .shift = 1);
+        return mr_dataset_window(strings(counter), nullptr, nullptr, nullptr, .window_size = 300, .shift = 1);
     case 3:
         return mr_dataset_group_by_window(strings(counter), key_of, batch_group, nullptr, &string_batch,
                                           .window_size = 150);
@@ -118,7 +118,7 @@ TEST(stages_report_their_memory)
         int64_t counter = 0;
         mr_dataset *d = holder(which, &counter);
         size_t before_bytes = allocated_bytes();
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1), &iterator, &error));
         for (int i = 0; i < 700; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
         mr_element_deinit(&element);
         size_t taken_bytes = allocated_bytes() - before_bytes, held = held_bytes(iterator);
@@ -142,8 +142,8 @@ TEST(stages_over_budget_name_the_largest_users)
         mr_status status = MR_OK;
         int64_t counter = 0;
         mr_dataset *d = holder(which, &counter);
-        CHECK_OK(
-            mr_iterator_new(d, &(mr_iterator_options){.threads = 1, .budget_bytes = 512 * KIB}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1, .budget_bytes = 512 * KIB), &iterator,
+                                 &error));
         for (int i = 0; i < 2000 && status == MR_OK; i++) {
             status = mr_iterator_next(iterator, &element, &error);
             CHECK(held_bytes(iterator) <= 600 * KIB);
@@ -167,7 +167,7 @@ TEST(stages_share_one_budget)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     int64_t counters[2] = {0};
-    mr_iterator_options options = {.threads = 1, .budget_bytes = 2048 * KIB};
+    mr_iterator_options options = {.size = sizeof options, .threads = 1, .budget_bytes = 2048 * KIB};
     mr_dataset *d = mr_dataset_cache(mr_dataset_take(strings(&counters[0]), 400), nullptr);
     d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer_size = 400, .seed = 1), 2);
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
@@ -199,7 +199,7 @@ TEST(stages_release_the_memory_they_reserved)
         int64_t counter = 0;
         mr_dataset *d = holder(which, &counter);
         mr_dataset *some = mr_dataset_take(d, 600);
-        CHECK_OK(mr_iterator_new(some, &(mr_iterator_options){.threads = 1}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(some, MR_OPTIONS(mr_iterator_options, .threads = 1), &iterator, &error));
         size_t first = 0, last = 0;
         mr_tensor state = {0};
         for (int i = 0; i < 300; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));

@@ -68,8 +68,10 @@ TEST(no_effect_of_a_dataset_option)
                   "choose_from: seed has no effect");
     for (int i = 0; i < 2; i++) {
         mr_dataset *vectors = mr_dataset_batch(numbers(), 3);
-        mr_bucket_options options = {
-            .no_padding = true, .pad_to_bucket_boundary = i == 0, .padded_shapes = i == 1 ? &any : nullptr};
+        mr_bucket_options options = {.size = sizeof options,
+                                     .no_padding = true,
+                                     .pad_to_bucket_boundary = i == 0,
+                                     .padded_shapes = i == 1 ? &any : nullptr};
         check_refused(mr_dataset_bucket_by_sequence_length_(vectors, key, nullptr, boundaries, 1, sizes, &options),
                       i == 0 ? "pad_to_bucket_boundary has no effect: there is no padding"
                              : "padded_shapes has no effect: there is no padding");
@@ -78,6 +80,7 @@ TEST(no_effect_of_a_dataset_option)
 
 static void check_iterator(mr_iterator_options options, const char *reason)
 {
+    options.size = sizeof options;
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_dataset *d = numbers();
@@ -102,15 +105,17 @@ TEST(no_effect_of_a_queue_option)
     mr_error error = {0};
     mr_queue *queue = nullptr;
     mr_coordinator *coordinator = nullptr;
-    mr_queue_options options = {.capacity = 4, .component_count = 1, .dtypes = {MR_INT64}, .seed = 1};
+    mr_queue_options options = {
+        .size = sizeof options, .capacity = 4, .component_count = 1, .dtypes = {MR_INT64}, .seed = 1};
     CHECK_EQ(mr_queue_new(MR_QUEUE_FIFO, &options, &queue, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "seed has no effect");
-    options = (mr_queue_options){.capacity = 4, .component_count = 1, .dtypes = {MR_INT64}, .min_after_dequeue = 1};
+    options = (mr_queue_options){
+        .size = sizeof options, .capacity = 4, .component_count = 1, .dtypes = {MR_INT64}, .min_after_dequeue = 1};
     CHECK_EQ(mr_queue_new(MR_QUEUE_PRIORITY, &options, &queue, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "min_after_dequeue has no effect");
     CHECK_OK(mr_coordinator_new(&coordinator, &error));
-    CHECK_EQ(mr_range_input_producer(4, &(mr_input_producer_options){.no_shuffle = true, .seed = 1}, coordinator,
-                                     &queue, &error),
+    CHECK_EQ(mr_range_input_producer(4, MR_OPTIONS(mr_input_producer_options, .no_shuffle = true, .seed = 1),
+                                     coordinator, &queue, &error),
              MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "seed has no effect");
     mr_coordinator_free(coordinator);
@@ -120,7 +125,8 @@ TEST(no_effect_of_a_reader_option)
 {
     mr_error error = {0};
     mr_reader *reader = nullptr;
-    mr_reader_options lines = {.skip_header_lines = 1}, lengths = {.record_bytes = 4};
+    mr_reader_options lines = {.size = sizeof lines, .skip_header_lines = 1},
+                      lengths = {.size = sizeof lengths, .record_bytes = 4};
     CHECK_EQ(mr_reader_new(MR_READER_TF_RECORD, &lines, &reader, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "skip_header_lines has no effect");
     CHECK_EQ(mr_reader_new(MR_READER_TEXT_LINE, &lengths, &reader, &error), MR_INVALID_ARGUMENT);
@@ -176,7 +182,8 @@ TEST(negative_capacities_are_unbounded)
         for (int c = 0; c < 3; c++) {
             mr_queue *queue = nullptr;
             mr_tensor value = {0};
-            mr_queue_options options = {.capacity = capacities[c], .component_count = 1, .dtypes = {MR_INT64}};
+            mr_queue_options options = {
+                .size = sizeof options, .capacity = capacities[c], .component_count = 1, .dtypes = {MR_INT64}};
             CHECK_OK(mr_queue_new(kinds[k], &options, &queue, &error));
             CHECK_OK(mr_tensor_init(&value, MR_INT64, MR_SCALAR, &error));
             mr_tensor_int64s(&value)[0] = 1;
@@ -186,7 +193,7 @@ TEST(negative_capacities_are_unbounded)
             mr_queue_unref(queue);
         }
     mr_queue *queue = nullptr;
-    mr_queue_options full = {.capacity = 0, .component_count = 1, .dtypes = {MR_INT64}};
+    mr_queue_options full = {.size = sizeof full, .capacity = 0, .component_count = 1, .dtypes = {MR_INT64}};
     CHECK_EQ(mr_queue_new(MR_QUEUE_RANDOM_SHUFFLE, &full, &queue, &error), MR_INVALID_ARGUMENT);
     CHECK_OK(mr_queue_new(MR_QUEUE_FIFO, &full, &queue, &error));
     mr_queue_unref(queue);
@@ -197,12 +204,16 @@ TEST(queue_shapes_that_are_too_large)
     mr_error error = {0};
     mr_queue *queue = nullptr;
     for (int k = MR_QUEUE_FIFO; k <= MR_QUEUE_PADDING_FIFO; k++) {
-        mr_queue_options options = {
-            .capacity = 4, .component_count = 1, .dtypes = {MR_FLOAT}, .shapes = {MR_SHAPE((int64_t)1 << 62, 2)}};
+        mr_queue_options options = {.size = sizeof options,
+                                    .capacity = 4,
+                                    .component_count = 1,
+                                    .dtypes = {MR_FLOAT},
+                                    .shapes = {MR_SHAPE((int64_t)1 << 62, 2)}};
         CHECK_EQ(mr_queue_new((mr_queue_kind)k, &options, &queue, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, "[4611686018427387904,2], which is too large");
     }
-    mr_queue_options options = {.capacity = 4, .component_count = 1, .dtypes = {MR_FLOAT}, .shapes = {MR_SHAPE(-1, 2)}};
+    mr_queue_options options = {
+        .size = sizeof options, .capacity = 4, .component_count = 1, .dtypes = {MR_FLOAT}, .shapes = {MR_SHAPE(-1, 2)}};
     CHECK_EQ(mr_queue_new(MR_QUEUE_FIFO, &options, &queue, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "an unknown dimension");
 }

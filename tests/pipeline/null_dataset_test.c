@@ -95,7 +95,7 @@ static mr_dataset *pair_of(mr_dataset *first, mr_dataset *second, int which)
     R("rejection_resample", mr_dataset_rejection_resample(d, key, nullptr, half, 2, .release = count_release))         \
     C("cache", mr_dataset_cache(d, nullptr))                                                                           \
     C("snapshot", mr_dataset_snapshot(d, test_path("snapshot")))                                                       \
-    R("window", mr_dataset_window(d, nullptr, nullptr, nullptr, .size = 2, .release = count_release))                  \
+    R("window", mr_dataset_window(d, nullptr, nullptr, nullptr, .window_size = 2, .release = count_release))           \
     R("group_by_window",                                                                                               \
       mr_dataset_group_by_window(d, key, no_group, nullptr, &one, .window_size = 2, .release = count_release))         \
     R("bucket_by_sequence_length",                                                                                     \
@@ -189,7 +189,7 @@ TEST(null_datasets_of_functions)
     check_element(mr_dataset_flat_map(NUMBERS, no_dataset, nullptr, &one), "flat_map");
     check_element(mr_dataset_interleave(NUMBERS, no_dataset, nullptr, &one), "interleave");
     check_element(mr_dataset_interleave(NUMBERS, no_dataset, nullptr, &one, .parallel = true), "interleave");
-    check_element(mr_dataset_window(NUMBERS, no_window, nullptr, &one, .size = 2), "window");
+    check_element(mr_dataset_window(NUMBERS, no_window, nullptr, &one, .window_size = 2), "window");
     check_element(mr_dataset_group_by_window(NUMBERS, key, no_group, nullptr, &one, .window_size = 2),
                   "group_by_window");
 }

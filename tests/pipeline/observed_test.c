@@ -166,7 +166,8 @@ static void observe(int round, uint64_t *draw)
     mr_error error = {0};
     observer o = {0};
     mr_dataset *d = observed_chain(round % 4);
-    mr_iterator_options options = {.threads = (int32_t)(draw_next(draw) % 5),
+    mr_iterator_options options = {.size = sizeof options,
+                                   .threads = (int32_t)(draw_next(draw) % 5),
                                    .watchdog_ns = 1 + draw_next(draw) % 20000,
                                    .watchdog = watch,
                                    .watchdog_context = &o,

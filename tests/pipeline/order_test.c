@@ -173,7 +173,8 @@ TEST(pipeline_seeds_differ)
     numbers_of(mr_dataset_shuffle(mr_dataset_range(0, 64, 1), .seed = 1), nullptr, a, 64);
     numbers_of(mr_dataset_shuffle(mr_dataset_range(0, 64, 1), .seed = 1), nullptr, b, 64);
     numbers_of(mr_dataset_shuffle(mr_dataset_range(0, 64, 1), .seed = 2), nullptr, c, 64);
-    numbers_of(mr_dataset_shuffle(mr_dataset_range(0, 64, 1), .seed = 1), &(mr_iterator_options){.seed = 5}, d, 64);
+    numbers_of(mr_dataset_shuffle(mr_dataset_range(0, 64, 1), .seed = 1), MR_OPTIONS(mr_iterator_options, .seed = 5), d,
+               64);
     CHECK(memcmp(a, b, sizeof a) == 0);
     CHECK(memcmp(a, c, sizeof a) != 0);
     CHECK(memcmp(a, d, sizeof a) != 0);

@@ -431,8 +431,8 @@ static inline mr_dataset *text_stage(mr_dataset *d, const text_line *l)
     if (strcmp(word, "window") == 0) {
         bool flat = strcmp(l->function, "flat") == 0;
         mr_element_spec spec = *mr_dataset_spec(d);
-        return mr_dataset_window(d, flat ? text_window_flat : nullptr, nullptr, flat ? &spec : nullptr, .size = n[0],
-                                 .shift = n[1], .stride = n[2], .drop_remainder = n[3] != 0);
+        return mr_dataset_window(d, flat ? text_window_flat : nullptr, nullptr, flat ? &spec : nullptr,
+                                 .window_size = n[0], .shift = n[1], .stride = n[2], .drop_remainder = n[3] != 0);
     }
     return text_with_numbers(d, l);
 }

@@ -102,7 +102,7 @@ static inline int elements_of(chain_function chain, int which, int threads, cons
     mr_error error = {0};
     mr_dataset *d = chain(which);
     mr_iterator *iterator = nullptr;
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
     mr_dataset_free(d);
     if (state != nullptr) CHECK_OK(mr_iterator_restore(iterator, state, &error));
     int count = 0;
@@ -136,7 +136,7 @@ static inline void check_states(chain_function chain, int which, size_t state_by
     int count = elements_of(chain, which, 2, nullptr, whole);
     mr_dataset *d = chain(which);
     mr_iterator *iterator = nullptr;
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     mr_dataset_free(d);
     mr_element element = {0};
     int step = count > 60 ? 3 : 1;
@@ -166,7 +166,7 @@ static inline void check_restored(chain_function chain, int which)
     mr_iterator *iterator = nullptr;
     mr_tensor state = {0};
     mr_element element = {0};
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 3), &iterator, &error));
     mr_dataset_free(d);
     for (int i = 0; i < 2; i++) (void)mr_iterator_next(iterator, &element, &error);
     CHECK_OK(mr_iterator_save(iterator, &state, &error));

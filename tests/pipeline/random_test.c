@@ -52,7 +52,7 @@ static void check_a_state(chain_function chain, int which)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     mr_tensor state = {0};
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 3}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 3), &iterator, &error));
     mr_dataset_free(d);
     for (int64_t i = 0; i < at; i++) (void)mr_iterator_next(iterator, &element, nullptr);
     CHECK_OK(mr_iterator_save(iterator, &state, &error));
@@ -92,7 +92,7 @@ TEST(random_pipelines_with_elements_that_fail_end)
         mr_dataset *d = failing_pipeline(which);
         mr_iterator *iterator = nullptr;
         mr_element element = {0};
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
         mr_dataset_free(d);
         int count = 0;
         for (mr_status status; (status = mr_iterator_next(iterator, &element, &error)) != MR_OUT_OF_RANGE;) {
@@ -243,7 +243,7 @@ static void check_lack(chain_function chain, int which, int threads, random_pipe
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     mr_tensor state = {0}, later = {0};
-    const mr_iterator_options options = {.threads = threads};
+    const mr_iterator_options options = {.size = sizeof options, .threads = threads};
     mr_dataset *d = chain(which);
     int at = (int)random_below(draw, count < 60 ? count + 1 : 60);
     if (random_below(draw, 2) == 0) {
@@ -368,7 +368,7 @@ TEST(random_pipelines_are_cancelled_at_any_moment)
         mr_dataset *d = mr_dataset_repeat(which % 2 == 0 ? pipeline(which) : failing_pipeline(which), MR_INFINITE);
         consumer c = {0};
         pthread_t thread;
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1 + which % 3}, &c.iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1 + which % 3), &c.iterator, &error));
         mr_dataset_free(d);
         CHECK(pthread_create(&thread, nullptr, consume, &c) == 0);
         int64_t moment = random_below(&draw, 100);

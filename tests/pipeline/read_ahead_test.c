@@ -69,7 +69,7 @@ static void read_disk(uint64_t cold_from, int32_t threads)
     d->spec = (mr_element_spec){.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
     d->is_heavy = true;
     d = mr_dataset_prefetch(mr_dataset_batch(d, BATCH), 4);
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
     mr_dataset_free(d);
     for (int64_t i = 0; i < ELEMENTS; i += BATCH) {
         CHECK_OK(mr_iterator_next(iterator, &element, &error));

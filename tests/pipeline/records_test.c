@@ -33,7 +33,8 @@ static const char *write_set(mr_compression compression)
     mr_error error = {0};
     for (int f = 0; f < 3; f++) {
         mr_record_writer *writer = nullptr;
-        mr_record_writer_options options = {.compression = compression, .index = f == 1 && compression == 0};
+        mr_record_writer_options options = {
+            .size = sizeof options, .compression = compression, .index = f == 1 && compression == 0};
         CHECK_OK(mr_record_writer_open(test_path("set-%05d-of-00003.tfrecord", f), &options, &writer, &error));
         for (int i = 7 * f; i < 20 && i < 7 * f + 7; i++) write_record(writer, i);
         CHECK_OK(mr_record_writer_close(writer, &error));
@@ -55,12 +56,9 @@ static mr_dataset *parsed(mr_dataset *input)
 static mr_dataset *decoded(mr_dataset *input)
 {
     return mr_dataset_decode_image(input, .component = 0, .seed = 5,
-                                   .image = {.height = 24,
-                                             .width = 24,
-                                             .crop = MR_CROP_RANDOM_RESIZED,
-                                             .random_flip_left_right = true,
-                                             .mean = {120, 115, 100},
-                                             .std = {60, 60, 60}});
+                                   .image = MR_OPTIONS(mr_image_options, .height = 24, .width = 24,
+                                                       .crop = MR_CROP_RANDOM_RESIZED, .random_flip_left_right = true,
+                                                       .mean = {120, 115, 100}, .std = {60, 60, 60}));
 }
 
 TEST(pipeline_records_to_batches)
@@ -73,7 +71,7 @@ TEST(pipeline_records_to_batches)
     CHECK_STR(mr_dataset_spec(d)->names[1], "image/class/label");
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     int seen[20] = {0};
     for (int b = 0; b < 5; b++) {
         CHECK_OK(mr_iterator_next(iterator, &element, &error));
@@ -105,7 +103,7 @@ TEST(pipeline_augmentation_is_the_same_at_any_number_of_threads)
         mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(pattern), .seed = 2), 3);
         d = mr_dataset_prefetch(mr_dataset_batch(decoded(parsed(d)), 7), 2);
         mr_iterator *iterator = nullptr;
-        CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = threads[t]}, &iterator, &error));
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads[t]), &iterator, &error));
         CHECK_EQ(digests_of(iterator, digests[t], 20), 9);
         mr_iterator_free(iterator);
         mr_dataset_free(d);
@@ -195,7 +193,7 @@ TEST(pipeline_compressed_records_are_a_stream)
             if (which == 1) d = mr_dataset_prefetch(mr_dataset_batch(decoded(parsed(d)), 3), 2);
             if (which == 2)
                 d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_batch(parsed(d), 3), .buffer_size = 4), 2);
-            CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+            CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
             mr_dataset_free(d);
             int count = which == 0 ? 40 : which == 1 ? 14 : 28;
             if (at < 0) {
@@ -267,7 +265,7 @@ TEST(pipeline_images_as_they_are)
 {
     mr_error error = {0};
     mr_dataset *d = parsed(mr_dataset_records(write_set(0)));
-    d = mr_dataset_decode_image(d, .component = 0, .image = {.dtype = MR_UINT8});
+    d = mr_dataset_decode_image(d, .component = 0, .image = MR_OPTIONS(mr_image_options, .dtype = MR_UINT8));
     CHECK(mr_shape_equal(mr_dataset_spec(d)->shapes[0], MR_SHAPE(-1, -1, 3)));
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
@@ -290,7 +288,7 @@ TEST(pipeline_allocates_nothing_once_it_runs)
     d = mr_dataset_prefetch(mr_dataset_batch(decoded(parsed(d)), 8, .drop_remainder = true), 2);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     /* The memory of each thread and each row grows until it has seen the largest record. The scheduler determines when
      * that is. Then 800 consecutive images need no allocation. */
     long long taken = -1;
@@ -327,7 +325,7 @@ static mr_status live(const char *pattern)
     mr_element_spec spec = *mr_dataset_spec(d);
     if (mr_dataset_status(d, nullptr) == MR_OK) d = mr_dataset_map(d, pass_on, nullptr, &spec);
     d = mr_dataset_prefetch(mr_dataset_batch(d, 4), 2);
-    mr_status status = mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error);
+    mr_status status = mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error);
     mr_dataset_free(d);
     for (int i = 0; i < 3 && status == MR_OK; i++) status = mr_iterator_next(iterator, &element, &error);
     if (iterator != nullptr && mr_iterator_save(iterator, &state, &error) == MR_OK)

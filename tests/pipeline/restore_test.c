@@ -108,7 +108,7 @@ TEST(pipeline_state_is_valid_in_another_process)
     }
     close(to_child[0]);
     close(to_parent[1]);
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 1, .seed = 77}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 1, .seed = 77), &iterator, &error));
     CHECK_EQ(digests_of(iterator, rest, 7), 7);
     CHECK_OK(mr_iterator_save(iterator, &state, &error));
     mr_string bytes = mr_tensor_strings(&state)[0];

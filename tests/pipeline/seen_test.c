@@ -23,7 +23,7 @@ static uint64_t digest_with(int32_t threads, uint64_t seed, int64_t count, bool 
     d = mr_dataset_batch(mr_dataset_map(mr_dataset_repeat(d, 2), uneven, nullptr, &one_int64), 4);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_iterator_options options = {.threads = threads, .seed = seed, .digest = digest};
+    mr_iterator_options options = {.size = sizeof options, .threads = threads, .seed = seed, .digest = digest};
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     for (int64_t i = 0; i < count; i++)
         if (mr_iterator_next(iterator, &element, &error) == MR_OUT_OF_RANGE) break;
@@ -102,8 +102,11 @@ static void check_watchdog(int32_t threads, bool is_inner)
     d = mr_dataset_batch(d, 4);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_iterator_options options = {
-        .threads = threads, .watchdog_ns = 20000000, .watchdog = open_gate, .watchdog_context = &g};
+    mr_iterator_options options = {.size = sizeof options,
+                                   .threads = threads,
+                                   .watchdog_ns = 20000000,
+                                   .watchdog = open_gate,
+                                   .watchdog_context = &g};
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     for (int i = 0; i < 5; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     mr_element_deinit(&element);
@@ -129,7 +132,8 @@ TEST(seen_watchdog_needs_a_function)
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     mr_dataset *d = mr_dataset_range(0, 20, 1);
-    CHECK_STATUS(mr_iterator_new(d, &(mr_iterator_options){.watchdog_ns = 1}, &iterator, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .watchdog_ns = 1), &iterator, &error),
+                 MR_INVALID_ARGUMENT);
     CHECK(iterator == nullptr);
     mr_dataset_free(d);
 }
@@ -144,7 +148,7 @@ TEST(seen_trace_is_valid_json)
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
     const char *path = test_path("trace.json");
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2, .trace_path = path}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2, .trace_path = path), &iterator, &error));
     while (mr_iterator_next(iterator, &element, &error) == MR_OK) {}
     CHECK_OK(mr_iterator_trace_stop(iterator, &error));
     CHECK_OK(mr_iterator_trace_stop(iterator, &error));
@@ -183,9 +187,10 @@ TEST(seen_trace_that_cannot_be_written)
     mr_element element = {0};
     mr_dataset *d = mr_dataset_batch(mr_dataset_range(0, 20, 1), 2);
     const char *path = test_path("none/trace.json");
-    CHECK_STATUS(mr_iterator_new(d, &(mr_iterator_options){.trace_path = path}, &iterator, &error), MR_UNAVAILABLE);
+    CHECK_STATUS(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .trace_path = path), &iterator, &error),
+                 MR_UNAVAILABLE);
     CHECK_CONTAINS(error.message, "none/trace.json");
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.trace_path = "/dev/full"}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .trace_path = "/dev/full"), &iterator, &error));
     for (int i = 0; i < 10; i++) CHECK_OK(mr_iterator_next(iterator, &element, &error));
     CHECK_STATUS(mr_iterator_trace_stop(iterator, &error), MR_UNAVAILABLE);
     mr_element_deinit(&element);
@@ -202,7 +207,7 @@ TEST(seen_statistics_text_fits)
     mr_element element = {0};
     mr_dataset *d = mr_dataset_batch(mr_dataset_shuffle(mr_dataset_range(0, 100000, 1)), 100);
     d = mr_dataset_prefetch(d, 3);
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.threads = 2}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error));
     while (mr_iterator_next(iterator, &element, &error) == MR_OK) {}
     mr_stage_statistics s[8];
     CHECK_EQ(mr_iterator_statistics(iterator, s, 8), 4);

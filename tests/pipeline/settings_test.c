@@ -60,7 +60,8 @@ static void move_about(int which, random_pipeline *draw, const uint64_t *whole, 
     mr_error error = {0};
     mr_iterator *iterator = nullptr;
     state states[STATES] = {0};
-    mr_iterator_options options = {.threads = threads[random_below(draw, 4)],
+    mr_iterator_options options = {.size = sizeof options,
+                                   .threads = threads[random_below(draw, 4)],
                                    .threads_first = (int32_t)random_below(draw, 80),
                                    .tune = (mr_tune)random_below(draw, 3),
                                    .budget_bytes = budgets[random_below(draw, 4)],

@@ -82,6 +82,7 @@ TEST(csv_rows_are_typed_and_bad_cells_cost_one_row)
 /* The first column of a table as strings; "!" for a row that is an error. */
 static const char *cells_of(const char *text, mr_csv_options options)
 {
+    options.size = sizeof options;
     static const mr_csv_column first[] = {{0, MR_STRING, nullptr}};
     return strings_of(mr_dataset_csv_(write_text("cells.csv", text), first, 1, &options));
 }
@@ -348,7 +349,7 @@ TEST(a_cache_larger_than_the_budget_fails)
     mr_element element = {0};
     mr_status status;
     mr_dataset *d = mr_dataset_cache(mr_dataset_range(0, 100'000, 1), nullptr);
-    CHECK_OK(mr_iterator_new(d, &(mr_iterator_options){.budget_bytes = 100'000}, &iterator, &error));
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .budget_bytes = 100'000), &iterator, &error));
     while ((status = mr_iterator_next(iterator, &element, &error)) == MR_OK) continue;
     CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
     CHECK(strstr(error.message, "use a cache file") != nullptr);

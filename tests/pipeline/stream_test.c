@@ -173,14 +173,16 @@ static const mr_element_spec int64_row = {.count = 1, .dtypes = {MR_INT64}, .sha
 
 TEST(windows_are_those_of_tensorflow)
 {
-    CHECK_NUMBERS(mr_dataset_window(mr_dataset_range(0, 7, 1), as_it_is, nullptr, &one_int64, .size = 3, .shift = 2), 0,
-                  1, 2, 2, 3, 4, 4, 5, 6, 6);
-    CHECK_NUMBERS(mr_dataset_window(mr_dataset_range(0, 7, 1), nullptr, nullptr, nullptr, .size = 3, .shift = 1,
+    CHECK_NUMBERS(
+        mr_dataset_window(mr_dataset_range(0, 7, 1), as_it_is, nullptr, &one_int64, .window_size = 3, .shift = 2), 0, 1,
+        2, 2, 3, 4, 4, 5, 6, 6);
+    CHECK_NUMBERS(mr_dataset_window(mr_dataset_range(0, 7, 1), nullptr, nullptr, nullptr, .window_size = 3, .shift = 1,
                                     .stride = 2, .drop_remainder = true),
                   0, 2, 4, 1, 3, 5, 2, 4, 6);
-    CHECK_NUMBERS(mr_dataset_window(mr_dataset_range(0, 11, 1), nullptr, nullptr, nullptr, .size = 2, .shift = 5), 0, 1,
-                  5, 6, 10);
-    mr_dataset *d = mr_dataset_window(mr_dataset_range(0, 7, 1), nullptr, nullptr, nullptr, .size = 0);
+    CHECK_NUMBERS(
+        mr_dataset_window(mr_dataset_range(0, 11, 1), nullptr, nullptr, nullptr, .window_size = 2, .shift = 5), 0, 1, 5,
+        6, 10);
+    mr_dataset *d = mr_dataset_window(mr_dataset_range(0, 7, 1), nullptr, nullptr, nullptr, .window_size = 0);
     CHECK_EQ(mr_dataset_status(d, nullptr), MR_INVALID_ARGUMENT);
     mr_dataset_free(d);
 }
@@ -250,11 +252,11 @@ static mr_dataset *stream(int which)
         d = mr_dataset_concatenate(mr_dataset_take(d, 9), mr_dataset_range(50, 60, 1));
         return mr_dataset_batch(mr_dataset_shuffle(d), 4);
     case 13:
-        d = mr_dataset_window(evens(d), shuffled, nullptr, &one_int64, .size = 4, .shift = 3);
+        d = mr_dataset_window(evens(d), shuffled, nullptr, &one_int64, .window_size = 4, .shift = 3);
         return mr_dataset_batch(mr_dataset_repeat(d, 2), 3);
     case 14:
-        return mr_dataset_window(mr_dataset_shuffle(evens(d), .buffer_size = 6), nullptr, nullptr, nullptr, .size = 2,
-                                 .shift = 3, .stride = 2);
+        return mr_dataset_window(mr_dataset_shuffle(evens(d), .buffer_size = 6), nullptr, nullptr, nullptr,
+                                 .window_size = 2, .shift = 3, .stride = 2);
     case 15:
         d = mr_dataset_map(mr_dataset_repeat(d, 2), fail_at_three, nullptr, &one_int64);
         return mr_dataset_group_by_window(mr_dataset_shuffle(d, .buffer_size = 6), modulo_three, batched, nullptr,
@@ -387,7 +389,7 @@ TEST(stream_errors_name_the_stage_and_the_element)
     CHECK_STR(
         error_of(mr_dataset_group_by_window(from(3, 9, 1), refuse_key, refuse_group, &calls[0], one, .window_size = 1)),
         "group_by_window: window 3: no two");
-    CHECK_STR(error_of(mr_dataset_window(from(0, 9, 1), refuse_window, &calls[1], one, .size = 1)),
+    CHECK_STR(error_of(mr_dataset_window(from(0, 9, 1), refuse_window, &calls[1], one, .window_size = 1)),
               "window: window 2: no two");
     mr_dataset *numbered = mr_dataset_enumerate(mr_dataset_range(1, 9, 1), 0);
     CHECK_STR(error_of(mr_dataset_map(numbered, fail_at_three, nullptr, one)), "map: element 3: three");

@@ -48,7 +48,7 @@ static void open_tuned(opened *o, int which, int32_t threads)
     mr_engines_init(&o->engines);
     o->budget.limit_bytes = 1 << 20;
     o->run = (mr_run){.threads = threads, .budget = &o->budget, .engines = &o->engines};
-    CHECK_OK(mr_tuning_new(&(mr_iterator_options){.tune = MR_TUNE_ON}, &o->run, &o->run.tuning, &error));
+    CHECK_OK(mr_tuning_new(MR_OPTIONS(mr_iterator_options, .tune = MR_TUNE_ON), &o->run, &o->run.tuning, &error));
     CHECK_OK(mr_pipeline_init(&o->pipeline, o->dataset, &o->run, 0, &error));
     mr_tuning_begin(o->run.tuning);
     CHECK_OK(mr_stage_begin(o->pipeline.top, 0, &error));
@@ -171,8 +171,12 @@ TEST(tuning_reports_its_decisions)
     d = mr_dataset_batch(mr_dataset_map(d, jitter, nullptr, &one_int64), 20);
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_iterator_options options = {
-        .threads = 3, .tune = MR_TUNE_ON, .threads_first = 1, .tuned = tell, .tuned_context = line};
+    mr_iterator_options options = {.size = sizeof options,
+                                   .threads = 3,
+                                   .tune = MR_TUNE_ON,
+                                   .threads_first = 1,
+                                   .tuned = tell,
+                                   .tuned_context = line};
     CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
     mr_dataset_free(d);
     mr_tuned tuned;
@@ -202,13 +206,15 @@ TEST(tuning_is_off_if_threads_are_set)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mr_iterator *iterator = nullptr;
         mr_tuned tuned;
-        CHECK_OK(mr_iterator_new(d, &cases[i].options, &iterator, &error));
+        mr_iterator_options options = cases[i].options;
+        options.size = sizeof options;
+        CHECK_OK(mr_iterator_new(d, &options, &iterator, &error));
         mr_iterator_tuned(iterator, &tuned);
         CHECK_EQ(tuned.is_on, cases[i].is_on);
         mr_iterator_free(iterator);
     }
     mr_iterator *iterator = nullptr;
-    mr_iterator_options wrong = {.threads_first = -1};
+    mr_iterator_options wrong = {.size = sizeof wrong, .threads_first = -1};
     CHECK_EQ(mr_iterator_new(d, &wrong, &iterator, &error), MR_INVALID_ARGUMENT);
     mr_dataset_free(d);
 }

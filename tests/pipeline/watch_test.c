@@ -70,7 +70,8 @@ TEST(watch_reads_number_and_kind_of_one_element)
     mr_error error = {0};
     observed seen = {0};
     mr_watch *watch = nullptr;
-    mr_iterator_options options = {.watchdog_ns = 4, .watchdog = look, .watchdog_context = &seen};
+    mr_iterator_options options = {
+        .size = sizeof options, .watchdog_ns = 4, .watchdog = look, .watchdog_context = &seen};
     CHECK_OK(mr_watch_new(&options, &watch, &error));
     writer writers[WRITERS];
     pthread_t threads[WRITERS];
@@ -129,7 +130,8 @@ TEST(watch_list_changes_while_it_is_read)
     mr_error error = {0};
     observed seen = {0};
     mr_watch *watch = nullptr;
-    mr_iterator_options options = {.watchdog_ns = 4, .watchdog = look, .watchdog_context = &seen};
+    mr_iterator_options options = {
+        .size = sizeof options, .watchdog_ns = 4, .watchdog = look, .watchdog_context = &seen};
     CHECK_OK(mr_watch_new(&options, &watch, &error));
     mr_watch_wait(watch, mr_now_ns() - 1000);
     pthread_t threads[THREADS];

@@ -26,7 +26,8 @@ static mr_queue *queue_of(mr_queue_kind kind, int64_t capacity, int64_t min_afte
 {
     mr_error error = {0};
     mr_queue *queue = nullptr;
-    mr_queue_options options = {.capacity = capacity,
+    mr_queue_options options = {.size = sizeof options,
+                                .capacity = capacity,
                                 .component_count = 1,
                                 .dtypes = {MR_INT64},
                                 .shapes = {MR_SCALAR},
@@ -160,7 +161,7 @@ TEST(queues_refuse_null_negative_and_huge_arguments)
     mr_error error = {0};
     mr_queue *queue = queue_of(MR_QUEUE_FIFO, 4, 0), *none = queue;
     mr_tensor tensor = {.dtype = MR_INT64};
-    mr_queue_options options = {.capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
+    mr_queue_options options = {.size = sizeof options, .capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
     CHECK_EQ(mr_queue_new(MR_QUEUE_FIFO, nullptr, &none, &error), MR_INVALID_ARGUMENT);
     CHECK(none == nullptr);
     CHECK_EQ(mr_queue_new(MR_QUEUE_FIFO, &options, nullptr, &error), MR_INVALID_ARGUMENT);

@@ -285,7 +285,8 @@ static void run_sequence(mr_queue_kind kind, uint64_t number)
     if (kind == MR_QUEUE_RANDOM_SHUFFLE && m->capacity == 0) m->capacity = 1;
     if (kind == MR_QUEUE_RANDOM_SHUFFLE)
         m->min_after_dequeue = draw(m, 2) == 0 ? 0 : draw(m, m->capacity < 0 ? 20 : m->capacity);
-    mr_queue_options options = {.capacity = m->capacity,
+    mr_queue_options options = {.size = sizeof options,
+                                .capacity = m->capacity,
                                 .component_count = 3,
                                 .dtypes = {MR_INT64, MR_INT64, MR_INT64},
                                 .shapes = {MR_SCALAR, MR_SCALAR, MR_SHAPE(2)},

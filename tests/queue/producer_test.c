@@ -31,15 +31,15 @@ TEST(a_producer_with_a_wrong_number_of_components_is_refused)
         mr_queue *queue = nullptr;
         int32_t count = counts[i / 2];
         mr_producer producer = {produce_count, &count, nullptr};
-        mr_queue_options options = {.capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
+        mr_queue_options options = {.size = sizeof options, .capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
         mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
         CHECK_OK(mr_coordinator_new(&coordinator, &error));
         if (i % 2 == 0) {
             CHECK_OK(mr_queue_new(MR_QUEUE_FIFO, &options, &queue, &error));
             CHECK_OK(mr_queue_runner_start(queue, &producer, 1, nullptr, coordinator, &error));
         } else {
-            CHECK_OK(mr_train_batch(&producer, 1, &spec, &(mr_train_batch_options){.batch_size = 1}, coordinator,
-                                    &queue, &error));
+            CHECK_OK(mr_train_batch(&producer, 1, &spec, MR_OPTIONS(mr_train_batch_options, .batch_size = 1),
+                                    coordinator, &queue, &error));
         }
         CHECK_EQ(mr_coordinator_join(coordinator, -1, &error), MR_INVALID_ARGUMENT);
         mr_coordinator_free(coordinator);
@@ -66,11 +66,14 @@ TEST(batches_refuse_bad_options_and_release_their_producers)
     mr_producer producers[2] = {{produce_count, &one, count_release}, {produce_count, &one, count_release}};
     mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
     CHECK_OK(mr_coordinator_new(&coordinator, &error));
-    for (int i = 0; i < BAD; i++)
-        CHECK_EQ(mr_train_batch(producers, 2, &spec, &bad[i], coordinator, &queue, &error), MR_INVALID_ARGUMENT);
+    for (int i = 0; i < BAD; i++) {
+        mr_train_batch_options options = bad[i];
+        options.size = sizeof options;
+        CHECK_EQ(mr_train_batch(producers, 2, &spec, &options, coordinator, &queue, &error), MR_INVALID_ARGUMENT);
+    }
     CHECK_EQ(released, 2 * BAD);
     spec.count = MR_COMPONENTS_MAX + 1;
-    mr_train_batch_options good = {.batch_size = 1};
+    mr_train_batch_options good = {.size = sizeof good, .batch_size = 1};
     CHECK_EQ(mr_train_batch(producers, 2, &spec, &good, coordinator, &queue, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(mr_train_batch(producers, 2, nullptr, &good, coordinator, &queue, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(mr_train_batch(producers, 2, &spec, nullptr, coordinator, &queue, &error), MR_INVALID_ARGUMENT);
@@ -80,7 +83,7 @@ TEST(batches_refuse_bad_options_and_release_their_producers)
     CHECK_EQ(mr_train_batch(producers, 0, &spec, &good, coordinator, &queue, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(mr_queue_runner_start(nullptr, producers, 2, nullptr, coordinator, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(released, 2 * BAD + 10);
-    mr_queue_options options = {.capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
+    mr_queue_options options = {.size = sizeof options, .capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
     mr_element element = {.count = 0};
     CHECK_OK(mr_queue_new(MR_QUEUE_FIFO, &options, &queue, &error));
     CHECK_EQ(mr_train_batch_next(queue, &element, &error), MR_INVALID_ARGUMENT);
@@ -96,7 +99,7 @@ TEST(input_producers_and_coordinators_refuse_bad_arguments)
     mr_coordinator *coordinator = nullptr;
     mr_queue *queue = nullptr;
     const char *strings[] = {"a", nullptr};
-    mr_input_producer_options negative = {.epochs = -1};
+    mr_input_producer_options negative = {.size = sizeof negative, .epochs = -1};
     mr_tensor scalar = {0};
     CHECK_OK(mr_tensor_init_int64(&scalar, 1, &error));
     CHECK_OK(mr_coordinator_new(&coordinator, &error));
@@ -209,7 +212,7 @@ TEST(a_producer_that_fails_is_never_taken_for_one_that_ended)
         mr_queue *queue = nullptr;
         mr_tensor value = {0};
         int left = round % 7;
-        mr_queue_options options = {.capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
+        mr_queue_options options = {.size = sizeof options, .capacity = 4, .component_count = 1, .dtypes = {MR_INT64}};
         CHECK_OK(mr_coordinator_new(&coordinator, &error));
         CHECK_OK(mr_queue_new(MR_QUEUE_FIFO, &options, &queue, &error));
         CHECK_OK(mr_queue_runner_start(queue, &(mr_producer){produce_then_fail, &left, nullptr}, 1, nullptr,

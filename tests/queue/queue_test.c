@@ -14,7 +14,8 @@ static mr_queue *queue_of(mr_queue_kind kind, int64_t capacity, int64_t min_afte
 {
     mr_error error = {0};
     mr_queue *queue = nullptr;
-    mr_queue_options options = {.capacity = capacity,
+    mr_queue_options options = {.size = sizeof options,
+                                .capacity = capacity,
                                 .component_count = 1,
                                 .dtypes = {MR_INT64},
                                 .shapes = {MR_SCALAR},
@@ -201,9 +202,10 @@ TEST(bad_elements_and_options_are_refused)
     CHECK_EQ(mr_queue_enqueue(queue, &tensor, &error), MR_INVALID_ARGUMENT);
     mr_tensor_deinit(&tensor);
     mr_queue_unref(queue);
-    mr_queue_options o = {.capacity = 5, .component_count = 1, .dtypes = {MR_INT64}, .min_after_dequeue = 5};
+    mr_queue_options o = {
+        .size = sizeof o, .capacity = 5, .component_count = 1, .dtypes = {MR_INT64}, .min_after_dequeue = 5};
     CHECK_EQ(mr_queue_new(MR_QUEUE_RANDOM_SHUFFLE, &o, &none, &error), MR_INVALID_ARGUMENT);
-    o = (mr_queue_options){.capacity = 5, .component_count = 1, .dtypes = {MR_FLOAT}};
+    o = (mr_queue_options){.size = sizeof o, .capacity = 5, .component_count = 1, .dtypes = {MR_FLOAT}};
     CHECK_EQ(mr_queue_new(MR_QUEUE_PRIORITY, &o, &none, &error), MR_INVALID_ARGUMENT);
 }
 
@@ -319,8 +321,8 @@ TEST(input_producers_deliver_complete_epochs)
     mr_coordinator *coordinator = nullptr;
     mr_queue *queue = nullptr;
     CHECK_OK(mr_coordinator_new(&coordinator, &error));
-    CHECK_OK(
-        mr_range_input_producer(5, &(mr_input_producer_options){.epochs = 3, .seed = 1}, coordinator, &queue, &error));
+    CHECK_OK(mr_range_input_producer(5, MR_OPTIONS(mr_input_producer_options, .epochs = 3, .seed = 1), coordinator,
+                                     &queue, &error));
     int64_t first[15];
     for (int epoch = 0; epoch < 3; epoch++) {
         int64_t seen = 0;
@@ -334,8 +336,8 @@ TEST(input_producers_deliver_complete_epochs)
     mr_queue_unref(queue);
     /* A producer without an epoch limit, stopped from outside while it waits. */
     mr_coordinator_clear_stop(coordinator);
-    CHECK_OK(mr_range_input_producer(5, &(mr_input_producer_options){.no_shuffle = true, .capacity = 2}, coordinator,
-                                     &queue, &error));
+    CHECK_OK(mr_range_input_producer(5, MR_OPTIONS(mr_input_producer_options, .no_shuffle = true, .capacity = 2),
+                                     coordinator, &queue, &error));
     for (int64_t i = 0; i < 12; i++) CHECK_EQ(get(queue), i % 5);
     mr_coordinator_request_stop(coordinator, nullptr);
     CHECK_OK(mr_coordinator_join(coordinator, -1, &error));
@@ -360,7 +362,8 @@ static void check_reader(mr_reader_kind kind, const mr_reader_options *options, 
     mr_tensor key = {0}, value = {0};
     char found[1024] = "";
     size_t length = 0;
-    mr_queue_options o = {.capacity = 9, .component_count = 1, .dtypes = {MR_STRING}, .shapes = {MR_SCALAR}};
+    mr_queue_options o = {
+        .size = sizeof o, .capacity = 9, .component_count = 1, .dtypes = {MR_STRING}, .shapes = {MR_SCALAR}};
     CHECK_OK(mr_queue_new(MR_QUEUE_FIFO, &o, &names, &error));
     const char *files[] = {"one.txt", "two.txt"};
     for (int i = 0; i < 2; i++) {
@@ -393,9 +396,9 @@ TEST(readers_go_from_file_to_file)
     check_reader(MR_READER_WHOLE_FILE, nullptr, "one.txt=head\nab\ncd|two.txt=head2\r\nef\n|");
     check_reader(MR_READER_TEXT_LINE, nullptr,
                  "one.txt:1=head|one.txt:2=ab|one.txt:3=cd|two.txt:1=head2|two.txt:2=ef|");
-    check_reader(MR_READER_TEXT_LINE, &(mr_reader_options){.skip_header_lines = 1},
+    check_reader(MR_READER_TEXT_LINE, MR_OPTIONS(mr_reader_options, .skip_header_lines = 1),
                  "one.txt:2=ab|one.txt:3=cd|two.txt:2=ef|");
-    check_reader(MR_READER_FIXED_LENGTH, &(mr_reader_options){.record_bytes = 3, .header_bytes = 1},
+    check_reader(MR_READER_FIXED_LENGTH, MR_OPTIONS(mr_reader_options, .record_bytes = 3, .header_bytes = 1),
                  "one.txt:0=ead|one.txt:1=\nab|one.txt:2=\ncd|two.txt:0=ead|two.txt:1=2\r\n|two.txt:2=ef\n|");
 }
 
@@ -411,8 +414,8 @@ TEST(a_reader_reads_records_up_to_a_number)
     mr_reader *reader = nullptr;
     CHECK_OK(mr_coordinator_new(&coordinator, &error));
     const char *path = test_path("r.tfrecord");
-    CHECK_OK(
-        mr_string_input_producer(&path, 1, &(mr_input_producer_options){.epochs = 2}, coordinator, &names, &error));
+    CHECK_OK(mr_string_input_producer(&path, 1, MR_OPTIONS(mr_input_producer_options, .epochs = 2), coordinator, &names,
+                                      &error));
     CHECK_OK(mr_reader_new(MR_READER_TF_RECORD, nullptr, &reader, &error));
     static const int64_t expected[] = {3, 2, 3, 2};
     for (int i = 0; i < 4; i++) {
@@ -475,23 +478,20 @@ static int64_t sum_of_batches(const mr_train_batch_options *options, int32_t pro
 TEST(batches_contain_all_elements_of_producers)
 {
     int64_t batches;
-    CHECK_EQ(sum_of_batches(&(mr_train_batch_options){.batch_size = 10}, 1, &batches), 1225);
+    CHECK_EQ(sum_of_batches(MR_OPTIONS(mr_train_batch_options, .batch_size = 10), 1, &batches), 1225);
     CHECK_EQ(batches, 5);
-    CHECK_EQ(
-        sum_of_batches(&(mr_train_batch_options){.batch_size = 10, .allow_smaller_final_batch = true}, 2, &batches),
-        5050);
-    CHECK_EQ(batches, 11);
-    CHECK_EQ(sum_of_batches(&(mr_train_batch_options){.batch_size = 7,
-                                                      .shuffle = true,
-                                                      .min_after_dequeue = 10,
-                                                      .seed = 4,
-                                                      .capacity = 20,
-                                                      .allow_smaller_final_batch = true},
-                            2, &batches),
+    CHECK_EQ(sum_of_batches(MR_OPTIONS(mr_train_batch_options, .batch_size = 10, .allow_smaller_final_batch = true), 2,
+                            &batches),
              5050);
-    CHECK_EQ(batches, 15);
+    CHECK_EQ(batches, 11);
     CHECK_EQ(
-        sum_of_batches(&(mr_train_batch_options){.batch_size = 5, .keep = is_odd, .allow_smaller_final_batch = true}, 2,
-                       &batches),
-        2500);
+        sum_of_batches(MR_OPTIONS(mr_train_batch_options, .batch_size = 7, .shuffle = true, .min_after_dequeue = 10,
+                                  .seed = 4, .capacity = 20, .allow_smaller_final_batch = true),
+                       2, &batches),
+        5050);
+    CHECK_EQ(batches, 15);
+    CHECK_EQ(sum_of_batches(
+                 MR_OPTIONS(mr_train_batch_options, .batch_size = 5, .keep = is_odd, .allow_smaller_final_batch = true),
+                 2, &batches),
+             2500);
 }

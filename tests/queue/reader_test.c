@@ -36,7 +36,8 @@ static mr_queue *names_of(const char *const *paths, int count)
 {
     mr_error error = {0};
     mr_queue *names = nullptr;
-    mr_queue_options options = {.capacity = 9, .component_count = 1, .dtypes = {MR_STRING}, .shapes = {MR_SCALAR}};
+    mr_queue_options options = {
+        .size = sizeof options, .capacity = 9, .component_count = 1, .dtypes = {MR_STRING}, .shapes = {MR_SCALAR}};
     CHECK_OK(mr_queue_new(MR_QUEUE_FIFO, &options, &names, &error));
     for (int i = 0; i < count; i++) {
         mr_tensor name = {0};
@@ -119,7 +120,8 @@ TEST(error_after_some_records_reaches_read_up_to)
         }
         if (round % 2 == 1) paths[round / 2 % FILES] = "missing";
         check_all_counts(MR_READER_TF_RECORD, nullptr, paths);
-        check_all_counts(MR_READER_FIXED_LENGTH, &(mr_reader_options){.record_bytes = 7, .header_bytes = 2}, paths);
+        check_all_counts(MR_READER_FIXED_LENGTH, MR_OPTIONS(mr_reader_options, .record_bytes = 7, .header_bytes = 2),
+                         paths);
     }
 }
 
@@ -161,8 +163,11 @@ TEST(a_name_that_is_not_one_string_is_refused)
         mr_queue *names = nullptr;
         mr_reader *reader = nullptr;
         mr_tensor name = {0}, key = {0}, value = {0};
-        mr_queue_options options = {
-            .capacity = 2, .component_count = 1, .dtypes = {MR_STRING}, .shapes = {MR_SHAPE_UNKNOWN}};
+        mr_queue_options options = {.size = sizeof options,
+                                    .capacity = 2,
+                                    .component_count = 1,
+                                    .dtypes = {MR_STRING},
+                                    .shapes = {MR_SHAPE_UNKNOWN}};
         CHECK_OK(mr_queue_new(MR_QUEUE_FIFO, &options, &names, &error));
         CHECK_OK(mr_tensor_init_strings(&name, MR_SHAPE(counts[i]), strings, &error));
         CHECK_OK(mr_queue_enqueue(names, &name, &error));
@@ -185,11 +190,12 @@ TEST(readers_refuse_null_negative_and_huge_arguments)
     CHECK_EQ(mr_reader_new((mr_reader_kind)9, nullptr, &reader, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(mr_reader_new(MR_READER_TEXT_LINE, nullptr, nullptr, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(mr_reader_new(MR_READER_FIXED_LENGTH, nullptr, &reader, &error), MR_INVALID_ARGUMENT);
-    CHECK_EQ(mr_reader_new(MR_READER_TEXT_LINE, &(mr_reader_options){.skip_header_lines = -1}, &reader, &error),
-             MR_INVALID_ARGUMENT);
+    CHECK_EQ(
+        mr_reader_new(MR_READER_TEXT_LINE, MR_OPTIONS(mr_reader_options, .skip_header_lines = -1), &reader, &error),
+        MR_INVALID_ARGUMENT);
     /* A hop size that overflows ends the file after the first record. */
-    CHECK_OK(mr_reader_new(MR_READER_FIXED_LENGTH, &(mr_reader_options){.record_bytes = 1, .hop_bytes = SIZE_MAX},
-                           &reader, &error));
+    CHECK_OK(mr_reader_new(MR_READER_FIXED_LENGTH,
+                           MR_OPTIONS(mr_reader_options, .record_bytes = 1, .hop_bytes = SIZE_MAX), &reader, &error));
     CHECK_EQ(mr_reader_read_up_to(reader, names, 0, &key, &value, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(mr_reader_read_up_to(reader, names, INT64_MIN, &key, &value, &error), MR_INVALID_ARGUMENT);
     CHECK_EQ(mr_reader_read(nullptr, names, &key, &value, &error), MR_INVALID_ARGUMENT);

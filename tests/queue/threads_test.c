@@ -125,7 +125,8 @@ static void run_crowd(mr_queue_kind kind, uint64_t number)
                 .capacity = capacities[mr_random_below(&random, 8)],
                 .closes_early = number % 3 == 1,
                 .cancels = number % 3 == 2};
-    mr_queue_options options = {.capacity = c.capacity,
+    mr_queue_options options = {.size = sizeof options,
+                                .capacity = c.capacity,
                                 .component_count = 2,
                                 .dtypes = {MR_INT64, MR_INT64},
                                 .shapes = {MR_SCALAR, MR_SCALAR},

@@ -21,7 +21,9 @@ TEST(record_writer_refuses_options_out_of_range)
         {.compression = MR_COMPRESSION_GZIP, .seek_bytes = SIZE_MAX},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        CHECK_STATUS(mr_record_writer_open(path, &wrong[i], &writer, &error), MR_INVALID_ARGUMENT);
+        mr_record_writer_options options = wrong[i];
+        options.size = sizeof options;
+        CHECK_STATUS(mr_record_writer_open(path, &options, &writer, &error), MR_INVALID_ARGUMENT);
         CHECK(access(path, F_OK) != 0);
     }
     CHECK_OK(mr_record_writer_open(path, nullptr, &writer, &error));
@@ -51,18 +53,19 @@ TEST(record_reader_refuses_options_out_of_range)
         {{.buffer_count = 65}, "buffer_count is 65, but must be in [0, 64]"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        const mr_record_reader_options *o = &wrong[i].options;
+        mr_record_reader_options own = wrong[i].options, *o = &own;
+        own.size = sizeof own;
         CHECK_STATUS(mr_record_reader_open(path, o, &reader, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, wrong[i].message);
         if (o->buffer_bytes > 0 || o->buffer_count != 0) continue;
         const mr_record_scan_options scan = {
-            .damage = o->damage, .damage_max = o->damage_max, .quarantine = o->quarantine};
+            .size = sizeof scan, .damage = o->damage, .damage_max = o->damage_max, .quarantine = o->quarantine};
         CHECK_STATUS(mr_record_scan(&path, 1, &scan, nullptr, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, wrong[i].message);
     }
-    CHECK_STATUS(mr_record_scan(&path, 1, &(mr_record_scan_options){.threads = -1}, nullptr, &error),
+    CHECK_STATUS(mr_record_scan(&path, 1, MR_OPTIONS(mr_record_scan_options, .threads = -1), nullptr, &error),
                  MR_INVALID_ARGUMENT);
-    CHECK_OK(mr_record_reader_open(path, &(mr_record_reader_options){.buffer_count = 64}, &reader, &error));
+    CHECK_OK(mr_record_reader_open(path, MR_OPTIONS(mr_record_reader_options, .buffer_count = 64), &reader, &error));
     mr_record_reader_close(reader);
     CHECK_OK(mr_record_quarantine_close(quarantine, &error));
 }

@@ -19,7 +19,7 @@ static uint64_t write_large(const char *path)
     size_t inner_size;
     unsigned char *inner = file_load(test_path("inner"), &inner_size);
     CHECK(inner_size > 20 << 20);
-    CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.index = true}, &writer, &error));
+    CHECK_OK(mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .index = true), &writer, &error));
     for (int i = 0; i < 10'000; i++) append(writer, inner, (size_t)i % 300);
     for (int i = 0; i < 4; i++) append(writer, inner, inner_size);
     append(writer, inner + 7, inner_size - 9);

@@ -34,7 +34,8 @@ TEST(interrupted_loss_is_one_loss)
     if (access("/dev/full", W_OK) != 0) test_skip("there is no /dev/full");
     CHECK_EQ(symlink("/dev/full", test_path("q")), 0);
     CHECK_OK(mr_record_quarantine_open(test_path("q"), &quarantine, &error));
-    const mr_record_reader_options options = {.damage = MR_DAMAGE_SKIP, .quarantine = quarantine};
+    const mr_record_reader_options options = {
+        .size = sizeof options, .damage = MR_DAMAGE_SKIP, .quarantine = quarantine};
     CHECK_OK(mr_record_reader_open(path, &options, &reader, &error));
     for (int number = 0; failures < 20;) {
         mr_status status = mr_record_reader_next(reader, &record, &error);

@@ -36,7 +36,7 @@ static const char *write_file(const char *name, bool is_replaced, mr_compression
     unsigned char bytes[SIZE + 16];
     for (int round = 0; round < (is_replaced ? 2 : 1); round++) {
         mr_record_writer *writer = nullptr;
-        mr_record_writer_options options = {.index = round == 0, .compression = compression};
+        mr_record_writer_options options = {.size = sizeof options, .index = round == 0, .compression = compression};
         if (compression != MR_COMPRESSION_NONE) options.seek_bytes = 4096;
         CHECK_OK(mr_record_writer_open(path, &options, &writer, &error));
         for (int i = 0; i < RECORDS; i++) {

@@ -86,7 +86,8 @@ TEST(record_writer_makes_no_index_of_a_device)
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
     for (int atomic = 0; atomic < 2; atomic++) {
-        const mr_record_writer_options indexed = {.index = true, .atomic = atomic}, plain = {.atomic = atomic};
+        const mr_record_writer_options indexed = {.size = sizeof indexed, .index = true, .atomic = atomic},
+                                       plain = {.size = sizeof plain, .atomic = atomic};
         CHECK_STATUS(mr_record_writer_open("/dev/null", &indexed, &writer, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, "/dev/null: not a regular file, so it cannot have an index");
         CHECK_OK(mr_record_writer_open("/dev/null", &plain, &writer, &error));

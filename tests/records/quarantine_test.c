@@ -65,7 +65,7 @@ static uint64_t read_all(const char *path, mr_record_quarantine *quarantine, siz
     mr_status status;
     uint64_t good = 0;
     const mr_record_reader_options options = {
-        .damage = MR_DAMAGE_SKIP, .quarantine = quarantine, .buffer_bytes = buffer_bytes};
+        .size = sizeof options, .damage = MR_DAMAGE_SKIP, .quarantine = quarantine, .buffer_bytes = buffer_bytes};
     CHECK_OK(mr_record_reader_open(path, &options, &reader, &error));
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) good += 16 + record.size_bytes;
     CHECK_STATUS(status, MR_OUT_OF_RANGE);
@@ -110,7 +110,7 @@ TEST(quarantine_is_the_same_from_many_threads)
     mr_record_quarantine *quarantine = nullptr;
     CHECK_OK(mr_record_quarantine_open(side, &quarantine, &error));
     const mr_record_scan_options options = {
-        .threads = 3, .block_bytes = 4096, .damage = MR_DAMAGE_SKIP, .quarantine = quarantine};
+        .size = sizeof options, .threads = 3, .block_bytes = 4096, .damage = MR_DAMAGE_SKIP, .quarantine = quarantine};
     mr_record_totals totals;
     CHECK_OK(mr_record_scan(&path, 1, &options, &totals, &error));
     CHECK_EQ(totals.lost, 4);
@@ -134,7 +134,8 @@ TEST(quarantine_writes_long_ranges_in_pieces)
     mr_record_reader *reader = nullptr;
     mr_string record;
     CHECK_OK(mr_record_reader_open(
-        path, &(mr_record_reader_options){.damage = MR_DAMAGE_SKIP, .quarantine = quarantine}, &reader, &error));
+        path, MR_OPTIONS(mr_record_reader_options, .damage = MR_DAMAGE_SKIP, .quarantine = quarantine), &reader,
+        &error));
     while (mr_record_reader_next(reader, &record, &error) == MR_OK);
     mr_record_reader_close(reader);
     CHECK_OK(mr_record_quarantine_close(quarantine, &error));
@@ -156,7 +157,8 @@ TEST(quarantine_that_cannot_be_written_is_an_error)
     mr_string record;
     mr_status status;
     CHECK_OK(mr_record_reader_open(
-        path, &(mr_record_reader_options){.damage = MR_DAMAGE_SKIP, .quarantine = quarantine}, &reader, &error));
+        path, MR_OPTIONS(mr_record_reader_options, .damage = MR_DAMAGE_SKIP, .quarantine = quarantine), &reader,
+        &error));
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK);
     CHECK_STATUS(status, MR_RESOURCE_EXHAUSTED);
     CHECK_CONTAINS(error.message, "the disk is full");
@@ -175,7 +177,8 @@ static void check_range(const char *path, uint64_t first, uint64_t count)
     uint64_t next = first, end = count ? first + count : COUNT;
     if (end > (uint64_t)COUNT) end = COUNT;
     CHECK_OK(mr_record_reader_open(
-        path, &(mr_record_reader_options){.first = first, .count = count, .buffer_bytes = 4096}, &reader, &error));
+        path, MR_OPTIONS(mr_record_reader_options, .first = first, .count = count, .buffer_bytes = 4096), &reader,
+        &error));
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) {
         CHECK_EQ(mr_record_reader_number(reader), next);
         CHECK_EQ(mr_record_reader_offset(reader), record_begin((int)next, LONGEST));
@@ -205,8 +208,9 @@ TEST(reader_reads_a_range_after_damage)
     mr_error error = {0};
     mr_record_reader *reader = nullptr;
     mr_string record;
-    CHECK_OK(mr_record_reader_open(path, &(mr_record_reader_options){.damage = MR_DAMAGE_SKIP, .first = 60, .count = 3},
-                                   &reader, &error));
+    CHECK_OK(mr_record_reader_open(
+        path, MR_OPTIONS(mr_record_reader_options, .damage = MR_DAMAGE_SKIP, .first = 60, .count = 3), &reader,
+        &error));
     for (int i = 60; i < 63; i++) {
         CHECK_OK(mr_record_reader_next(reader, &record, &error));
         record_check(record, i, LONGEST);
@@ -231,8 +235,11 @@ TEST(reader_continues_after_out_of_memory)
             uint64_t records = 0;
             test_fail_allocation(test_allocations() + n);
             mr_status status = mr_record_quarantine_open(side, &quarantine, &error);
-            const mr_record_reader_options options = {
-                .damage = MR_DAMAGE_SKIP, .quarantine = quarantine, .buffer_bytes = 4096, .first = 3};
+            const mr_record_reader_options options = {.size = sizeof options,
+                                                      .damage = MR_DAMAGE_SKIP,
+                                                      .quarantine = quarantine,
+                                                      .buffer_bytes = 4096,
+                                                      .first = 3};
             if (status == MR_OK) status = mr_record_reader_open(way ? packed : damaged, &options, &reader, &error);
             for (; status == MR_OK; records++) status = mr_record_reader_next(reader, &record, &error);
             test_fail_allocation(0);

@@ -27,11 +27,10 @@ static int read_what_is_left(const char *path, bool *seen, report *report, size_
     mr_status status;
     int came = 0, next = 0;
     memset(seen, 0, COUNT);
-    CHECK_OK(mr_record_reader_open(
-        path,
-        &(mr_record_reader_options){
-            .damage = MR_DAMAGE_SKIP, .damaged = note, .context = report, .buffer_bytes = buffer_bytes},
-        &reader, &error));
+    CHECK_OK(mr_record_reader_open(path,
+                                   MR_OPTIONS(mr_record_reader_options, .damage = MR_DAMAGE_SKIP, .damaged = note,
+                                              .context = report, .buffer_bytes = buffer_bytes),
+                                   &reader, &error));
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) {
         while (next < COUNT && mr_record_reader_offset(reader) > record_begin(next, SIZE_MAX_HERE)) next++;
         CHECK(next < COUNT);
@@ -144,8 +143,8 @@ TEST(damage_a_budget_is_kept)
     mr_string record;
     mr_status status;
     int came = 0;
-    CHECK_OK(mr_record_reader_open(path, &(mr_record_reader_options){.damage = MR_DAMAGE_SKIP, .damage_max = 2},
-                                   &reader, &error));
+    CHECK_OK(mr_record_reader_open(
+        path, MR_OPTIONS(mr_record_reader_options, .damage = MR_DAMAGE_SKIP, .damage_max = 2), &reader, &error));
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) came++;
     CHECK_EQ(status, MR_DATA_LOSS);
     CHECK_CONTAINS(error.message, "at most 2 are allowed");

@@ -20,6 +20,7 @@ static inline void record_fill(int number, unsigned char *bytes, size_t size_byt
 
 static inline void record_write(const char *path, int count, size_t size_max, mr_record_writer_options options)
 {
+    options.size = sizeof options;
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
     unsigned char *bytes = malloc(size_max + 1);

@@ -74,8 +74,12 @@ static mr_status file_done(void *context, int32_t file, const mr_record_totals *
     return MR_OK;
 }
 
-static const mr_record_scan_options checking = {
-    .work = work, .take = take, .discard = discard, .file_done = file_done, .block_bytes = 4096};
+static const mr_record_scan_options checking = {.size = sizeof checking,
+                                                .work = work,
+                                                .take = take,
+                                                .discard = discard,
+                                                .file_done = file_done,
+                                                .block_bytes = 4096};
 
 static void scan_files(const char *const *paths, int32_t count, expected *e, mr_record_scan_options options)
 {
@@ -216,7 +220,7 @@ TEST(scan_continues_after_unreadable_files)
     for (int threads = 1; threads < 4; threads++) {
         told t = {0};
         mr_record_scan_options options = {
-            .threads = threads, .block_bytes = 4096, .context = &t, .file_done = tell_done};
+            .size = sizeof options, .threads = threads, .block_bytes = 4096, .context = &t, .file_done = tell_done};
         mr_record_totals totals;
         CHECK_OK(mr_record_scan(paths, 4, &options, &totals, &error));
         CHECK_EQ(t.files, 4);
@@ -254,7 +258,8 @@ TEST(scan_keeps_the_budget_over_all_files)
     mr_error error = {0};
     mr_record_totals totals;
     told t = {0};
-    mr_record_scan_options options = {.threads = 3,
+    mr_record_scan_options options = {.size = sizeof options,
+                                      .threads = 3,
                                       .block_bytes = 4096,
                                       .damage = MR_DAMAGE_SKIP,
                                       .damage_max = 6,
@@ -296,8 +301,12 @@ TEST(scan_reports_out_of_memory)
         mr_error error = {0};
         mr_record_totals totals;
         atomic_uint_fast64_t sum = 0;
-        const mr_record_scan_options options = {
-            .threads = n % 2 + 1, .block_bytes = 4096, .damage = MR_DAMAGE_SKIP, .context = &sum, .work = add_sizes};
+        const mr_record_scan_options options = {.size = sizeof options,
+                                                .threads = n % 2 + 1,
+                                                .block_bytes = 4096,
+                                                .damage = MR_DAMAGE_SKIP,
+                                                .context = &sum,
+                                                .work = add_sizes};
         test_fail_allocation(test_allocations() + n);
         mr_status status = mr_record_scan(paths, 2, &options, &totals, &error);
         test_fail_allocation(0);

@@ -9,6 +9,7 @@
 
 static void check_all(const char *path, int count, size_t size_max, mr_record_reader_options options)
 {
+    options.size = sizeof options;
     mr_error error = {0};
     mr_record_reader *reader = nullptr;
     CHECK_OK(mr_record_reader_open(path, &options, &reader, &error));
@@ -119,7 +120,9 @@ TEST(records_only_gzip_can_be_seekable)
         {.compression = MR_COMPRESSION_GZIP, .seek_bytes = 4096, .level = 10},
     };
     for (int i = 0; i < 4; i++) {
-        CHECK_STATUS(mr_record_writer_open(test_path("x"), &wrong[i], &writer, &error), MR_INVALID_ARGUMENT);
+        mr_record_writer_options options = wrong[i];
+        options.size = sizeof options;
+        CHECK_STATUS(mr_record_writer_open(test_path("x"), &options, &writer, &error), MR_INVALID_ARGUMENT);
         CHECK(access(test_path("x"), F_OK) != 0);
     }
 }
@@ -154,7 +157,7 @@ TEST(records_atomic_writer_shows_only_complete_files)
     const char *path = test_path("t.tfrecord");
     file_save(path, "old", 3);
     mr_record_writer *writer = nullptr;
-    CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.atomic = true}, &writer, &error));
+    CHECK_OK(mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .atomic = true), &writer, &error));
     CHECK_OK(mr_record_writer_append(writer, "abc", 3, &error));
     CHECK_OK(mr_record_writer_flush(writer, true, &error));
     size_t size;
@@ -165,7 +168,7 @@ TEST(records_atomic_writer_shows_only_complete_files)
     CHECK_EQ(size, 3);
     CHECK(access(test_path("t.tfrecord.partial"), F_OK) != 0);
 
-    CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.atomic = true}, &writer, &error));
+    CHECK_OK(mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .atomic = true), &writer, &error));
     CHECK_OK(mr_record_writer_append(writer, "abc", 3, &error));
     CHECK_OK(mr_record_writer_close(writer, &error));
     free(file_load(path, &size));
@@ -179,8 +182,8 @@ TEST(records_a_flushed_writer_can_be_read)
         mr_error error = {0};
         const char *path = test_path("flushed");
         mr_record_writer *writer = nullptr;
-        CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.compression = (mr_compression)i}, &writer,
-                                       &error));
+        CHECK_OK(mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .compression = (mr_compression)i),
+                                       &writer, &error));
         CHECK_OK(mr_record_writer_append(writer, "abc", 3, &error));
         CHECK_OK(mr_record_writer_flush(writer, false, &error));
         mr_record_reader *reader = nullptr;

@@ -22,7 +22,7 @@ static void write_version(const char *path, bool is_rewritten, bool has_index)
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
     unsigned char bytes[1000];
-    CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.index = has_index}, &writer, &error));
+    CHECK_OK(mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .index = has_index), &writer, &error));
     for (int i = 0; i < COUNT; i++) {
         record_fill(i, bytes, sizeof bytes);
         CHECK_OK(mr_record_writer_append(writer, bytes, length_of(i, is_rewritten), &error));
@@ -79,7 +79,8 @@ TEST(record_range_does_not_trust_a_wrong_index)
         mr_error error = {0};
         mr_record_reader *reader = nullptr;
         mr_string record;
-        CHECK_OK(mr_record_reader_open(path, &(mr_record_reader_options){.first = first, .count = 2}, &reader, &error));
+        CHECK_OK(mr_record_reader_open(path, MR_OPTIONS(mr_record_reader_options, .first = first, .count = 2), &reader,
+                                       &error));
         for (uint64_t i = first; i < first + 2 && i < (uint64_t)COUNT; i++) {
             CHECK_OK(mr_record_reader_next(reader, &record, &error));
             CHECK_EQ(mr_record_reader_number(reader), i);

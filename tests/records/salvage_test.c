@@ -158,11 +158,9 @@ static found read_with_reader(const char *path, const original *o, const damaged
     mr_status status;
     bool stops = round % 7 == 0;
     CHECK_OK(mr_record_reader_open(path,
-                                   &(mr_record_reader_options){.damage = stops ? MR_DAMAGE_STOP : MR_DAMAGE_SKIP,
-                                                               .damaged = take_damage,
-                                                               .context = &f,
-                                                               .buffer_bytes = round % 2 ? 4096 : 0,
-                                                               .buffer_count = 1},
+                                   MR_OPTIONS(mr_record_reader_options,
+                                              .damage = stops ? MR_DAMAGE_STOP : MR_DAMAGE_SKIP, .damaged = take_damage,
+                                              .context = &f, .buffer_bytes = round % 2 ? 4096 : 0, .buffer_count = 1),
                                    &reader, &error));
     while ((status = mr_record_reader_next(reader, &record, &error)) != MR_OUT_OF_RANGE) {
         if (status == MR_OK)
@@ -183,12 +181,9 @@ static found read_with_scan(const char *path, const original *o, const damaged *
     mr_error error = {0};
     mr_record_totals totals;
     CHECK_OK(mr_record_scan(&path, 1,
-                            &(mr_record_scan_options){.threads = round % 16 == 0 ? 3 : 1,
-                                                      .damage = MR_DAMAGE_SKIP,
-                                                      .block_bytes = round % 2 ? 0 : 4096,
-                                                      .context = &f,
-                                                      .take = take_batch,
-                                                      .damaged = take_damage},
+                            MR_OPTIONS(mr_record_scan_options, .threads = round % 16 == 0 ? 3 : 1,
+                                       .damage = MR_DAMAGE_SKIP, .block_bytes = round % 2 ? 0 : 4096, .context = &f,
+                                       .take = take_batch, .damaged = take_damage),
                             &totals, &error));
     check_found(&f, d, "scan");
     CHECK_EQ(totals.records, f.records);

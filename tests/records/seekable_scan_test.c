@@ -41,7 +41,8 @@ static seen read_in_order(const char *path)
     seen seen = {0};
     mr_record_reader *reader = nullptr;
     mr_string record;
-    const mr_record_reader_options options = {.damage = MR_DAMAGE_SKIP, .damaged = note_loss, .context = &seen};
+    const mr_record_reader_options options = {
+        .size = sizeof options, .damage = MR_DAMAGE_SKIP, .damaged = note_loss, .context = &seen};
     CHECK_OK(mr_record_reader_open(path, &options, &reader, &error));
     while (mr_record_reader_next(reader, &record, &error) == MR_OK)
         note(&seen, mr_record_reader_number(reader), mr_record_reader_offset(reader), record);
@@ -54,8 +55,12 @@ static void check_scan(const char *path, int threads)
     mr_error error = {0};
     seen alone = read_in_order(path), together = {0};
     mr_record_totals totals;
-    const mr_record_scan_options options = {
-        .threads = threads, .damage = MR_DAMAGE_SKIP, .damaged = note_loss, .take = take, .context = &together};
+    const mr_record_scan_options options = {.size = sizeof options,
+                                            .threads = threads,
+                                            .damage = MR_DAMAGE_SKIP,
+                                            .damaged = note_loss,
+                                            .take = take,
+                                            .context = &together};
     CHECK_OK(mr_record_scan(&path, 1, &options, &totals, &error));
     CHECK_EQ(together.records, alone.records);
     CHECK_EQ(together.lost, alone.lost);
@@ -69,7 +74,7 @@ static void check_scan(const char *path, int threads)
 TEST(seekable_scan_equals_a_reader)
 {
     const char *path = test_path("s.tfrecord");
-    mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP, .index = true};
+    mr_record_writer_options options = {.size = sizeof options, .compression = MR_COMPRESSION_GZIP, .index = true};
     for (size_t seek = 1; seek < 1 << 20; seek *= 40) {
         options.seek_bytes = seek;
         record_write(path, COUNT, SIZE_MAX_HERE, options);
@@ -84,7 +89,8 @@ TEST(seekable_scan_equals_a_reader)
 TEST(seekable_scan_of_damage_tells_what_a_reader_tells)
 {
     const char *path = test_path("d.tfrecord"), *name = test_path("d.tfrecord.index");
-    mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP, .index = true, .seek_bytes = 20'000};
+    mr_record_writer_options options = {
+        .size = sizeof options, .compression = MR_COMPRESSION_GZIP, .index = true, .seek_bytes = 20'000};
     record_write(path, COUNT, SIZE_MAX_HERE, options);
     mr_error error = {0};
     mr_record_index index = {0};
@@ -121,7 +127,8 @@ TEST(seekable_range_is_entered_at_its_point)
 {
     mr_error error = {0};
     const char *path = test_path("r.tfrecord");
-    mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP, .index = true, .seek_bytes = 20'000};
+    mr_record_writer_options options = {
+        .size = sizeof options, .compression = MR_COMPRESSION_GZIP, .index = true, .seek_bytes = 20'000};
     record_write(path, COUNT, SIZE_MAX_HERE, options);
     /* Data before the range is not read and may even be damaged, between two of the index's samples. */
     size_t size;
@@ -132,7 +139,8 @@ TEST(seekable_range_is_entered_at_its_point)
     for (int first = COUNT / 2; first < COUNT + 3; first += 70) {
         mr_record_reader *reader = nullptr;
         mr_string record;
-        CHECK_OK(mr_record_reader_open(path, &(mr_record_reader_options){.first = (uint64_t)first}, &reader, &error));
+        CHECK_OK(mr_record_reader_open(path, MR_OPTIONS(mr_record_reader_options, .first = (uint64_t)first), &reader,
+                                       &error));
         for (int i = first; i < COUNT; i++) {
             CHECK_OK(mr_record_reader_next(reader, &record, &error));
             CHECK_EQ(mr_record_reader_number(reader), i);

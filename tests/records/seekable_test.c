@@ -13,8 +13,11 @@ static constexpr int COUNT = 400;
 static constexpr size_t SIZE_MAX_HERE = 900;
 static constexpr size_t SEEK_BYTES = 4096;
 
-static const mr_record_writer_options seekable = {
-    .compression = MR_COMPRESSION_GZIP, .index = true, .atomic = true, .seek_bytes = SEEK_BYTES};
+static const mr_record_writer_options seekable = {.size = sizeof seekable,
+                                                  .compression = MR_COMPRESSION_GZIP,
+                                                  .index = true,
+                                                  .atomic = true,
+                                                  .seek_bytes = SEEK_BYTES};
 
 static void check_same(const char *a, const char *b)
 {
@@ -229,7 +232,7 @@ TEST(seekable_points_are_not_seen_where_there_are_none)
     mr_error error = {0};
     const char *path = test_path("f.tfrecord");
     mr_record_writer *writer = nullptr;
-    mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP};
+    mr_record_writer_options options = {.size = sizeof options, .compression = MR_COMPRESSION_GZIP};
     CHECK_OK(mr_record_writer_open(path, &options, &writer, &error));
     char text[300];
     memset(text, 'x', sizeof text);
@@ -322,7 +325,8 @@ TEST(seekable_writer_flushes_between_records)
     const char *path = test_path("w.tfrecord");
     mr_record_writer *writer = nullptr;
     CHECK_OK(mr_record_writer_open(
-        path, &(mr_record_writer_options){.compression = MR_COMPRESSION_GZIP, .seek_bytes = 1 << 20}, &writer, &error));
+        path, MR_OPTIONS(mr_record_writer_options, .compression = MR_COMPRESSION_GZIP, .seek_bytes = 1 << 20), &writer,
+        &error));
     unsigned char bytes[SIZE_MAX_HERE];
     for (int i = 0; i < 9; i++) {
         record_fill(i, bytes, record_size(i, SIZE_MAX_HERE));

@@ -41,7 +41,7 @@ static void read_in_order(reading *r)
     mr_string record;
     mr_status status;
     const mr_record_reader_options options = {
-        .buffer_bytes = 4096, .damage = MR_DAMAGE_SKIP, .damaged = take_damage, .context = r};
+        .size = sizeof options, .buffer_bytes = 4096, .damage = MR_DAMAGE_SKIP, .damaged = take_damage, .context = r};
     CHECK_OK(mr_record_reader_open(r->path, &options, &reader, &error));
     while ((status = mr_record_reader_next(reader, &record, &error)) == MR_OK) take(r, record);
     if (!r->is_told) {
@@ -57,7 +57,8 @@ static void read_in_order(reading *r)
 static void read_with_threads(reading *r, int threads)
 {
     mr_error error = {0};
-    const mr_record_scan_options options = {.threads = threads,
+    const mr_record_scan_options options = {.size = sizeof options,
+                                            .threads = threads,
                                             .block_bytes = 4096,
                                             .damage = MR_DAMAGE_SKIP,
                                             .context = r,

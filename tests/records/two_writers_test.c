@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const mr_record_writer_options atomically = {.index = true, .atomic = true};
+static const mr_record_writer_options atomically = {.size = sizeof atomically, .index = true, .atomic = true};
 
 static void write_records(const char *path, const char *text, int count)
 {

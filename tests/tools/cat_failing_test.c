@@ -46,6 +46,7 @@ static void append(mr_record_writer *writer, mr_example_encoder *encoder, int nu
 
 static void write_records(const char *path, int first, int count, mr_record_writer_options options)
 {
+    options.size = sizeof options;
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
     mr_example_encoder encoder = {0};

@@ -31,6 +31,7 @@ static inline mr_string examples_record(mr_example_encoder *encoder, int i)
 /* Writes a file of examples first … first + count - 1. */
 static inline void examples_write_from(const char *path, int first, int count, mr_record_writer_options options)
 {
+    options.size = sizeof options;
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
     mr_example_encoder encoder = {0};

@@ -13,7 +13,7 @@ static void write_images(const char *path, int bare, int broken)
     mr_example_encoder encoder = {0};
     mr_string record;
     test_bytes image = test_jpeg(32, 24, (test_jpeg_options){.horizontal = 1, .vertical = 1});
-    CHECK_OK(mr_record_writer_open(path, &(mr_record_writer_options){.index = true}, &writer, &error));
+    CHECK_OK(mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .index = true), &writer, &error));
     for (int i = 0; i < 20; i++) {
         mr_string bytes = i == broken ? MR_STR("no image") : (mr_string){(const char *)image.bytes, image.size_bytes};
         mr_example_add_bytes(&encoder, "image/encoded", bytes);

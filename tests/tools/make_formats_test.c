@@ -55,7 +55,7 @@ static void check_pixels(const char *name, const void *pixels, int width, int he
     mr_tensor decoded = {0};
     mr_string record = load_record(name), encoded;
     CHECK_OK(mr_example_get_bytes(record, "image/encoded", &encoded, &error));
-    mr_image_decode_options options = {.dtype = bits == 16 ? MR_UINT16 : MR_UINT8};
+    mr_image_decode_options options = {.size = sizeof options, .dtype = bits == 16 ? MR_UINT16 : MR_UINT8};
     CHECK_OK(mr_image_decode(encoded.data, encoded.size_bytes, &options, &decoded, &error));
     CHECK_EQ(decoded.shape.dims[0], height);
     CHECK_EQ(decoded.shape.dims[1], width);

@@ -14,6 +14,7 @@ static constexpr size_t SIZE_MAX_HERE = 700;
 /* Writes records first … first + count - 1 of record_data.h. */
 static void write_some(const char *path, int first, int count, mr_record_writer_options options)
 {
+    options.size = sizeof options;
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
     unsigned char bytes[SIZE_MAX_HERE + 1];

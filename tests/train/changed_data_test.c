@@ -11,7 +11,7 @@ static void write_records(int count, const int *bad, int bad_count)
 {
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
-    mr_record_writer_options options = {.index = true};
+    mr_record_writer_options options = {.size = sizeof options, .index = true};
     mr_example_encoder encoder = {0};
     mkdir(test_path("records"), 0777);
     file_save(test_path("records/labels.txt"), "a\nb\n", 4);

@@ -42,12 +42,12 @@ static model build(fault kind, int bad_row, float learning_rate)
 
 static mr_status run(const model *m, const char *directory, int64_t stop, bool go_on, mr_error *error)
 {
+    const mr_session_options session = {.size = sizeof session, .threads = 2};
     *error = (mr_error){0};
     return mr_training_run(m->graph, m->train,
                            MR_TRAINING_OPTIONS(.checkpoint_dir = directory, .last_step = stop,
                                                .save_checkpoint_steps = 2, .save_summaries_steps = 0, .max_to_keep = 3,
-                                               .loss = m->loss, .continue_on_nan_loss = go_on,
-                                               .session = {.threads = 2}),
+                                               .loss = m->loss, .continue_on_nan_loss = go_on, .session = &session),
                            error);
 }
 

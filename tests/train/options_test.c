@@ -105,7 +105,7 @@ static mr_output initial(mr_graph *g, mr_initializer initializer)
     return mr_get_variable(g, "v", MR_SHAPE(3, 2), initializer).ref;
 }
 
-static mr_output minimize(mr_graph *g, mr_optimizer optimizer)
+static mr_output minimize(mr_graph *g, const mr_optimizer *optimizer)
 {
     return (mr_output){mr_minimize(g, optimizer, weights(g), (mr_output){0}), 0};
 }
@@ -207,7 +207,7 @@ TEST(train_options_change_the_graph_each_alone)
     X("GradientDescent: beta2 has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .beta2 = 0.5f)))     \
     X("Momentum: epsilon has no effect", minimize(g, mr_momentum(.learning_rate = 1, .momentum = 0, .epsilon = 1)))    \
     X("GradientDescent: momentum has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .momentum = 0)))  \
-    X("unknown optimizer kind 9", minimize(g, (mr_optimizer){.kind = (mr_optimizer_kind)9}))                           \
+    X("unknown optimizer kind 9", minimize(g, MR_OPTIONS(mr_optimizer, .kind = (mr_optimizer_kind)9)))                 \
     X("ExponentialDecay: decay_steps is 0", mr_exponential_decay(g, 1, x, 0, 0.5f, false))                             \
     X("ExponentialDecay: learning_rate is nan", mr_exponential_decay(g, MR_UNSET, x, 1, 0.5f, false))                  \
     X("ExponentialDecay: decay_rate is 0", mr_exponential_decay(g, 1, x, 1, 0, false))                                 \
@@ -239,17 +239,15 @@ TEST(train_options_that_are_wrong_are_named){
 /* A direct call of the function behind a macro uses the same defaults. */
 TEST(train_options_have_the_same_defaults_as_the_macros)
 {
-    mr_dense_layer dense = {MR_DENSE_LAYER_DEFAULTS};
-    mr_conv2d_layer conv = {MR_CONV2D_LAYER_DEFAULTS};
-    mr_batch_normalization_layer norm = {MR_BATCH_NORMALIZATION_LAYER_DEFAULTS};
-    mr_pool_layer pool = {MR_POOL_LAYER_DEFAULTS};
-    mr_dropout_layer dropout = {MR_DROPOUT_LAYER_DEFAULTS};
-    mr_training_options training = {MR_TRAINING_OPTIONS_DEFAULTS};
-    mr_optimizer adam = {MR_OPTIMIZER_DEFAULTS};
+    mr_dense_layer dense = {.size = sizeof dense, MR_DENSE_LAYER_DEFAULTS};
+    mr_conv2d_layer conv = {.size = sizeof conv, MR_CONV2D_LAYER_DEFAULTS};
+    mr_batch_normalization_layer norm = {.size = sizeof norm, MR_BATCH_NORMALIZATION_LAYER_DEFAULTS};
+    mr_dropout_layer dropout = {.size = sizeof dropout, MR_DROPOUT_LAYER_DEFAULTS};
+    mr_training_options training = {.size = sizeof training, MR_TRAINING_OPTIONS_DEFAULTS};
+    mr_optimizer adam = {.size = sizeof adam, MR_OPTIMIZER_DEFAULTS};
     CHECK(dense.units == 0 && dense.use_bias);
     CHECK(conv.strides == 1 && conv.use_bias);
     CHECK(isnan(norm.momentum) && norm.training == MR_TRAINING_UNSET);
-    CHECK_EQ(pool.pool_size, 0);
     CHECK(isnan(dropout.rate) && dropout.training == MR_TRAINING_UNSET);
     CHECK_EQ(training.last_step, MR_INFINITE);
     CHECK_EQ(training.max_to_keep, MR_COUNT_UNSET);

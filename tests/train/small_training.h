@@ -14,7 +14,7 @@ static inline void small_records_write(const char *path)
 {
     mr_error error = {0};
     mr_record_writer *writer = nullptr;
-    mr_record_writer_options options = {.index = true, .atomic = true};
+    mr_record_writer_options options = {.size = sizeof options, .index = true, .atomic = true};
     mr_example_encoder encoder = {0};
     CHECK_OK(mr_record_writer_open(path, &options, &writer, &error));
     for (int i = 0; i < small_records; i++) {
@@ -50,13 +50,14 @@ static inline mr_status small_training(const char *records, const char *director
     mr_graph *g = mr_graph_new();
     mr_graph_set_seed(g, 3);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
-    mr_image_options image = {.height = 6, .width = 6, .crop = MR_CROP_RANDOM_RESIZED, .area_min = 0.5f};
+    mr_image_options image = {
+        .size = sizeof image, .height = 6, .width = 6, .crop = MR_CROP_RANDOM_RESIZED, .area_min = 0.5f};
     image.random_flip_left_right = true;
     mr_dataset *d = mr_dataset_repeat(mr_dataset_shuffle(mr_dataset_records(records), .seed = 5), MR_INFINITE);
-    d = mr_dataset_decode_image(mr_dataset_parse_example(d, features, 2), .seed = 6, .image = image);
+    d = mr_dataset_decode_image(mr_dataset_parse_example(d, features, 2), .seed = 6, .image = &image);
     d = mr_dataset_prefetch(mr_dataset_batch(d, 8, .drop_remainder = true), 2);
     mr_output batch[2] = {0};
-    mr_graph_iterator(g, "data", d, &(mr_iterator_options){.threads = 2}, batch);
+    mr_graph_iterator(g, "data", d, MR_OPTIONS(mr_iterator_options, .threads = 2), batch);
     mr_dataset_free(d);
     mr_output loss = mr_loss_sparse_softmax_cross_entropy(g, batch[1], small_network(g, batch[0]));
     mr_variable step = mr_global_step(g);
@@ -64,11 +65,12 @@ static inline mr_status small_training(const char *records, const char *director
     mr_summary_scalar(g, "loss", loss);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
     mr_node *update = mr_minimize(g, mr_adam(.learning_rate_output = rate), loss, step.ref);
+    const mr_session_options session = {.size = sizeof session, .threads = 2};
     mr_status status =
         mr_training_run(g, update,
                         MR_TRAINING_OPTIONS(.checkpoint_dir = directory, .last_step = last_step,
                                             .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 2,
-                                            .max_to_keep = 3, .loss = loss, .session = {.threads = 2}),
+                                            .max_to_keep = 3, .loss = loss, .session = &session),
                         error);
     mr_graph_free(g);
     return status;

@@ -138,7 +138,8 @@ TEST(training_options_that_are_wrong_are_named)
     REFUSE("training: save_summaries_steps is -1", .checkpoint_dir = "run", .save_summaries_steps = -1);
     REFUSE("training: max_to_keep is -1", .checkpoint_dir = "run", .max_to_keep = -1);
     REFUSE("training: units_per_step is 0", .progress = collect, .units_per_step = 0);
-    REFUSE("training: session.threads is -1", .session = {.threads = -1});
+    const mr_session_options session = {.size = sizeof session, .threads = -1};
+    REFUSE("training: session.threads is -1", .session = &session);
     REFUSE("training: checkpoint_dir is empty", .checkpoint_dir = "");
     REFUSE("continue_on_nan_loss has no effect without loss", .continue_on_nan_loss = true);
     REFUSE("restart_data has no effect without checkpoint_dir", .restart_data = true);

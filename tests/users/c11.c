@@ -30,7 +30,7 @@ static int use_dataset(int64_t batch_size)
     dataset = mr_dataset_map(dataset, add_one, NULL, &spec);
     dataset = mr_dataset_batch(dataset, batch_size, .drop_remainder = true);
     mr_iterator *iterator = NULL;
-    CHECK(mr_iterator_new(dataset, NULL, &iterator, &error) == MR_OK);
+    CHECK(mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = 2), &iterator, &error) == MR_OK);
     mr_element element = {0};
     int64_t sum = 0, batches = 0;
     mr_status status;
@@ -40,6 +40,29 @@ static int use_dataset(int64_t batch_size)
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     mr_dataset_free(dataset);
+    return 0;
+}
+
+/* Options inside options, and options in a variable. */
+static int use_nested_options(void)
+{
+    mr_error error = {0};
+    mr_string bytes = MR_STR("not an image");
+    mr_tensor encoded = {0};
+    CHECK(mr_tensor_init_strings(&encoded, MR_SHAPE(1), &bytes, &error) == MR_OK);
+    mr_dataset *dataset =
+        mr_dataset_decode_image(mr_dataset_from_slices(&encoded, 1), .seed = 3,
+                                .image = MR_OPTIONS(mr_image_options, .height = 8, .width = 6, .crop = MR_CROP_CENTER));
+    mr_shape shape = mr_dataset_spec(dataset)->shapes[0];
+    CHECK(mr_dataset_status(dataset, &error) == MR_OK && shape.dims[0] == 8 && shape.dims[1] == 6);
+    mr_iterator_options options = {0};
+    mr_iterator *iterator = NULL;
+    CHECK(mr_iterator_new(dataset, &options, &iterator, &error) == MR_INVALID_ARGUMENT);
+    options.size = sizeof options;
+    CHECK(mr_iterator_new(dataset, &options, &iterator, &error) == MR_OK);
+    mr_iterator_free(iterator);
+    mr_dataset_free(dataset);
+    mr_tensor_deinit(&encoded);
     return 0;
 }
 
@@ -105,5 +128,5 @@ int main(int count, char **arguments)
     mr_error error = {0};
     CHECK(count == 2);
     CHECK(strcmp(mr_version(), MR_VERSION) == 0);
-    return use_dataset(10) || use_records(arguments[1]) || use_graph();
+    return use_dataset(10) || use_nested_options() || use_records(arguments[1]) || use_graph();
 }

@@ -151,7 +151,7 @@ static bool make_file(const char *path, bool is_sequence, int count)
     mr_sequence_encoder sequence = {0};
     uint64_t state = 1;
     if (access(path, R_OK) == 0) return true;
-    if (mr_record_writer_open(path, &(mr_record_writer_options){.atomic = true}, &writer, &error) != MR_OK)
+    if (mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .atomic = true), &writer, &error) != MR_OK)
         return false;
     mr_status status = MR_OK;
     for (int i = 0; i < count && status == MR_OK; i++) {

@@ -32,6 +32,7 @@ static bool make_records(const char *path, size_t record_bytes, size_t total_byt
     mr_record_writer *writer = nullptr;
     if (access(path, R_OK) == 0) return true;
     char *bytes = malloc(record_bytes);
+    options.size = sizeof options;
     options.atomic = true;
     if (!bytes || mr_record_writer_open(path, &options, &writer, &error) != MR_OK) {
         free(bytes);
@@ -114,7 +115,7 @@ static double read_packed(const char *path, int threads)
     mr_record_totals totals = {0};
     double begin = bench_seconds();
     if (threads > 0) {
-        const mr_record_scan_options options = {.threads = threads};
+        const mr_record_scan_options options = {.size = sizeof options, .threads = threads};
         (void)mr_record_scan(&path, 1, &options, &totals, &error);
     } else {
         mr_record_reader *reader = nullptr;
@@ -133,7 +134,8 @@ static void bench_seekable(bench_report *report)
     int rounds = bench_rounds(report, 5);
     if (rounds > ROUNDS_MAX) rounds = ROUNDS_MAX;
     snprintf(path, sizeof path, "%s/seekable.tfrecord.gz", bench_directory("records"));
-    const mr_record_writer_options options = {.compression = MR_COMPRESSION_GZIP,
+    const mr_record_writer_options options = {.size = sizeof options,
+                                              .compression = MR_COMPRESSION_GZIP,
                                               .index = true,
                                               .seek_bytes = MR_RECORD_SEEK_BYTES,
                                               .threads = bench_threads(report)};

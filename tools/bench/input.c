@@ -67,7 +67,8 @@ static mr_status make_records(const char *path, mr_error *error)
     if (access(path, R_OK) == 0) return MR_OK;
     mr_record_writer *writer = nullptr;
     mr_example_encoder encoder = {0};
-    MR_TRY(mr_record_writer_open(path, &(mr_record_writer_options){.index = true, .atomic = true}, &writer, error));
+    MR_TRY(mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .index = true, .atomic = true), &writer,
+                                 error));
     mr_status status = MR_OK;
     for (int i = 0; i < IMAGES && status == MR_OK; i++) {
         mr_tensor jpeg = {0};
@@ -171,13 +172,11 @@ static mr_dataset *parsed(const char *path)
 /* Without prefetch. */
 static mr_dataset *train_batches(const char *path)
 {
-    mr_dataset *d = mr_dataset_decode_image(parsed(path), .seed = 1,
-                                            .image = {.height = SIDE,
-                                                      .width = SIDE,
-                                                      .crop = MR_CROP_RANDOM_RESIZED,
-                                                      .random_flip_left_right = true,
-                                                      .mean = {123.7f, 116.3f, 103.5f},
-                                                      .std = {58.4f, 57.1f, 57.4f}});
+    mr_dataset *d =
+        mr_dataset_decode_image(parsed(path), .seed = 1,
+                                .image = MR_OPTIONS(mr_image_options, .height = SIDE, .width = SIDE,
+                                                    .crop = MR_CROP_RANDOM_RESIZED, .random_flip_left_right = true,
+                                                    .mean = {123.7f, 116.3f, 103.5f}, .std = {58.4f, 57.1f, 57.4f}));
     return mr_dataset_batch(d, BATCH, .drop_remainder = true);
 }
 
@@ -193,7 +192,7 @@ static mr_dataset *tuned_batches(const void *path)
 
 static mr_dataset *whole_images(const char *path)
 {
-    mr_dataset *d = mr_dataset_decode_image(parsed(path), .image = {.dtype = MR_UINT8});
+    mr_dataset *d = mr_dataset_decode_image(parsed(path), .image = MR_OPTIONS(mr_image_options, .dtype = MR_UINT8));
     return mr_dataset_prefetch(d, 8);
 }
 
@@ -224,7 +223,7 @@ static mr_status measure(bench_report *report, const bench_task *task, const cha
     mr_dataset *dataset = task->dataset(path);
     mr_iterator *iterator = nullptr;
     mr_status status =
-        mr_iterator_new(dataset, &(mr_iterator_options){.threads = bench_threads(report)}, &iterator, error);
+        mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = bench_threads(report)), &iterator, error);
     mr_dataset_free(dataset);
     if (status == MR_OK) status = take(iterator, 2 * IMAGES / task->images, error);
     (void)peer_rate(images, bench_threads(report), IMAGES);

@@ -45,7 +45,8 @@ static cost ours(int threads)
     mr_dataset *dataset = bench_photo_batches(mr_dataset_shuffle(records, .buffer_size = BUFFER, .seed = 1));
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_status status = mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, nullptr);
+    mr_status status =
+        mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, nullptr);
     mr_dataset_free(dataset);
     if (status == MR_OK) status = mr_iterator_next(iterator, &element, nullptr);
     double seconds = bench_seconds() - start;

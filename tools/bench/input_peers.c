@@ -58,7 +58,7 @@ static mr_status ours(int threads, rate *measured, mr_error *error)
     mr_dataset *records = mr_dataset_shuffle(mr_dataset_records(bench_photo_records()), .seed = 1);
     mr_dataset *dataset = bench_photo_batches(mr_dataset_repeat(records, MR_INFINITE));
     mr_iterator *iterator = nullptr;
-    mr_status status = mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, error);
+    mr_status status = mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, error);
     mr_dataset_free(dataset);
     if (status == MR_OK) status = take(iterator, WARM_BATCHES, error);
     double start = bench_seconds(), processor_start = bench_processor_seconds();

@@ -32,7 +32,8 @@ constexpr int64_t COUNT = 24 * BATCH; /* images per round */
 
 static const float means[3] = {123.675f, 116.28f, 103.53f}, deviations[3] = {58.395f, 57.12f, 57.375f};
 
-static const mr_image_options crops = {.height = SIDE,
+static const mr_image_options crops = {.size = sizeof crops,
+                                       .height = SIDE,
                                        .width = SIDE,
                                        .crop = MR_CROP_RANDOM_RESIZED,
                                        .random_flip_left_right = true,
@@ -96,7 +97,7 @@ static mr_status make_ready(const photos *photos, mr_error *error)
     if (access(photos->ready, R_OK) == 0) return MR_OK;
     mr_record_writer *writer = nullptr;
     mr_example_encoder encoder = {0};
-    mr_record_writer_options options = {.index = true, .atomic = true};
+    mr_record_writer_options options = {.size = sizeof options, .index = true, .atomic = true};
     MR_TRY(mr_record_writer_open(photos->ready, &options, &writer, error));
     mr_status status = MR_OK;
     for (int i = 0; i < photos->count && status == MR_OK; i++)
@@ -250,7 +251,7 @@ static mr_dataset *parsed(mr_dataset *records)
 
 mr_dataset *bench_photo_batches(mr_dataset *records)
 {
-    mr_dataset *d = mr_dataset_decode_image(parsed(records), .seed = 1, .image = crops);
+    mr_dataset *d = mr_dataset_decode_image(parsed(records), .seed = 1, .image = &crops);
     return mr_dataset_prefetch(mr_dataset_batch(d, BATCH, .drop_remainder = true), 2);
 }
 
@@ -264,7 +265,8 @@ static mr_dataset *dataset_of(const photos *photos, const photo_task *task)
     mr_dataset *d = mr_dataset_shuffle(mr_dataset_records(task->ready ? photos->ready : photos->plain), .seed = 1);
     d = mr_dataset_repeat(d, MR_INFINITE);
     if (!task->whole) return bench_photo_batches(d);
-    return mr_dataset_prefetch(mr_dataset_decode_image(parsed(d), .image = {.dtype = MR_UINT8}), 8);
+    return mr_dataset_prefetch(
+        mr_dataset_decode_image(parsed(d), .image = MR_OPTIONS(mr_image_options, .dtype = MR_UINT8)), 8);
 }
 
 static mr_status take(mr_iterator *iterator, const photo_task *task, int64_t count, rate *rate, mr_error *error)
@@ -308,7 +310,7 @@ static mr_status measure(bench_report *report, const photos *photos, const photo
     if (rounds > ROUNDS_MAX) rounds = ROUNDS_MAX;
     mr_dataset *dataset = dataset_of(photos, task);
     mr_iterator *iterator = nullptr;
-    mr_status status = mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, error);
+    mr_status status = mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, error);
     mr_dataset_free(dataset);
     (void)peer_rate(photos, task->whole, threads, 4 * BATCH);
     for (int r = 0; r < rounds && status == MR_OK; r++) {

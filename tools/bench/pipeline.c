@@ -20,7 +20,8 @@ static double drain(mr_dataset *dataset, int threads, int64_t rows)
 {
     mr_iterator *iterator = nullptr;
     mr_element element = {0};
-    mr_status status = mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads}, &iterator, nullptr);
+    mr_status status =
+        mr_iterator_new(dataset, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, nullptr);
     mr_dataset_free(dataset);
     double start = bench_seconds();
     while (status == MR_OK) status = mr_iterator_next(iterator, &element, nullptr);
@@ -81,7 +82,8 @@ static void *enqueue_all(void *argument)
 /* Another thread enqueues; this one dequeues. */
 static double queued_elements(void)
 {
-    mr_queue_options options = {.capacity = 1000, .component_count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 0}}};
+    mr_queue_options options = {
+        .size = sizeof options, .capacity = 1000, .component_count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 0}}};
     mr_queue *queue = nullptr;
     pthread_t producer;
     if (mr_queue_new(MR_QUEUE_FIFO, &options, &queue, nullptr) != MR_OK) return 0;

@@ -54,7 +54,8 @@ static bool make_file(const char *path, size_t record_bytes, bool is_example)
     if (stat(path, &about) == 0 && (size_t)about.st_size >= FILE_BYTES) return true;
     char *bytes = malloc(record_bytes);
     for (size_t i = 0; bytes && i < record_bytes; i++) bytes[i] = (char)(i * 2654435761u >> 13);
-    if (!bytes || mr_record_writer_open(path, &(mr_record_writer_options){.atomic = true}, &writer, &error) != MR_OK) {
+    if (!bytes ||
+        mr_record_writer_open(path, MR_OPTIONS(mr_record_writer_options, .atomic = true), &writer, &error) != MR_OK) {
         free(bytes);
         return false;
     }
@@ -101,7 +102,7 @@ static speed read_ours(const char *path, int threads)
     mr_record_totals totals;
     uint64_t sum = 0;
     double begin = bench_seconds();
-    const mr_record_scan_options options = {.threads = threads, .context = &sum, .work = touch};
+    const mr_record_scan_options options = {.size = sizeof options, .threads = threads, .context = &sum, .work = touch};
     if (mr_record_scan(paths, TIMES, &options, &totals, &error) != MR_OK) return (speed){0};
     double seconds = bench_seconds() - begin;
     return (speed){(double)(totals.size_bytes + 16 * totals.records) / seconds, (double)totals.records / seconds};

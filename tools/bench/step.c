@@ -171,7 +171,7 @@ static mr_status prepare(work *w, int threads, mr_error *error)
         channels = filter_counts[layer - 1];
     }
     w->variables_ready = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
-    MR_TRY(mr_session_new(g, &(mr_session_options){.threads = threads}, &w->session, error));
+    MR_TRY(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = threads), &w->session, error));
     MR_TRY(mr_session_run(w->session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w->variables_ready, 1, error));
     for (int i = 0; i < w->count; i++)
         MR_TRY(mr_session_prepare(w->session, nullptr, 0, (mr_outputs){0}, &w->tasks[i].target, 1, &w->tasks[i].step,

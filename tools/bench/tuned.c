@@ -60,8 +60,8 @@ static mr_status open_fixed(const bench_tuned_task *task, int32_t threads, int32
     snprintf(c->name, sizeof c->name, "%d threads, prefetch %d", (int)threads, (int)prefetch);
     mr_dataset *dataset = task->dataset(task->context);
     if (prefetch > 0) dataset = mr_dataset_prefetch(dataset, prefetch);
-    mr_status status =
-        mr_iterator_new(dataset, &(mr_iterator_options){.threads = threads, .tune = MR_TUNE_OFF}, &c->iterator, error);
+    mr_status status = mr_iterator_new(
+        dataset, MR_OPTIONS(mr_iterator_options, .threads = threads, .tune = MR_TUNE_OFF), &c->iterator, error);
     mr_dataset_free(dataset);
     return status;
 }
@@ -78,7 +78,8 @@ static mr_status open_tuned(bench_report *report, const bench_tuned_task *task, 
     snprintf(c->name, sizeof c->name, "%d threads, prefetch %d", (int)first, (int)prefetch);
     mr_dataset *dataset = task->dataset(task->context);
     if (prefetch > 0) dataset = mr_dataset_prefetch(dataset, prefetch);
-    mr_iterator_options options = {.threads = threads, .tune = MR_TUNE_ON, .threads_first = first};
+    mr_iterator_options options = {
+        .size = sizeof options, .threads = threads, .tune = MR_TUNE_ON, .threads_first = first};
     if (bench_wants_stats(report)) options.tuned = show;
     mr_status status = mr_iterator_new(dataset, &options, &c->iterator, error);
     mr_dataset_free(dataset);

@@ -19,9 +19,10 @@ static mr_dataset *images(const char *pattern, bool training)
         data = mr_dataset_repeat(data, epochs);
     }
     data = mr_dataset_parse_example(data, features, 2);
-    data = mr_dataset_decode_image(
-        data, .component = 0,
-        .image = {.height = side, .width = side, .crop = MR_CROP_CENTER, .mean = {128, 128, 128}, .std = {64, 64, 64}});
+    data = mr_dataset_decode_image(data, .component = 0,
+                                   .image = MR_OPTIONS(mr_image_options, .height = side, .width = side,
+                                                       .crop = MR_CROP_CENTER, .mean = {128, 128, 128},
+                                                       .std = {64, 64, 64}));
     return mr_dataset_prefetch(mr_dataset_batch(data, batch_size), 2);
 }
 

@@ -252,7 +252,7 @@ static mr_status check_device(const char *name, mr_error *error)
 
 static mr_status prepare(const options *o, run *r, mr_error *error)
 {
-    mr_session_options session = {.threads = (int)o->threads, .device = o->device};
+    mr_session_options session = {.size = sizeof session, .threads = (int)o->threads, .device = o->device};
     if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
     MR_TRY(find_all(o, r, error));

@@ -98,7 +98,7 @@ mr_status output_allow(const options *options, const char *path, const char *suf
 static void take_compression(outputs *outputs, const options *options)
 {
     mr_record_writer_options *writing = &outputs->writing;
-    *writing = (mr_record_writer_options){.index = !outputs->is_stream};
+    *writing = (mr_record_writer_options){.size = sizeof *writing, .index = !outputs->is_stream};
     switch ((compress_form)options->compress) {
     case COMPRESS_NONE:
         return;

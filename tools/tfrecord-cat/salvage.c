@@ -111,10 +111,11 @@ static void deinit_report(salvage *salvage)
 static mr_status save_all(salvage *salvage, mr_record_totals *totals, mr_error *error)
 {
     const options *options = salvage->options;
-    const mr_record_writer_options writing = {.index = true, .atomic = true};
+    const mr_record_writer_options writing = {.size = sizeof writing, .index = true, .atomic = true};
     /* Open the writer first: its lock keeps a second run with the same output away from the report, too. */
     MR_TRY(mr_record_writer_open(options->argument, &writing, &salvage->writer, error));
-    const mr_record_scan_options scan = {.threads = thread_count(options),
+    const mr_record_scan_options scan = {.size = sizeof scan,
+                                         .threads = thread_count(options),
                                          .damage = MR_DAMAGE_SKIP,
                                          .context = salvage,
                                          .take = save_batch,

@@ -100,7 +100,8 @@ static mr_status scan(run *run)
 {
     const options *options = run->options;
     mr_record_totals totals = {0};
-    mr_record_scan_options scan = {.threads = thread_count(options),
+    mr_record_scan_options scan = {.size = sizeof scan,
+                                   .threads = thread_count(options),
                                    .damage = MR_DAMAGE_SKIP,
                                    .block_bytes = PART_BYTES,
                                    .context = run,

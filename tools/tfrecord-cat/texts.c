@@ -173,7 +173,8 @@ static mr_status file_done(void *context, int32_t file, const mr_record_totals *
 static void scan(texts *texts)
 {
     const options *options = texts->options;
-    mr_record_scan_options scan = {.threads = texts->threads,
+    mr_record_scan_options scan = {.size = sizeof scan,
+                                   .threads = texts->threads,
                                    .damage = MR_DAMAGE_SKIP,
                                    .context = texts,
                                    .work = work,

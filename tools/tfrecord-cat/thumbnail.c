@@ -20,7 +20,7 @@ static mr_status decode(mr_string encoded, thumbnail *thumbnail, mr_tensor *imag
 {
     const mr_image_info *info = &thumbnail->info;
     bool is_jpeg = info->format == MR_IMAGE_JPEG;
-    mr_image_decode_options options = {.ratio = ratio_of(info)};
+    mr_image_decode_options options = {.size = sizeof options, .ratio = ratio_of(info)};
     if (!is_jpeg && info->channels == 2) options.channels = 4;
     mr_status status = mr_image_decode(encoded.data, encoded.size_bytes, &options, image, &thumbnail->fault);
     if (status != MR_DATA_LOSS || !is_jpeg) return status;

@@ -222,7 +222,8 @@ int verify_run(const options *options)
     verify verify = {.options = options, .checkers = calloc((size_t)threads, sizeof(checker))};
     if (!verify.checkers) return print_error(&(mr_error){MR_RESOURCE_EXHAUSTED, "no memory"});
     for (int32_t i = 0; i < threads; i++) verify.checkers[i].decodes = options->decodes;
-    const mr_record_scan_options scan = {.threads = threads,
+    const mr_record_scan_options scan = {.size = sizeof scan,
+                                         .threads = threads,
                                          .damage = MR_DAMAGE_SKIP,
                                          .context = &verify,
                                          .work = check_batch,

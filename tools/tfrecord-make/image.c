@@ -87,7 +87,7 @@ mr_status image_check(mr_string bytes, const mr_image_info *info, uint32_t *rema
 {
     mr_tensor pixels = {0};
     mr_image_info found = *info;
-    mr_image_decode_options options = {.ratio = info->format == MR_IMAGE_JPEG ? 8 : 0};
+    mr_image_decode_options options = {.size = sizeof options, .ratio = info->format == MR_IMAGE_JPEG ? 8 : 0};
     mr_status status = foreign_is(info->format)
                            ? foreign_decode(bytes, &found, &pixels, error)
                            : mr_image_decode(bytes.data, bytes.size_bytes, &options, &pixels, error);
@@ -113,7 +113,7 @@ static mr_status decode(const treatment *treatment, mr_string bytes, mr_image_in
 {
     int32_t width, height;
     target_size(treatment, info, &width, &height);
-    mr_image_decode_options options = {.accurate_dct = true, .dtype = MR_UINT8, .ratio = 1};
+    mr_image_decode_options options = {.size = sizeof options, .accurate_dct = true, .dtype = MR_UINT8, .ratio = 1};
     if (info->format == MR_IMAGE_PNG && info->bits > 8) options.dtype = MR_UINT16;
     /* libjpeg scales down during decoding, which is cheaper than the remaining scaling. */
     int64_t least = (int64_t)DECODE_MARGIN * (width < height ? width : height);

@@ -348,7 +348,7 @@ static mr_status make_slots(conveyor *conveyor, mr_error *error)
 
 static mr_record_writer_options writer_options(const options *options, int threads)
 {
-    mr_record_writer_options writer = {.index = true, .atomic = true};
+    mr_record_writer_options writer = {.size = sizeof writer, .index = true, .atomic = true};
     if (options->compression == COMPRESS_ZLIB) writer.compression = MR_COMPRESSION_ZLIB;
     if (options->compression == COMPRESS_GZIP || options->compression == COMPRESS_SEEKABLE)
         writer.compression = MR_COMPRESSION_GZIP;
