@@ -166,6 +166,26 @@ mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr
     return MR_OK;
 }
 
+mr_dtype mr_tensor_dtype(const mr_tensor *tensor)
+{
+    return tensor->dtype;
+}
+
+int32_t mr_tensor_rank(const mr_tensor *tensor)
+{
+    return tensor->shape.rank;
+}
+
+int64_t mr_tensor_dim(const mr_tensor *tensor, int32_t dimension)
+{
+    return dimension >= 0 && dimension < tensor->shape.rank ? tensor->shape.dims[dimension] : -1;
+}
+
+void *mr_tensor_data(const mr_tensor *tensor)
+{
+    return tensor->data;
+}
+
 int64_t mr_tensor_count(const mr_tensor *tensor)
 {
     return tensor->dtype == MR_DTYPE_INVALID ? 0 : mr_shape_count(tensor->shape);

@@ -27,11 +27,10 @@ void mr_item_deinit(mr_item *item)
     *item = (mr_item){0};
 }
 
-void mr_payload_view(const mr_payload *payload, mr_element *element)
+mr_element mr_payload_view(mr_payload *payload)
 {
     assert(payload->count >= 0 && payload->count <= MR_COMPONENTS_MAX);
-    element->count = payload->count;
-    for (int32_t i = 0; i < payload->count; i++) element->tensors[i] = payload->tensors[i];
+    return (mr_element){.count = payload->count, .tensors = payload->tensors};
 }
 
 size_t mr_tensor_held_bytes(const mr_tensor *tensor)

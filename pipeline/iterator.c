@@ -5,6 +5,7 @@
  * Lock order: serial_mutex, replace_mutex, the mutexes of engines. serial_mutex serializes the calls of iterators with
  * a handle. replace_mutex protects the replacement of the execution against cancel and statistics, which may come from
  * any thread. */
+#include "base/element.h"
 #include "base/options.h"
 #include "base/pool.h"
 #include "pipeline/engine/engine.h"
@@ -322,7 +323,7 @@ static mr_status check_element(const mr_iterator *iterator, mr_element *element,
         mr_shape found = element->tensors[i].shape;
         if (mr_shape_compatible(found, iterator->spec.shapes[i])) continue;
         char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        mr_element_deinit(element);
+        mr_element_clear(element);
         return mr_fail(error, MR_INVALID_ARGUMENT, "component %d has shape %s, expected %s", i,
                        mr_shape_text(found, a, sizeof a), mr_shape_text(iterator->spec.shapes[i], b, sizeof b));
     }
@@ -353,10 +354,11 @@ static mr_status next_element(mr_iterator *iterator, mr_element *element, mr_err
 
 mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error)
 {
-    mr_element_deinit(element);
+    MR_TRY(mr_element_reserve(element, iterator->spec.count, error));
     lock_calls(iterator);
     mr_status status = next_element(iterator, element, error);
     unlock_calls(iterator);
+    if (status != MR_OK) mr_element_deinit(element);
     return status;
 }
 

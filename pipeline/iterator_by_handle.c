@@ -3,12 +3,11 @@
 
 #include "pipeline/pipeline.h"
 
-mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_spec *spec, mr_element *element,
-                                     mr_error *error)
+static mr_status next_by_handle(const mr_tensor *handle, const mr_element_spec *spec, mr_element *element,
+                                mr_error *error)
 {
     mr_handle acquired;
     mr_iterator *iterator = nullptr;
-    mr_element_deinit(element);
     MR_TRY(mr_handle_acquire(handle, &acquired, &iterator, error));
     mr_status status = spec == nullptr ? MR_OK : mr_spec_check(mr_iterator_spec(iterator), spec, error);
     if (status == MR_OK) status = mr_iterator_next(iterator, element, error);
@@ -19,7 +18,13 @@ mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_s
         found.dtypes[i] = element->tensors[i].dtype;
         found.shapes[i] = element->tensors[i].shape;
     }
-    status = mr_spec_check(&found, spec, error);
+    return mr_spec_check(&found, spec, error);
+}
+
+mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_spec *spec, mr_element *element,
+                                     mr_error *error)
+{
+    mr_status status = next_by_handle(handle, spec, element, error);
     if (status != MR_OK) mr_element_deinit(element);
     return status;
 }

@@ -292,8 +292,9 @@ struct mr_workspace {
     mr_image_scratch *image;
     /* Called by work before it allocates much memory: waits until the budget has room, and reserves it. */
     void (*reserve)(mr_workspace *workspace, size_t size_bytes);
-    const _Atomic bool *stop; /* true: the element is no longer wanted; long work polls it */
-    mr_element output;        /* the result of a user function; empty between elements */
+    const _Atomic bool *stop;           /* true: the element is no longer wanted; long work polls it */
+    mr_tensor input[MR_COMPONENTS_MAX]; /* what a user function borrows during its call */
+    mr_element output;                  /* the result of a user function; empty between elements */
     mr_error error;
 };
 
@@ -316,9 +317,9 @@ mr_status mr_workspace_reserve(mr_workspace *workspace, size_t size_bytes, mr_er
 /* Frees what an unusually large element needed; returns the bytes that the workspace keeps. */
 size_t mr_workspace_trim(mr_workspace *workspace);
 /* The workspace's values as an element that borrows them, for the duration of a user function's call. */
-mr_status mr_workspace_view(mr_workspace *workspace, mr_element *element, mr_error *error);
+mr_element mr_workspace_view(mr_workspace *workspace);
 /* The same for a payload. */
-void mr_payload_view(const mr_payload *payload, mr_element *element);
+mr_element mr_payload_view(mr_payload *payload);
 /* Replaces MR_OUT_OF_RANGE of a user function, which must not end a sequence, by MR_INVALID_ARGUMENT with its
  * message. */
 mr_status mr_fail_out_of_range(mr_error *error);
@@ -452,8 +453,6 @@ void mr_spec_put_first(mr_element_spec *spec, mr_dtype dtype, mr_shape shape);
 /* Checks the result of a user function against the spec: count, dtypes, shapes, and elements in memory.
  * errors  MR_INVALID_ARGUMENT */
 mr_status mr_element_check(const mr_element_spec *spec, const mr_element *element, mr_error *error);
-/* Frees all tensors of an element that was zeroed before a user function filled it, whatever count it has set. */
-void mr_element_deinit_all(mr_element *element);
 /* Bytes of one element of the component; 0 if unknown or strings. */
 size_t mr_spec_row_bytes(const mr_element_spec *spec, int32_t component);
 

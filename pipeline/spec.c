@@ -106,6 +106,9 @@ mr_status mr_element_check(const mr_element_spec *spec, const mr_element *elemen
     if (element->count != spec->count)
         return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned %d components, expected %d", element->count,
                        spec->count);
+    if (element->count > element->capacity)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the function returned %d components in an array with room for %d",
+                       element->count, element->capacity);
     for (int32_t i = 0; i < spec->count; i++) {
         const mr_tensor *tensor = &element->tensors[i];
         if (tensor->dtype != spec->dtypes[i])
@@ -126,10 +129,4 @@ mr_status mr_element_check(const mr_element_spec *spec, const mr_element *elemen
                            i, mr_shape_text(tensor->shape, made, sizeof made));
     }
     return MR_OK;
-}
-
-void mr_element_deinit_all(mr_element *element)
-{
-    for (int32_t i = 0; i < MR_COMPONENTS_MAX; i++) mr_tensor_deinit(&element->tensors[i]);
-    element->count = 0;
 }

@@ -1,4 +1,5 @@
 /* Input producers and batches on queues: tf.train of TensorFlow 1 (queue.h). */
+#include "base/element.h"
 #include "base/options.h"
 #include "base/random.h"
 
@@ -150,6 +151,7 @@ mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_err
                        "limit_epochs: element is null, or the number of components is invalid: %d", l->component_count);
     if (l->epochs >= 0 && l->produced >= l->epochs)
         return mr_fail(error, MR_OUT_OF_RANGE, "Reached limit of %lld", (long long)l->epochs);
+    MR_TRY(mr_element_reserve(output, l->component_count, error));
     for (int32_t i = 0; i < l->component_count; i++) output->tensors[i] = mr_tensor_ref(&l->element[i]);
     output->count = l->component_count;
     l->produced++;
@@ -169,9 +171,9 @@ static mr_status produce_kept(void *context, mr_element *output, mr_error *error
 {
     const sieve *s = context;
     MR_TRY(s->producer.produce(s->producer.context, output, error));
-    if (output->count < 0 || output->count > MR_COMPONENTS_MAX) return MR_OK; /* rejected by the runner */
+    if (output->count < 0 || output->count > output->capacity) return MR_OK; /* rejected by the runner */
     if (s->keep == nullptr || s->keep(s->keep_context, output)) return MR_OK;
-    mr_element_deinit(output);
+    mr_element_clear(output);
     return MR_OK;
 }
 
@@ -282,10 +284,13 @@ mr_status mr_train_batch_next(mr_queue *queue, mr_element *batch, mr_error *erro
     const mr_queue_options *o = mr_queue_describe(queue);
     if (o->batch_size < 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s has no batch_size: not created by mr_train_batch", o->name);
-    mr_element_deinit(batch);
+    MR_TRY(mr_element_reserve(batch, o->component_count, error));
     mr_status status = o->allow_smaller_final_batch
                            ? mr_queue_dequeue_up_to(queue, o->batch_size, batch->tensors, error)
                            : mr_queue_dequeue_many(queue, o->batch_size, batch->tensors, error);
-    if (status == MR_OK) batch->count = o->component_count;
+    if (status == MR_OK)
+        batch->count = o->component_count;
+    else
+        mr_element_deinit(batch);
     return status;
 }

@@ -1,4 +1,5 @@
 /* Queue runners: threads that enqueue the elements of producers (queue.h). */
+#include "base/element.h"
 #include "base/options.h"
 
 #include <millrace/queue.h>
@@ -18,6 +19,7 @@ typedef struct runner {
 typedef struct feeder {
     runner *runner;
     mr_producer producer;
+    mr_element element; /* empty between calls of the producer */
 } feeder;
 
 static void release(runner *r, int32_t references)
@@ -29,32 +31,33 @@ static void release(runner *r, int32_t references)
     free(r);
 }
 
-static mr_status feed_one(const feeder *f, mr_error *error)
+static mr_status feed_one(feeder *f, mr_error *error)
 {
-    mr_element element;
-    element.count = 0;
-    int32_t components = mr_queue_describe(f->runner->queue)->component_count;
-    for (int32_t i = 0; i < MR_COMPONENTS_MAX; i++) element.tensors[i] = (mr_tensor){0};
-    mr_status status = f->producer.produce(f->producer.context, &element, error);
-    bool is_counted = element.count >= 0 && element.count <= MR_COMPONENTS_MAX;
-    if (!is_counted) element.count = MR_COMPONENTS_MAX;                    /* all are valid or empty */
-    if (status == MR_OK && is_counted && element.count == 0) return MR_OK; /* skipped */
-    if (status == MR_OK && !is_counted)
+    mr_queue *queue = f->runner->queue;
+    mr_element *element = &f->element;
+    int32_t components = mr_queue_describe(queue)->component_count;
+    MR_TRY(mr_element_offer(element, error));
+    mr_status status = f->producer.produce(f->producer.context, element, error);
+    if (status == MR_OK && element->count == 0) return MR_OK; /* skipped */
+    if (status == MR_OK && (element->count < 0 || element->count > element->capacity))
         status = mr_fail(error, MR_INVALID_ARGUMENT,
                          "the producer set an invalid number of components (expected 0 to %d)", MR_COMPONENTS_MAX);
-    else if (status == MR_OK && element.count != components)
+    else if (status == MR_OK && element->count != components)
         status = mr_fail(error, MR_INVALID_ARGUMENT, "the producer created %d components, the queue has %d",
-                         element.count, components);
+                         element->count, components);
     if (status == MR_OK)
-        status = f->runner->enqueue_many ? mr_queue_enqueue_many(f->runner->queue, element.tensors, error)
-                                         : mr_queue_enqueue(f->runner->queue, element.tensors, error);
-    mr_element_deinit(&element);
+        status = f->runner->enqueue_many ? mr_queue_enqueue_many(queue, element->tensors, error)
+                                         : mr_queue_enqueue(queue, element->tensors, error);
+    if (status == MR_OK)
+        mr_element_clear(element);
+    else
+        mr_element_clear_all(element);
     return status;
 }
 
 static mr_status feed(void *context, mr_coordinator *coordinator, mr_error *error)
 {
-    const feeder *f = context;
+    feeder *f = context;
     runner *r = f->runner;
     mr_status status = MR_OK;
     while (status == MR_OK && !mr_coordinator_should_stop(coordinator)) status = feed_one(f, error);
@@ -82,6 +85,7 @@ static void feeder_free(void *context)
 {
     feeder *f = context;
     if (f->producer.release != nullptr) f->producer.release(f->producer.context);
+    mr_element_deinit(&f->element);
     release(f->runner, 1);
     free(f);
 }
@@ -90,7 +94,7 @@ static mr_status start_feeder(runner *r, const mr_producer *producer, mr_coordin
 {
     feeder *f = calloc(1, sizeof *f);
     if (f == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a queue runner");
-    *f = (feeder){r, *producer};
+    *f = (feeder){.runner = r, .producer = *producer};
     mr_status status = mr_coordinator_start(
         coordinator, &(mr_member){.run = feed, .stop = stop_feeding, .release = feeder_free, .context = f}, error);
     if (status != MR_OK) free(f);

@@ -7,6 +7,8 @@
  * IteratorGetNext holds the iterator's mutex while it waits for an element, and no lock of the session: functions of
  * the pipeline may run steps of the same session. */
 #include "graph/state/iterator.h"
+
+#include "base/element.h"
 #include "base/options.h"
 #include "pipeline/to_device.h"
 
@@ -30,6 +32,7 @@ static void release_source(void *object)
 static void iterator_deinit(mr_resource *resource)
 {
     mr_iterator_state *state = (mr_iterator_state *)resource;
+    mr_element_deinit(&state->element);
     mr_iterator_free(state->iterator);
     pthread_mutex_destroy(&state->mutex);
 }
@@ -82,8 +85,8 @@ mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
     return MR_OK;
 }
 
-/* The element must have as many tensors as the node has outputs, of the same dtypes. */
-static mr_status check_element(const mr_kernel_call *call, const mr_element *element, mr_error *error)
+/* Moves the element to the node's outputs. It must have as many tensors, of the same dtypes. */
+static mr_status take_element(mr_kernel_call *call, mr_element *element, mr_error *error)
 {
     if (element->count != call->node->output_count)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the dataset has %d components, the node has %d",
@@ -93,6 +96,8 @@ static mr_status check_element(const mr_kernel_call *call, const mr_element *ele
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "component %d is a %s, not a %s", (int)i,
                                   mr_dtype_name(element->tensors[i].dtype),
                                   mr_dtype_name(call->node->output_dtypes[i]));
+    for (int32_t i = 0; i < element->count; i++) call->outputs[i] = element->tensors[i];
+    element->count = 0;
     return MR_OK;
 }
 
@@ -112,21 +117,19 @@ static mr_status get_next(mr_kernel_call *call, mr_error *error)
     mr_resource *resource;
     MR_TRY(mr_handle_get(call, 0, &mr_iterator_class, &resource, error));
     mr_iterator_state *state = (mr_iterator_state *)resource;
-    mr_element element = {0};
     pthread_mutex_lock(&state->mutex);
     mr_status status = mr_iterator_start(state, error);
-    if (status == MR_OK) status = mr_iterator_next(state->iterator, &element, error);
+    if (status == MR_OK) status = mr_iterator_next(state->iterator, &state->element, error);
+    bool has_ended = status == MR_OUT_OF_RANGE;
+    if (status == MR_OK) status = take_element(call, &state->element, error);
+    mr_element_clear(&state->element);
     pthread_mutex_unlock(&state->mutex);
-    if (status == MR_OUT_OF_RANGE) return mr_fail(error, MR_OUT_OF_RANGE, "End of sequence");
-    if (status == MR_OK) status = check_element(call, &element, error);
-    for (int32_t i = 0; i < element.count && status == MR_OK; i++)
-        status = bring_home(state, &element.tensors[i], error);
-    if (status != MR_OK) {
-        mr_element_deinit(&element);
-        return status;
-    }
-    for (int32_t i = 0; i < element.count; i++) call->outputs[i] = element.tensors[i];
-    return MR_OK;
+    if (has_ended) return mr_fail(error, MR_OUT_OF_RANGE, "End of sequence");
+    MR_TRY(status);
+    int32_t count = call->node->output_count;
+    for (int32_t i = 0; i < count && status == MR_OK; i++) status = bring_home(state, &call->outputs[i], error);
+    for (int32_t i = 0; i < count && status != MR_OK; i++) mr_tensor_deinit(&call->outputs[i]);
+    return status;
 }
 
 static const mr_kernel kernels[] = {

@@ -8,6 +8,7 @@
 typedef struct mr_iterator_state {
     mr_resource resource;
     pthread_mutex_t mutex;
+    mr_element element;  /* keeps its array between steps; guarded by mutex, empty without it */
     const mr_node *node; /* the node with the dataset; null for an iterator without one */
     void *source;        /* the dataset and its options, bound to the node; null if there is none */
     mr_iterator

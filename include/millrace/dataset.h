@@ -50,13 +50,32 @@ typedef struct mr_element_spec {
     const char *names[MR_COMPONENTS_MAX]; /* borrowed from the dataset; null for a component without a name */
 } mr_element_spec;
 
-/* One element: owned tensors. {0} is the empty element. mr_iterator_next releases the previous tensors and stores new
- * ones. */
+/* One element: the tensors of its components. {0} is the empty element. Copying the struct moves it.
+ *
+ * A function that delivers an element, such as mr_iterator_next, releases the previous tensors and stores new ones in
+ * the same array. It allocates an array only if there is none or it is too small, before it takes the next element, so
+ * that nothing is lost when that fails with MR_RESOURCE_EXHAUSTED. On an error, and at the end of a sequence, it
+ * releases the array too, so that the element is {0}.
+ *
+ * An element that a user function fills (`output`, `next_state`) has room for MR_COMPONENTS_MAX components, all empty
+ * unless the function's type says otherwise: set the first tensors and `count`, and leave the other fields as they
+ * are.
+ *
+ * `mr_element view = {.count = 2, .tensors = pair}` borrows the array and its tensors, for functions that take a const
+ * element: mr_element_deinit releases nothing of it. */
 typedef struct mr_element {
-    int32_t count;
-    mr_tensor tensors[MR_COMPONENTS_MAX];
+    int32_t count;      /* number of components */
+    int32_t capacity;   /* number of tensors that the array has room for; 0: the array is borrowed, or there is none */
+    mr_tensor *tensors; /* the first `count` are owned; null if there is no array */
 } mr_element;
+/* Creates an element of `count` empty tensors for the caller to fill. The target is overwritten.
+ * errors  MR_INVALID_ARGUMENT: count is below 0 or above MR_COMPONENTS_MAX; MR_RESOURCE_EXHAUSTED */
+MR_API mr_status mr_element_init(mr_element *element, int32_t count, mr_error *error);
+/* Releases the tensors and the array, and empties the struct. */
 MR_API void mr_element_deinit(mr_element *element);
+/* The tensor of a component; null if there is no such component. Borrowed. For programs that must not depend on the
+ * size of mr_tensor. */
+MR_API mr_tensor *mr_element_tensor(const mr_element *element, int32_t index);
 
 /* A repeat count and a cardinality: without end. */
 #define MR_INFINITE (-1)
@@ -306,7 +325,7 @@ MR_API double mr_random_normal(mr_random *random);                  /* mean 0, s
  * random  generator of this element: the same sequence on any thread, another one in the next epoch
  * output  count is 0 on entry and set by the function. A numeric tensors[i] whose shape the spec knows points to memory
  *         for its elements (data, no buffer): fill it, and nothing is allocated or copied. Or overwrite it with an
- *         owned tensor, or a reference to an input. On return the pipeline owns it */
+ *         owned tensor, or a reference to an input. On return the pipeline owns the tensors */
 typedef mr_status (*mr_map_function)(void *context, const mr_element *input, mr_random *random, mr_element *output,
                                      mr_error *error);
 typedef struct mr_map_options {

@@ -143,6 +143,12 @@ MR_API mr_status mr_tensor_reshape(const mr_tensor *tensor, mr_shape shape, mr_t
 /* A reference to rows [begin, end) of dimension 0; nothing is copied. */
 MR_API mr_status mr_tensor_rows(const mr_tensor *tensor, int64_t begin, int64_t end, mr_tensor *rows, mr_error *error);
 
+/* The fields, for programs that must not depend on the size of mr_tensor. */
+MR_API mr_dtype mr_tensor_dtype(const mr_tensor *tensor);
+MR_API int32_t mr_tensor_rank(const mr_tensor *tensor);
+MR_API int64_t mr_tensor_dim(const mr_tensor *tensor, int32_t dimension); /* -1: no such dimension */
+MR_API void *mr_tensor_data(const mr_tensor *tensor);                     /* borrowed; a device address on a GPU */
+
 MR_API int64_t mr_tensor_count(const mr_tensor *tensor);
 MR_API size_t mr_tensor_size_bytes(const mr_tensor *tensor); /* count x dtype size; for strings without their bytes */
 

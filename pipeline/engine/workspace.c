@@ -1,4 +1,5 @@
 /* Workspace: the memory that one worker keeps between elements, and the components of the element it is processing. */
+#include "base/element.h"
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -31,7 +32,8 @@ void mr_workspace_deinit(mr_workspace *workspace)
     mr_arena_deinit(&workspace->scratch);
     mr_image_scratch_free(workspace->image);
     mr_workspace_take_bytes(workspace, nullptr, 0);
-    mr_element_deinit_all(&workspace->output);
+    mr_element_clear_all(&workspace->output);
+    mr_element_deinit(&workspace->output);
     *workspace = (mr_workspace){.reserve = workspace->reserve, .stop = workspace->stop};
 }
 
@@ -72,7 +74,8 @@ mr_status mr_workspace_reserve(mr_workspace *workspace, size_t size_bytes, mr_er
 
 static size_t workspace_bytes(const mr_workspace *workspace)
 {
-    return workspace->capacity_bytes + workspace->scratch.allocated_bytes + mr_image_scratch_bytes(workspace->image);
+    return workspace->capacity_bytes + workspace->scratch.allocated_bytes + mr_image_scratch_bytes(workspace->image) +
+           (size_t)workspace->output.capacity * sizeof *workspace->output.tensors;
 }
 
 size_t mr_workspace_trim(mr_workspace *workspace)
@@ -112,18 +115,16 @@ mr_status mr_value_to_tensor(mr_value *value, mr_tensor *tensor, mr_error *error
     return mr_tensor_init_copy(tensor, value->dtype, value->shape, value->data, error);
 }
 
-mr_status mr_workspace_view(mr_workspace *workspace, mr_element *element, mr_error *error)
+mr_element mr_workspace_view(mr_workspace *workspace)
 {
-    (void)error;
     assert(workspace->count >= 0 && workspace->count <= MR_COMPONENTS_MAX);
-    element->count = workspace->count;
     for (int32_t i = 0; i < workspace->count; i++) {
         const mr_value *value = &workspace->values[i];
-        element->tensors[i] = value->tensor.buffer != nullptr
+        workspace->input[i] = value->tensor.buffer != nullptr
                                   ? value->tensor
                                   : (mr_tensor){value->dtype, value->shape, nullptr, (void *)value->data};
     }
-    return MR_OK;
+    return (mr_element){.count = workspace->count, .tensors = workspace->input};
 }
 
 mr_status mr_fail_out_of_range(mr_error *error)

@@ -1,4 +1,5 @@
 /* generator and random: sources without files. */
+#include "base/element.h"
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -51,13 +52,13 @@ static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
     generator_stage *self = (generator_stage *)stage;
     const generator_settings *s = settings_of(stage);
     if (self->has_ended) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
+    mr_element *element = &self->output;
+    MR_TRY(mr_element_offer(element, error));
     MR_TRY(open_generator(self, error));
     assert(self->is_open && !self->has_ended);
-    mr_element *element = &self->output;
-    element->count = 0;
     mr_status status = s->generator.next(s->context, self->state, element, error);
     if (status == MR_OUT_OF_RANGE) {
-        mr_element_deinit_all(element);
+        mr_element_clear_all(element);
         self->has_ended = true;
         return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     }
@@ -67,7 +68,7 @@ static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
     mr_payload *payload = status == MR_OK ? mr_payload_new(element->count) : nullptr;
     if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);
     if (status != MR_OK) {
-        mr_element_deinit_all(element);
+        mr_element_clear_all(element);
         return status;
     }
     assert(element->count == stage->dataset->spec.count);
@@ -75,6 +76,7 @@ static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
         payload->tensors[i] = element->tensors[i];
         element->tensors[i] = (mr_tensor){0};
     }
+    element->count = 0;
     *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};
     mr_count(&stage->counters->elements, 1);
     return MR_OK;
@@ -105,8 +107,9 @@ static mr_status generator_prepare(mr_stage *stage, mr_error *error)
 
 static void generator_stage_deinit(mr_stage *stage)
 {
-    close_generator((generator_stage *)stage);
-    mr_element_deinit_all(&((generator_stage *)stage)->output);
+    generator_stage *self = (generator_stage *)stage;
+    close_generator(self);
+    mr_element_deinit(&self->output);
 }
 
 static void generator_deinit(mr_dataset *dataset)

@@ -16,10 +16,9 @@ static mr_status filter_work(const mr_work *work, uint64_t epoch, uint64_t numbe
     (void)epoch;
     (void)number;
     const filter_settings *s = work->dataset->settings;
-    mr_element element;
     bool stays = false;
     assert(workspace->count > 0 && !workspace->is_dropped);
-    MR_TRY(mr_workspace_view(workspace, &element, error));
+    mr_element element = mr_workspace_view(workspace);
     mr_status status = s->predicate(s->context, &element, &stays, error);
     if (status == MR_OUT_OF_RANGE) return mr_fail_out_of_range(error);
     workspace->is_dropped = status == MR_OK && !stays;

@@ -63,10 +63,9 @@ static mr_status flat_map_begin(mr_stage *stage, uint64_t iteration, mr_error *e
 static mr_status make_with(flat_map_stage *self, slot *slot, const mr_item *item, mr_error *error)
 {
     const flat_map_settings *s = settings_of(&self->stage);
-    mr_element element;
     mr_dataset *made = nullptr;
     assert(!slot->inner.is_open && item->payload != nullptr);
-    mr_payload_view(item->payload, &element);
+    mr_element element = mr_payload_view(item->payload);
     mr_status status = s->function(s->context, &element, &made, error);
     if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
     if (status == MR_OK && made == nullptr) status = mr_inner_fail_absent(error);

@@ -180,7 +180,6 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
     const group_settings *s = settings_of(self);
     mr_stage *input = self->stage.children[0];
     mr_item item = {0};
-    mr_element element;
     int64_t key = 0;
     group *group = nullptr;
     MR_TRY(mr_replay_log_step(&self->replay, input, error));
@@ -191,7 +190,7 @@ static mr_status take(group_stage *self, group **full, mr_error *error)
         return MR_OK;
     }
     if (status == MR_OK) {
-        mr_payload_view(item.payload, &element);
+        mr_element element = mr_payload_view(item.payload);
         status = s->key(s->context, &element, &key, error);
         status = mr_stage_fail_prefix(&self->stage, "element", item.number, status, error);
     }
@@ -313,10 +312,9 @@ static mr_status check_keys(group_stage *self, const group *group, mr_error *err
 {
     const group_settings *s = settings_of(self);
     for (uint64_t i = 0; i < group->count; i++) {
-        mr_element element;
         int64_t key = 0;
         assert(group->items[i].payload != nullptr);
-        mr_payload_view(group->items[i].payload, &element);
+        mr_element element = mr_payload_view(group->items[i].payload);
         mr_status status = s->key(s->context, &element, &key, error);
         if (status != MR_OK || key != group->key) return mr_state_refuse(error);
     }

@@ -1,6 +1,7 @@
 /* map: applies the user's function to each element; after batch, to complete batches. The function borrows the
  * components where they are stored. For results of known size it is given memory: a row of the batch itself, if the
  * results are not changed afterwards. A function that uses this memory causes no allocation. */
+#include "base/element.h"
 #include "pipeline/pipeline.h"
 
 #include <string.h>
@@ -17,11 +18,14 @@ static uint64_t map_digest(const mr_dataset *dataset)
     return mr_digest(s->options.seed, (uint64_t)dataset->spec.count);
 }
 
-/* Passes the components borrowed, or, with own_input, as owned tensors. */
+/* Passes the components borrowed, or, with own_input, as owned tensors, which `release` releases. */
 static mr_status lend(const map_settings *s, mr_workspace *workspace, mr_element *input, mr_error *error)
 {
-    if (!s->options.own_input) return mr_workspace_view(workspace, input, error);
-    input->count = 0;
+    if (!s->options.own_input) {
+        *input = mr_workspace_view(workspace);
+        return MR_OK;
+    }
+    *input = (mr_element){.tensors = workspace->input};
     for (int32_t i = 0; i < workspace->count; i++) {
         input->tensors[i] = (mr_tensor){0};
         MR_TRY(mr_value_to_tensor(&workspace->values[i], &input->tensors[i], error));
@@ -30,11 +34,16 @@ static mr_status lend(const map_settings *s, mr_workspace *workspace, mr_element
     return MR_OK;
 }
 
+static void release(const map_settings *s, const mr_element *input)
+{
+    for (int32_t i = 0; s->options.own_input && i < input->count; i++) mr_tensor_deinit(&input->tensors[i]);
+}
+
 /* Provides memory for results of known size. */
 static mr_status offer(const mr_work *work, mr_workspace *workspace, mr_element *output, mr_error *error)
 {
     const mr_element_spec *spec = &work->dataset->spec;
-    output->count = 0;
+    MR_TRY(mr_element_offer(output, error));
     for (int32_t i = 0; i < spec->count; i++) {
         output->tensors[i] = (mr_tensor){0};
         if (spec->dtypes[i] == MR_STRING || mr_shape_count(spec->shapes[i]) < 0) continue;
@@ -68,6 +77,7 @@ static mr_status take(const mr_work *work, mr_workspace *workspace, mr_element *
         workspace->values[i].is_in_row = is_in_place;
     }
     workspace->count = output->count;
+    output->count = 0;
     return MR_OK;
 }
 
@@ -75,8 +85,7 @@ static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, 
                           mr_error *error)
 {
     const map_settings *s = work->dataset->settings;
-    mr_element input, *output = &workspace->output;
-    input.count = 0;
+    mr_element input = {0}, *output = &workspace->output;
     mr_status status = lend(s, workspace, &input, error);
     if (status == MR_OK) status = offer(work, workspace, output, error);
     if (status == MR_OK) {
@@ -87,8 +96,8 @@ static mr_status map_work(const mr_work *work, uint64_t epoch, uint64_t number, 
         if (status == MR_OK) status = mr_element_check(&work->dataset->spec, output, error);
     }
     if (status == MR_OK) status = take(work, workspace, output, error);
-    if (status != MR_OK) mr_element_deinit_all(output);
-    if (s->options.own_input) mr_element_deinit(&input);
+    if (status != MR_OK) mr_element_clear_all(output);
+    release(s, &input);
     return status;
 }
 

@@ -100,9 +100,8 @@ static mr_status resample_next(mr_stage *stage, mr_item *item, mr_error *error)
     const resample_settings *s = stage->dataset->settings;
     for (;;) {
         MR_TRY(mr_stream_pull(stage, item, error));
-        mr_element element;
         int64_t class = 0;
-        mr_payload_view(item->payload, &element);
+        mr_element element = mr_payload_view(item->payload);
         mr_status status = s->class_of(s->context, &element, &class, error);
         if (status == MR_OK && (class < 0 || class >= s->class_count))
             status = mr_fail(error, MR_INVALID_ARGUMENT, "the class is %lld, expected less than %d", (long long)class,

@@ -1,4 +1,5 @@
 /* scan: passes a state from element to element. And reduce, a scan of which only the last state is used. */
+#include "base/element.h"
 #include "pipeline/pipeline.h"
 
 #include <assert.h>
@@ -13,7 +14,7 @@ typedef struct scan_settings {
 
 typedef struct scan_stage {
     mr_stage stage;
-    mr_element state;
+    mr_element state, next_state, output; /* the latter two are empty between elements */
     size_t counted_bytes;
 } scan_stage;
 
@@ -36,14 +37,13 @@ static mr_status scan_begin(mr_stage *stage, uint64_t iteration, mr_error *error
 {
     scan_stage *self = (scan_stage *)stage;
     const scan_settings *s = stage->dataset->settings;
-    mr_element_deinit(&self->state);
+    MR_TRY(mr_element_reserve(&self->state, MR_COMPONENTS_MAX, error));
     for (int32_t i = 0; i < s->count; i++) self->state.tensors[i] = mr_tensor_ref(&s->initial[i]);
     self->state.count = s->count;
     return mr_stream_begin(stage, iteration, error);
 }
 
-static mr_status check_scanned(const scan_stage *self, const mr_element *state, const mr_element *output,
-                               mr_error *error)
+static mr_status check_scanned(const scan_stage *self, mr_error *error)
 {
     /* The dtypes of the state are fixed, shapes may change. */
     mr_element_spec states = {.count = self->state.count};
@@ -51,9 +51,9 @@ static mr_status check_scanned(const scan_stage *self, const mr_element *state, 
         states.dtypes[i] = self->state.tensors[i].dtype;
         states.shapes[i] = MR_SHAPE_UNKNOWN;
     }
-    mr_status status = mr_element_check(&states, state, error);
+    mr_status status = mr_element_check(&states, &self->next_state, error);
     if (status != MR_OK) return mr_fail_prefix(error, status, "the next state");
-    return mr_element_check(&self->stage.dataset->spec, output, error);
+    return mr_element_check(&self->stage.dataset->spec, &self->output, error);
 }
 
 static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
@@ -61,25 +61,33 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     scan_stage *self = (scan_stage *)stage;
     const scan_settings *s = stage->dataset->settings;
     mr_item taken = {0};
+    mr_element *output = &self->output;
+    MR_TRY(mr_element_offer(&self->next_state, error));
+    MR_TRY(mr_element_offer(output, error));
     MR_TRY(mr_stream_pull(stage, &taken, error));
-    mr_element input, state = {0}, output = {0};
     assert(self->state.count == s->count && taken.payload != nullptr);
-    mr_payload_view(taken.payload, &input);
-    mr_status status = s->function(s->context, &self->state, &input, &state, &output, error);
-    if (status == MR_OK) status = check_scanned(self, &state, &output, error);
+    mr_element input = mr_payload_view(taken.payload);
+    mr_status status = s->function(s->context, &self->state, &input, &self->next_state, output, error);
+    if (status == MR_OK) status = check_scanned(self, error);
     status = mr_stage_fail_prefix(stage, "element", taken.number, status, error);
     mr_item_deinit(&taken);
-    mr_payload *payload = status == MR_OK ? mr_payload_new(output.count) : nullptr;
+    mr_payload *payload = status == MR_OK ? mr_payload_new(output->count) : nullptr;
     if (status == MR_OK && payload == nullptr) status = mr_fail_memory(error, sizeof *payload);
     if (status != MR_OK) {
-        mr_element_deinit_all(&state);
-        mr_element_deinit_all(&output);
+        mr_element_clear_all(&self->next_state);
+        mr_element_clear_all(output);
         stage->position++;
         return status;
     }
-    for (int32_t i = 0; i < output.count; i++) payload->tensors[i] = output.tensors[i];
-    mr_element_deinit(&self->state);
-    self->state = state;
+    for (int32_t i = 0; i < output->count; i++) {
+        payload->tensors[i] = output->tensors[i];
+        output->tensors[i] = (mr_tensor){0};
+    }
+    output->count = 0;
+    mr_element before = self->state;
+    self->state = self->next_state;
+    self->next_state = before;
+    mr_element_clear(&self->next_state);
     assert(self->state.count == s->count && payload->count == stage->dataset->spec.count);
     count_state(self);
     *item = (mr_item){.payload = payload};
@@ -99,7 +107,7 @@ static mr_status scan_restore(mr_stage *stage, mr_state_reader *reader, mr_error
 {
     scan_stage *self = (scan_stage *)stage;
     const scan_settings *s = stage->dataset->settings;
-    mr_element_deinit(&self->state);
+    MR_TRY(mr_element_reserve(&self->state, MR_COMPONENTS_MAX, error));
     for (int32_t i = 0; i < s->count; i++) {
         MR_TRY(mr_state_get_tensor(reader, &self->state.tensors[i], error));
         self->state.count = i + 1;
@@ -110,7 +118,10 @@ static mr_status scan_restore(mr_stage *stage, mr_state_reader *reader, mr_error
 
 static void scan_stage_deinit(mr_stage *stage)
 {
-    mr_element_deinit(&((scan_stage *)stage)->state);
+    scan_stage *self = (scan_stage *)stage;
+    mr_element_deinit(&self->state);
+    mr_element_deinit(&self->next_state);
+    mr_element_deinit(&self->output);
 }
 
 static void scan_deinit(mr_dataset *dataset)
@@ -154,6 +165,9 @@ mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_sc
     if (initial->count < 0 || initial->count > MR_COMPONENTS_MAX)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "scan: the state has %d components, expected 0 to %d",
                                initial->count, MR_COMPONENTS_MAX);
+    if (mr_dataset_failed(
+            mr_dataset_require(dataset, initial->count == 0 || initial->tensors != nullptr, "initial.tensors")))
+        return dataset;
     for (int32_t i = 0; i < initial->count; i++)
         if (!mr_tensor_is_complete(&initial->tensors[i]))
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT,
@@ -171,26 +185,29 @@ mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_fu
                             mr_error *error)
 {
     mr_iterator *iterator = nullptr;
-    mr_element input = {0};
+    mr_element input = {0}, next = {0};
     if (state == nullptr || function == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "reduce: %s is null", state == nullptr ? "state" : "function");
     MR_TRY(mr_iterator_new(dataset, nullptr, &iterator, error));
     mr_status status;
     while ((status = mr_iterator_next(iterator, &input, error)) == MR_OK) {
-        mr_element next = {0};
-        status = function(context, state, &input, &next, error);
+        status = mr_element_offer(&next, error);
+        if (status == MR_OK) status = function(context, state, &input, &next, error);
         if (status == MR_OUT_OF_RANGE) status = mr_fail_out_of_range(error);
-        if (status == MR_OK && (next.count < 0 || next.count > MR_COMPONENTS_MAX))
+        if (status == MR_OK && (next.count < 0 || next.count > next.capacity))
             status = mr_fail(error, MR_INVALID_ARGUMENT, "reduce: the function returned a state of %d components",
                              next.count);
         if (status != MR_OK) {
-            mr_element_deinit_all(&next);
+            mr_element_clear_all(&next);
             break;
         }
-        mr_element_deinit(state);
+        mr_element before = *state;
         *state = next;
+        next = before;
+        mr_element_clear(&next);
     }
     mr_element_deinit(&input);
+    mr_element_deinit(&next);
     mr_iterator_free(iterator);
     return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }

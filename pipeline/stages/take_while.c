@@ -33,9 +33,8 @@ static mr_status take_while_next(mr_stage *stage, mr_item *item, mr_error *error
     if (child->position != before) stage->position++;
     if (status != MR_OK) return status;
     assert(item->payload != nullptr);
-    mr_element element;
     bool stays = false;
-    mr_payload_view(item->payload, &element);
+    mr_element element = mr_payload_view(item->payload);
     status = s->predicate(s->context, &element, &stays, error);
     status = mr_stage_fail_prefix(stage, "element", item->number, status, error);
     if (status == MR_OK && stays) {

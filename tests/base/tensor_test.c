@@ -174,3 +174,19 @@ TEST(tensor_rejects_shapes_over_its_limits)
     mr_tensor_deinit(&tensor);
     CHECK_EQ(mr_tensor_count(&tensor), 0);
 }
+
+TEST(tensor_fields_have_accessors)
+{
+    mr_error error = {0};
+    mr_tensor tensor = {0};
+    CHECK_EQ(mr_tensor_dtype(&tensor), MR_DTYPE_INVALID);
+    CHECK_OK(mr_tensor_init(&tensor, MR_FLOAT, MR_SHAPE(3, 5), &error));
+    CHECK_EQ(mr_tensor_dtype(&tensor), MR_FLOAT);
+    CHECK_EQ(mr_tensor_rank(&tensor), 2);
+    CHECK_EQ(mr_tensor_dim(&tensor, 0), 3);
+    CHECK_EQ(mr_tensor_dim(&tensor, 1), 5);
+    CHECK_EQ(mr_tensor_dim(&tensor, 2), -1);
+    CHECK_EQ(mr_tensor_dim(&tensor, -1), -1);
+    CHECK(mr_tensor_data(&tensor) == mr_tensor_floats(&tensor));
+    mr_tensor_deinit(&tensor);
+}

@@ -86,6 +86,9 @@ static mr_output one(mr_graph *g)
     N(CHECK(mr_tensor_init(nullptr, MR_FLOAT, MR_SHAPE(2), &error) != MR_OK))                                          \
     N(mr_tensor_deinit(nullptr))                                                                                       \
     N(mr_element_deinit(&(mr_element){0}))                                                                             \
+    N(mr_element_deinit(nullptr))                                                                                      \
+    N(CHECK(mr_element_init(nullptr, 1, &error) != MR_OK))                                                             \
+    N(CHECK(mr_element_tensor(nullptr, 0) == nullptr))                                                                 \
     N(CHECK(mr_iterator_new(nullptr, nullptr, &(mr_iterator *){nullptr}, &error) != MR_OK))                            \
     N(CHECK(mr_iterator_new_from_spec(nullptr, nullptr, &(mr_iterator *){nullptr}, &error) != MR_OK))                  \
     N(CHECK(mr_dataset_reduce(nullptr, &(mr_element){0}, nullptr, nullptr, &error) != MR_OK))                          \

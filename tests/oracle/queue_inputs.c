@@ -96,6 +96,7 @@ static mr_status limit(int64_t epochs, mr_error *error)
     mr_status status;
     while ((status = mr_limit_epochs_produce(&limited, &output, error)) == MR_OK)
         print_element(output.tensors, output.count);
+    mr_element_deinit(&output);
     mr_tensor_deinit(&seven);
     return status;
 }
@@ -204,6 +205,7 @@ static mr_status batch(char **words, mr_coordinator *coordinator, mr_error *erro
         print_element(element.tensors, element.count);
         element.count = 0;
     }
+    mr_element_deinit(&element);
     mr_queue_unref(queue);
     return status;
 }

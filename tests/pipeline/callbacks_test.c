@@ -92,7 +92,8 @@ static mr_status wrong_state(void *context, const mr_element *, const mr_element
 static mr_dataset *scanned(mr_scan_function function, int *which)
 {
     mr_error error = {0};
-    mr_element state = {.count = 1};
+    mr_element state = {0};
+    CHECK_OK(mr_element_init(&state, 1, &error));
     CHECK_OK(mr_tensor_init(&state.tensors[0], MR_INT64, MR_SHAPE(4), &error));
     mr_dataset *d = mr_dataset_scan(mr_dataset_range(0, 20, 1), &state, function, which, &one_vector);
     mr_element_deinit(&state);
@@ -178,7 +179,8 @@ TEST(callbacks_of_reduce_are_checked)
     const int32_t counts[] = {-1, INT32_MIN, MR_COMPONENTS_MAX + 1, INT32_MAX};
     for (int i = 0; i < 4; i++) {
         mr_error error = {0};
-        mr_element state = {.count = 1};
+        mr_element state = {0};
+        CHECK_OK(mr_element_init(&state, 1, &error));
         CHECK_OK(mr_tensor_init_int64(&state.tensors[0], 0, &error));
         mr_dataset *d = mr_dataset_range(0, 3, 1);
         CHECK_STATUS(mr_dataset_reduce(d, &state, reduce_wrong, (void *)&counts[i], &error), MR_INVALID_ARGUMENT);

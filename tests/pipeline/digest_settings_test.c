@@ -384,9 +384,10 @@ static int64_t size_of_group(void *context, int64_t which)
 
 static mr_dataset *scanned(int64_t initial)
 {
-    mr_element state = {.count = 1, .tensors = {scalar(initial)}};
+    mr_tensor number = scalar(initial);
+    const mr_element state = {.count = 1, .tensors = &number};
     mr_dataset *d = mr_dataset_scan(numbers(), &state, step, nullptr, &one_int64);
-    mr_element_deinit(&state);
+    mr_tensor_deinit(&number);
     return d;
 }
 

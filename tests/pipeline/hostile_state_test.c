@@ -71,7 +71,8 @@ static mr_status step(void *context, const mr_element *state, const mr_element *
 static mr_dataset *scanned(mr_dataset *input)
 {
     mr_error error = {0};
-    mr_element state = {.count = 2};
+    mr_element state = {0};
+    CHECK_OK(mr_element_init(&state, 2, &error));
     CHECK_OK(mr_tensor_init_copy(&state.tensors[0], MR_BOOL, MR_SHAPE(3), (bool[]){true, false, true}, &error));
     CHECK_OK(mr_tensor_init_strings(&state.tensors[1], MR_SHAPE(2),
                                     (mr_string[]){mr_string_from("a"), mr_string_from("bcd")}, &error));

@@ -403,3 +403,59 @@ TEST(iterator_by_handle_is_freed_under_its_users)
         mr_dataset_free(d);
     }
 }
+
+/* ---- The element's array ---- */
+
+TEST(iterator_loses_no_element_when_there_is_no_memory_for_its_array)
+{
+    if (test_allocations() < 0) test_skip("allocations are not counted here");
+    mr_error error = {0};
+    mr_dataset *numbers = mr_dataset_range(0, 200, 1);
+    mr_iterator *iterator = iterator_of(numbers, MR_OPTIONS(mr_iterator_options, .threads = 1));
+    int lacks = 0;
+    CHECK_NEXT(iterator, 0, 1);
+    for (int i = 2; i < 200; i++) {
+        mr_element element = {0};
+        test_fail_allocation(test_allocations() + 1);
+        mr_status status = mr_iterator_next(iterator, &element, &error);
+        test_fail_allocation(0);
+        if (status == MR_RESOURCE_EXHAUSTED) {
+            lacks++;
+            CHECK_EQ(element.count, 0);
+            CHECK_OK(mr_iterator_next(iterator, &element, &error));
+        }
+        CHECK_EQ(mr_tensor_int64s(&element.tensors[0])[0], i);
+        mr_element_deinit(&element);
+    }
+    CHECK(lacks > 0);
+    CHECK_NEXT(iterator, -1);
+    mr_iterator_free(iterator);
+}
+
+TEST(iterator_reuses_the_array_of_the_element)
+{
+    mr_error error = {0};
+    mr_dataset *pair = mr_dataset_zip((mr_dataset *[]){mr_dataset_range(0, 50, 1), mr_dataset_range(1, 51, 1)}, 2);
+    mr_iterator *one = iterator_of(mr_dataset_range(0, 50, 1), nullptr), *two = iterator_of(pair, nullptr);
+    mr_element element = {0};
+    CHECK_OK(mr_iterator_next(two, &element, &error));
+    const mr_tensor *array = element.tensors;
+    for (int i = 0; i < 49; i++) {
+        CHECK_OK(mr_iterator_next(one, &element, &error));
+        CHECK(element.tensors == array && element.count == 1);
+        CHECK_OK(mr_iterator_next(two, &element, &error));
+        CHECK(element.tensors == array && element.count == 2);
+        CHECK_EQ(mr_tensor_int64s(&element.tensors[1])[0], i + 2);
+    }
+    CHECK_STATUS(mr_iterator_next(two, &element, &error), MR_OUT_OF_RANGE);
+    CHECK(element.tensors == nullptr && element.capacity == 0 && element.count == 0);
+    /* An array that is borrowed is not written to. */
+    mr_tensor mine = {0};
+    mr_element borrowed = {.count = 1, .tensors = &mine};
+    CHECK_OK(mr_iterator_next(one, &borrowed, &error));
+    CHECK(borrowed.tensors != &mine && mine.buffer == nullptr);
+    mr_element_deinit(&borrowed);
+    mr_element_deinit(&element);
+    mr_iterator_free(one);
+    mr_iterator_free(two);
+}

@@ -369,11 +369,12 @@ static inline mr_dataset *text_flat(mr_dataset *d, const text_line *line)
 
 static inline mr_dataset *text_scanned(mr_dataset *d)
 {
-    mr_element zero = {.count = 1};
-    if (mr_tensor_init_int64(&zero.tensors[0], 0, nullptr) != MR_OK) return mr_dataset_free(d), nullptr;
+    mr_tensor number = {0};
+    if (mr_tensor_init_int64(&number, 0, nullptr) != MR_OK) return mr_dataset_free(d), nullptr;
+    const mr_element zero = {.count = 1, .tensors = &number};
     mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
     d = mr_dataset_scan(d, &zero, text_scan, nullptr, &spec);
-    mr_element_deinit(&zero);
+    mr_tensor_deinit(&number);
     return d;
 }
 

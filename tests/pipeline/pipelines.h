@@ -54,10 +54,10 @@ static inline uint64_t element_digest(uint64_t digest, const mr_element *element
         const mr_tensor *tensor = &element->tensors[c];
         if (mr_tensor_device(tensor) != nullptr) {
             mr_error error = {0};
-            mr_element here = {.count = 1};
-            CHECK_OK(mr_tensor_to_host(tensor, &here.tensors[0], &error));
-            digest = element_digest(digest, &here);
-            mr_element_deinit(&here);
+            mr_tensor here = {0};
+            CHECK_OK(mr_tensor_to_host(tensor, &here, &error));
+            digest = element_digest(digest, &(mr_element){.count = 1, .tensors = &here});
+            mr_tensor_deinit(&here);
             continue;
         }
         digest = mix(digest, tensor->shape.dims, (size_t)tensor->shape.rank * sizeof(int64_t));

@@ -126,8 +126,9 @@ static mr_status sum(void *context, const mr_element *state, const mr_element *i
 static mr_dataset *buffered(int64_t count, int64_t buffer, bool is_stream, int64_t skip)
 {
     mr_error error = {0};
-    mr_element zero = {.count = 1};
+    mr_element zero = {0};
     mr_dataset *d = mr_dataset_range(0, count, 1);
+    CHECK_OK(mr_element_init(&zero, 1, &error));
     CHECK_OK(mr_tensor_init_int64(&zero.tensors[0], 0, &error));
     if (is_stream) d = mr_dataset_scan(d, &zero, sum, nullptr, &one_int64);
     mr_element_deinit(&zero);

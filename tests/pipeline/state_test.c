@@ -94,7 +94,8 @@ static mr_dataset *counter(void)
 static mr_element zero(void)
 {
     mr_error error = {0};
-    mr_element element = {.count = 1};
+    mr_element element = {0};
+    CHECK_OK(mr_element_init(&element, 1, &error));
     CHECK_OK(mr_tensor_init_int64(&element.tensors[0], 0, &error));
     return element;
 }
