@@ -20,6 +20,7 @@ void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*des
     buffer->release = nullptr;
     buffer->device = nullptr;
     buffer->is_mutable = false;
+    buffer->is_external = false;
 }
 
 static void destroy_plain(mr_buffer *buffer)
@@ -96,5 +97,5 @@ bool mr_buffer_is_unique(const mr_buffer *buffer)
     if (buffer == nullptr) return false;
     int_fast32_t references = atomic_load_explicit(&buffer->references, memory_order_acquire);
     assert(references > 0);
-    return references == 1;
+    return references == 1 && !buffer->is_external;
 }

@@ -18,6 +18,7 @@ struct mr_buffer {
     mr_device *device;                          /* the device whose memory it is, which outlives the buffer; null: host
                                                    memory */
     bool is_mutable;                            /* it belongs to a variable, whose updates its other users see */
+    bool is_external;                           /* memory that another library may use too: never unique */
 };
 
 /* Sets all fields: one reference, host memory. */

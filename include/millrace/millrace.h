@@ -5,6 +5,7 @@
 #include <millrace/api.h>
 #include <millrace/dataset.h>
 #include <millrace/device.h>
+#include <millrace/dlpack.h>
 #include <millrace/example.h>
 #include <millrace/formats.h>
 #include <millrace/graph.h>

@@ -1,6 +1,7 @@
 /* The GPU device: opening, memory, copies and events. The fake driver works in host memory and defers all work as long
  * as possible. */
 #include "base/buffer.h"
+#include "base/dlpack.h"
 #include "builtin/builtin.h"
 #include "tests/cuda/fake.h"
 #include "tests/test.h"
@@ -271,4 +272,48 @@ TEST(cuda_tensors_say_where_they_lie)
     mr_tensor_deinit(&host);
     mr_tensor_deinit(&there);
     mr_device_close(gpu);
+}
+
+static mr_tensor numbers_on(mr_device *gpu)
+{
+    mr_error error = {0};
+    mr_tensor host, there;
+    CHECK_OK(mr_tensor_init_copy(&host, MR_FLOAT, MR_SHAPE(3), (float[]){1, 2, 3}, &error));
+    CHECK_OK(mr_tensor_to_device(&host, gpu, &there, &error));
+    mr_tensor_deinit(&host);
+    return there;
+}
+
+TEST(cuda_tensors_are_exchanged_by_dlpack)
+{
+    fake_register();
+    mr_error error = {0};
+    mr_device *gpu = nullptr;
+    CHECK_OK(mr_device_open("/gpu:0", &gpu, &error));
+    mr_tensor there = numbers_on(gpu), same, back;
+    struct DLManagedTensorVersioned *managed = nullptr;
+    struct DLManagedTensor *unversioned = nullptr;
+    CHECK_OK(mr_tensor_to_dlpack(&there, &managed, &error));
+    CHECK_EQ(managed->tensor.device_type, MR_DLPACK_CUDA);
+    CHECK_EQ(managed->tensor.device_id, 0);
+    CHECK_STATUS(mr_tensor_to_dlpack_unversioned(&there, &unversioned, &error), MR_FAILED_PRECONDITION);
+    /* Only contiguous elements, because nothing on the host can copy them. */
+    int64_t *stride = managed->tensor.strides;
+    *stride = 2;
+    CHECK_STATUS(mr_tensor_from_dlpack(managed, &same, &error), MR_UNIMPLEMENTED);
+    *stride = 1;
+    managed->tensor.device_id = 7;
+    CHECK_STATUS(mr_tensor_from_dlpack(managed, &same, &error), MR_UNAVAILABLE);
+    managed->tensor.device_id = 0;
+    CHECK_OK(mr_tensor_from_dlpack(managed, &same, &error));
+    mr_tensor_deinit(&there);
+    mr_device_close(gpu);
+    CHECK(mr_tensor_device(&same) == gpu);
+    CHECK_OK(mr_tensor_to_host(&same, &back, &error));
+    CHECK_EQ(mr_tensor_floats(&back)[2], 3);
+    mr_tensor_deinit(&back);
+    CHECK_EQ(fake.contexts, 1);
+    mr_tensor_deinit(&same);
+    CHECK_EQ(fake.contexts, 0);
+    CHECK_EQ(fake.live_allocations, 0);
 }
