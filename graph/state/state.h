@@ -1,9 +1,9 @@
 /* State that a session keeps for its graph between runs: variables, iterators and other resources.
  *
  * A resource is an object that starts with mr_resource. It is created once for a class, a container and a name
- * (shared_name, or the node's name) and lives until the session is freed. The operators that name a resource (VariableV2, VarHandleOp,
- * IteratorV2, …) have a row of mr_state_row instead of a kernel: the planner finds the resource and treats
- * its handle as a constant.
+ * (shared_name, or the node's name) and lives until the session is freed. The operators that name a resource
+ * (VariableV2, VarHandleOp, IteratorV2, …) have a row of mr_state_row instead of a kernel: the planner finds the
+ * resource and treats its handle as a constant.
  *
  * A handle, either a reference or of dtype MR_RESOURCE, is a tensor without a buffer whose data points to the resource.
  * Locks: the session's mutex guards the table. Each resource has its own lock, which is taken after the session's. */

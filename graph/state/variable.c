@@ -1,9 +1,9 @@
 /* Variables: their values, and the operators that name, read and assign them.
  *
- * A value is a reference to a buffer. Reading adds a reference and copies nothing. An update of a variable with a handle
- * works in place if the variable's reference is the only one, otherwise on a copy, so a value that was read never
- * changes. Other variables are always updated in place: their buffer is marked as mutable, and what leaves the session
- * is copied. Strings are never changed in place. */
+ * A value is a reference to a buffer. Reading adds a reference and copies nothing. An update of a variable with a
+ * handle works in place if the variable's reference is the only one, otherwise on a copy, so a value that was read
+ * never changes. Other variables are always updated in place: their buffer is marked as mutable, and what leaves the
+ * session is copied. Strings are never changed in place. */
 #include "graph/state/state.h"
 
 #include "base/buffer.h"

@@ -333,8 +333,8 @@ static void *race(void *context)
     return nullptr;
 }
 
-/* A variable whose reference is fetched, or that is read by handle, while it is updated has the value from before or after
- * the update, never a mixture. */
+/* A variable whose reference is fetched, or that is read by handle, while it is updated has the value from before or
+ * after the update, never a mixture. */
 TEST(session_runs_on_several_threads)
 {
     mr_error error = {0};

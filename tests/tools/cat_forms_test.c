@@ -190,7 +190,7 @@ TEST(cat_finds_twins_among_many_features)
     memcpy(both + size, record.data, size);
     examples_write_one(test_path("m"), (mr_string){both, 2 * size});
     CHECK_STR(program_run("tfrecord-cat %s | grep -c hidden", test_path("m"))->output, "500\n");
-    CHECK_STR(program_run("tfrecord-cat --json %s | grep -o 'f[0-9]' | wc -l", test_path("m"))->output, "500\n");
+    CHECK_STR(program_run("tfrecord-cat --json %s | grep -o '\"f[0-9]' | wc -l", test_path("m"))->output, "500\n");
     free(both);
     mr_example_encoder_deinit(&encoder);
 }
