@@ -91,6 +91,7 @@ TEST(math_inverse_error_function)
                               : !(erfc(high) * (1 - 2.3e-16) <= rest && rest <= erfc(low) * (1 + 2.3e-16)))
             test_fail(__FILE__, __LINE__, "Erfinv(%.17g) is %.17g", doubles[i], value);
     }
+    mr_tensor_deinit(&x);
     y = run_op_one(&(op_run){.op = "Erfinv", .inputs = {floats_of(MR_SHAPE(COUNT), floats)}, .threads = 2});
     for (int i = 0; i < COUNT; i++) {
         double value = (double)mr_tensor_floats(&y)[i], exact = (double)floats[i];
