@@ -29,7 +29,7 @@
     X(matmul) X(array) X(random) X(training)
 /* clang-format on */
 /* graph/state/FAMILY.c: mr_state_kernels_FAMILY, and for operators that name a resource mr_state_FAMILY */
-#define STATE_KERNELS(X) X(basic) X(variable) X(update) X(optimizer) X(iterator) X(checkpoint) X(summary)
+#define STATE_KERNELS(X) X(basic) X(control) X(variable) X(update) X(optimizer) X(iterator) X(checkpoint) X(summary)
 #define STATES(X) X(variable) X(iterator)
 
 #define DECLARE_GRADIENTS(family) extern const mr_gradient_table mr_gradients_##family;

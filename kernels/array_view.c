@@ -160,6 +160,7 @@ static const mr_kernel kernels[] = {
     {.op = "StopGradient", .run = identity},
     {.op = "PreventGradient", .run = identity},
     {.op = "Snapshot", .run = identity},
+    {.op = "LoopCond", .run = identity},
     {.op = "PlaceholderWithDefault", .run = placeholder_with_default},
     {.op = "Reshape", .run = reshape, .host_inputs = 1 << 1},
     {.op = "Shape", .run = shape_of},

@@ -196,6 +196,10 @@ static inline bool mr_node_has_flag(const mr_node *node, mr_op_flags flag)
 {
     return node->def != nullptr && (node->def->op->flags & flag) != 0;
 }
+static inline mr_flow mr_node_flow(const mr_node *node)
+{
+    return node->def != nullptr ? node->def->op->flow : MR_FLOW_NONE;
+}
 /* Grows an array in the graph's arena by doubling: room for count + 1 elements; the first count are kept. */
 [[nodiscard]] void *mr_graph_grow(mr_graph *graph, void *items, int32_t count, size_t element_size_bytes);
 mr_output mr_graph_failed_output(const mr_graph *graph);

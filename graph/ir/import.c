@@ -186,12 +186,12 @@ static mr_status join_inputs(importing *m, mr_error *error)
 
 static bool is_merge(const mr_node *node)
 {
-    return mr_node_has_flag(node, MR_OP_MERGE);
+    return mr_node_flow(node) == MR_FLOW_MERGE;
 }
 
 static bool is_next_iteration(const mr_node *node)
 {
-    return mr_node_has_flag(node, MR_OP_NEXT_ITERATION);
+    return mr_node_flow(node) == MR_FLOW_NEXT_ITERATION;
 }
 
 /* True for an edge that the order must respect. */

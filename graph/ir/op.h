@@ -97,19 +97,27 @@ typedef struct mr_gradient_table {
 typedef struct mr_folding mr_folding;
 typedef bool (*mr_fold_function)(mr_folding *folding);
 
+/* Operators of conditionals and loops, which the session runs itself. */
+typedef enum mr_flow {
+    MR_FLOW_NONE,
+    MR_FLOW_SWITCH,         /* forwards input 0 to one of two outputs */
+    MR_FLOW_MERGE,          /* forwards the input that has a value. An edge from MR_FLOW_NEXT_ITERATION closes a loop */
+    MR_FLOW_ENTER,          /* forwards its input into a loop */
+    MR_FLOW_EXIT,           /* forwards its input out of a loop */
+    MR_FLOW_NEXT_ITERATION, /* forwards its input to the next iteration */
+    MR_FLOW_TRIGGER,        /* runs even if its control inputs do not */
+} mr_flow;
+
 typedef enum mr_op_flags {
     MR_OP_STATEFUL = 1 << 0, /* neither folded nor merged with equal nodes: random numbers, variables, files */
     MR_OP_COMMUTATIVE = 1 << 1,
     MR_OP_AGGREGATE = 1 << 2,
     MR_OP_NOT_DIFFERENTIABLE = 1 << 3, /* gradients stop here without an error (Shape, ArgMax, …) */
     MR_OP_ALLOWS_UNINITIALIZED = 1 << 4,
-    MR_OP_CONSTANT = 1 << 5,       /* the output is the attr "value" */
-    MR_OP_PLACEHOLDER = 1 << 6,    /* if it is fed, control edges from it have no effect */
-    MR_OP_CONTROL_FLOW = 1 << 7,   /* a conditional or a loop of TensorFlow 1 */
-    MR_OP_MERGE = 1 << 8,          /* an edge from MR_OP_NEXT_ITERATION to it closes a loop */
-    MR_OP_NEXT_ITERATION = 1 << 9, /* see MR_OP_MERGE */
-    MR_OP_GET_NEXT = 1 << 10,      /* the outputs are an element of iterator input 0, on the device of its pipeline */
-    MR_OP_VIEW = 1 << 11,          /* output 0 may share the buffer of input 0 or of its variable */
+    MR_OP_CONSTANT = 1 << 5,    /* the output is the attr "value" */
+    MR_OP_PLACEHOLDER = 1 << 6, /* if it is fed, control edges from it have no effect */
+    MR_OP_GET_NEXT = 1 << 7,    /* the outputs are an element of iterator input 0, on the device of its pipeline */
+    MR_OP_VIEW = 1 << 8,        /* output 0 may share the buffer of input 0 or of its variable */
 } mr_op_flags;
 
 /* A kernel that computes two neighboring nodes. It is used if the value between them has no other reader. */
@@ -128,6 +136,7 @@ struct mr_op {
     mr_fold_function fold; /* null: nothing is known of the outputs' values while the graph is built */
     mr_fusion fusion;
     unsigned flags;
+    mr_flow flow;
     uint32_t writes; /* inputs, references or handles, whose variable or other resource it changes: bit i is input i */
     const char *builder; /* the builder's name in ops.h; null: TensorFlow's name in snake case */
     const char *doc;

@@ -66,6 +66,8 @@ static mr_status add_copy(mr_planner *planner, int32_t from, mr_device *home, mr
                          .input_is_ref = no_refs,
                          .output_count = 1,
                          .first_output = planner->value_count,
+                         .region = value.region,
+                         .condition = value.condition,
                          .live = true,
                          .is_copy = true,
                          .copy_from = home,
@@ -76,10 +78,14 @@ static mr_status add_copy(mr_planner *planner, int32_t from, mr_device *home, mr
     }
     int32_t index;
     MR_TRY(mr_plan_add_node(planner, node, &index, error));
-    return mr_plan_add_value(
-        planner,
-        (mr_plan_value){.kind = MR_VALUE_OUTPUT, .producer = index, .dtype = value.dtype, .shape = value.shape}, copied,
-        error);
+    return mr_plan_add_value(planner,
+                             (mr_plan_value){.kind = MR_VALUE_OUTPUT,
+                                             .producer = index,
+                                             .dtype = value.dtype,
+                                             .shape = value.shape,
+                                             .region = value.region,
+                                             .condition = value.condition},
+                             copied, error);
 }
 
 /* The value on the device `to`: itself, or a copy. */

@@ -40,6 +40,7 @@ static bool fold_known(mr_planner *planner, mr_plan_node *node, bool trust_infer
 {
     bool is_const = mr_node_has_flag(node->node, MR_OP_CONSTANT);
     if (!is_const && (!trust_inference || node->control_count > 0 || node->output_count != 1)) return false;
+    if (!is_const && (node->region > 0 || node->condition > 0)) return false;
     const mr_plan_value *value = &planner->values[node->first_output];
     if (value->kind != MR_VALUE_OUTPUT || value->is_ref) return false;
     if (!is_const && node->node->def->op->flags & MR_OP_STATEFUL) return false;
@@ -57,7 +58,7 @@ static bool may_compute(const mr_planner *planner, const mr_plan_node *node)
 {
     if (node->control_count > 0 || node->input_count == 0 || node->input_count > FOLDED_INPUTS_MAX) return false;
     if (node->output_count == 0 || node->output_count > FOLDED_OUTPUTS_MAX || node->pinned) return false;
-    if (node->node->def->op->flags & MR_OP_STATEFUL) return false;
+    if (node->node->def->op->flags & MR_OP_STATEFUL || mr_node_flow(node->node) != MR_FLOW_NONE) return false;
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
         if (value->kind != MR_VALUE_CONSTANT || value->is_ref || value->dtype == MR_RESOURCE) return false;

@@ -3,7 +3,7 @@
  * The outputs of a call are adjacent slots, so a kernel writes directly to them. A slot with a kernel's output is
  * released after its last reader, or at once if it has none. Fed slots borrow from the caller, constants stay in the
  * program, and fetched slots move to the results. */
-#include "graph/plan/plan.h"
+#include "graph/plan/lower.h"
 
 #include <assert.h>
 
@@ -11,18 +11,6 @@
 typedef struct call_copy {
     mr_device *from, *to; /* null: host memory */
 } call_copy;
-
-typedef struct lowering {
-    mr_planner *planner;
-    mr_program *program;
-    int32_t *slot_of;  /* by value; -1: none */
-    int32_t *last_use; /* by value: index in the order; -1: none */
-    int32_t *call_of;  /* by plan node */
-    int32_t *seen;     /* by value: number of occurrences in the current list; the entries of its values are cleared
-                          first */
-} lowering;
-
-#define NEW(type, count) MR_ARENA_NEW(&program->arena, type, (size_t)(count) + 1)
 
 /* Kernel function that copies between host and device. A fed value may already be on the device. */
 static mr_status run_copy(mr_kernel_call *call, mr_error *error)
@@ -48,79 +36,132 @@ static mr_status run_copy(mr_kernel_call *call, mr_error *error)
     return from->functions->wait(from, error);
 }
 
-static bool must_run(const mr_plan_node *node)
+static bool must_run(const mr_planner *planner, const mr_plan_node *node)
 {
-    return node->is_copy || (node->kernel && node->kernel->run);
+    if (node->is_copy || (node->kernel && node->kernel->run)) return true;
+    /* With segments every node is a call: tokens pass through it. */
+    return planner->has_flow && (node->kernel || mr_plan_is_gate(planner, node));
 }
 
-/* Numbers the slots and finds the last use of each. */
-static mr_status assign_slots(lowering *l, mr_error *error)
+static mr_status allocate(mr_lowering *l, mr_error *error)
 {
     mr_planner *planner = l->planner;
     mr_program *program = l->program;
+    size_t values = (size_t)planner->value_count + 1, nodes = (size_t)planner->node_count + 1;
+    l->slot_of = MR_ARENA_NEW(&planner->arena, int32_t, values);
+    l->last_use = MR_ARENA_NEW(&planner->arena, int32_t, values);
+    l->seen = MR_ARENA_NEW(&planner->arena, int32_t, values);
+    l->is_shared = MR_ARENA_NEW(&planner->arena, bool, values);
+    l->call_of = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
+    l->sequence = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
+    program->regions = NEW(mr_region, planner->region_count);
+    program->feed_is_read = NEW(bool, planner->signature->feed_count);
+    program->feed_slots = NEW(int32_t, planner->signature->feed_count);
+    if (!l->slot_of || !l->last_use || !l->seen || !l->is_shared || !l->call_of || !l->sequence || !program->regions ||
+        !program->feed_is_read || !program->feed_slots)
+        return mr_fail_memory(error, values * sizeof(int32_t));
+    program->region_count = planner->region_count;
+    for (int32_t i = 0; i < planner->region_count; i++) {
+        program->regions[i].parent = planner->regions[i].parent;
+        pthread_mutex_init(&program->regions[i].mutex, nullptr);
+        if (i > 0) program->regions[i].loop_index = program->regions[planner->regions[i].parent].loop_count++;
+    }
+    for (int32_t i = 0; i < planner->region_count; i++) {
+        mr_region *region = &program->regions[i];
+        region->loops = NEW(int32_t, region->loop_count);
+        if (!region->loops) return mr_fail_memory(error, sizeof(int32_t) * (size_t)region->loop_count);
+        if (i > 0) program->regions[region->parent].loops[region->loop_index] = i;
+    }
+    for (size_t i = 0; i < values; i++) l->slot_of[i] = l->last_use[i] = -1;
+    return MR_OK;
+}
+
+/* The nodes that are called, in the order of their calls: with segments, segment by segment. */
+static mr_status sequence_nodes(mr_lowering *l, mr_error *error)
+{
+    const mr_planner *planner = l->planner;
+    mr_program *program = l->program;
+    for (int32_t i = 0; i < planner->order_count; i++)
+        if (must_run(planner, &planner->nodes[planner->order[i]]))
+            l->sequence[program->call_count++] = planner->order[i];
+    if (planner->has_flow) MR_TRY(mr_lower_sequence_segments(l, error));
+    program->calls = NEW(mr_call, program->call_count);
+    if (!program->calls) return mr_fail_memory(error, sizeof(mr_call) * (size_t)program->call_count);
+    for (int32_t i = 0; i < planner->node_count; i++) l->call_of[i] = -1;
+    for (int32_t i = 0; i < program->call_count; i++) l->call_of[l->sequence[i]] = i;
+    return MR_OK;
+}
+
+static void give_slot(mr_lowering *l, int32_t value)
+{
+    if (l->slot_of[value] < 0) l->slot_of[value] = l->program->regions[l->planner->values[value].region].slot_count++;
+}
+
+/* Numbers the slots, and finds the last use of each value. */
+static void assign_slots(mr_lowering *l)
+{
+    const mr_planner *planner = l->planner;
     const mr_signature *signature = planner->signature;
-    l->slot_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
-    l->last_use = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
-    l->seen = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
-    l->call_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->node_count + 1);
-    if (!l->slot_of || !l->last_use || !l->seen || !l->call_of)
-        return mr_fail_memory(error, sizeof(int32_t) * (size_t)planner->value_count);
-    program->feed_is_read = NEW(bool, signature->feed_count);
-    if (!program->feed_is_read) return mr_fail_memory(error, (size_t)signature->feed_count);
-    for (int32_t i = 0; i < planner->value_count; i++) l->slot_of[i] = l->last_use[i] = -1;
-    for (int32_t i = 0; i < planner->order_count; i++) {
-        const mr_plan_node *node = &planner->nodes[planner->order[i]];
-        if (!must_run(node)) continue;
-        for (int32_t j = 0; j < node->output_count; j++) l->slot_of[node->first_output + j] = program->slot_count++;
+    mr_program *program = l->program;
+    for (int32_t i = 0; i < program->call_count; i++) {
+        const mr_plan_node *node = &planner->nodes[l->sequence[i]];
+        for (int32_t j = 0; j < node->output_count; j++) give_slot(l, node->first_output + j);
         for (int32_t j = 0; j < node->input_count; j++) {
             int32_t value = node->inputs[j];
-            l->last_use[value] = i;
+            if (l->last_use[value] < i) l->last_use[value] = i;
             if (value < signature->feed_count && !node->is_copy) program->feed_is_read[value] = true;
-            if (l->slot_of[value] < 0) {
-                /* The producer comes earlier in the order, so a value without a slot is fed or constant. */
-                assert(planner->values[value].kind != MR_VALUE_OUTPUT);
-                l->slot_of[value] = program->slot_count++;
-            }
+            give_slot(l, value);
         }
-        program->call_count++;
     }
-    for (int32_t i = 0; i < signature->feed_count; i++)
-        if (l->slot_of[i] < 0) l->slot_of[i] = program->slot_count++;
-    for (int32_t i = 0; i < signature->fetch_count; i++)
-        if (l->slot_of[planner->fetch_values[i]] < 0) l->slot_of[planner->fetch_values[i]] = program->slot_count++;
-
-    program->slots = NEW(mr_tensor, program->slot_count);
-    program->constants = NEW(int32_t, program->slot_count);
-    program->owned = NEW(int32_t, program->slot_count);
-    program->feed_slots = NEW(int32_t, signature->feed_count);
-    program->calls = NEW(mr_call, program->call_count);
-    if (!program->slots || !program->constants || !program->owned || !program->feed_slots || !program->calls)
-        return mr_fail_memory(error, sizeof(mr_call) * (size_t)program->call_count);
-    for (int32_t i = 0; i < planner->value_count; i++) {
-        int32_t slot = l->slot_of[i];
-        assert(slot < program->slot_count);
-        if (slot < 0) continue;
-        if (planner->values[i].kind == MR_VALUE_CONSTANT) {
-            program->slots[slot] = mr_tensor_ref(&planner->values[i].constant);
-            program->constants[program->constant_count++] = slot;
-        } else if (planner->values[i].kind == MR_VALUE_OUTPUT) {
-            program->owned[program->owned_count++] = slot;
-        }
+    for (int32_t i = 0; i < signature->feed_count; i++) give_slot(l, i);
+    for (int32_t i = 0; i < signature->fetch_count; i++) {
+        int32_t value = planner->fetch_values[i];
+        give_slot(l, value);
+        if (value < signature->feed_count) program->feed_is_read[value] = true;
     }
     for (int32_t i = 0; i < signature->feed_count; i++) program->feed_slots[i] = l->slot_of[i];
-    for (int32_t i = 0; i < signature->fetch_count; i++)
-        if (planner->fetch_values[i] < signature->feed_count) program->feed_is_read[planner->fetch_values[i]] = true;
+}
+
+/* What the slots of each region contain before a run. */
+static mr_status fill_slots(mr_lowering *l, mr_error *error)
+{
+    const mr_planner *planner = l->planner;
+    mr_program *program = l->program;
+    for (int32_t i = 0; i < program->region_count; i++) {
+        mr_region *region = &program->regions[i];
+        region->slots = NEW(mr_tensor, region->slot_count);
+        region->constants = NEW(int32_t, region->slot_count);
+        region->owned = NEW(int32_t, region->slot_count);
+        region->invariants = NEW(int32_t, region->slot_count);
+        if (!region->slots || !region->constants || !region->owned || !region->invariants)
+            return mr_fail_memory(error, sizeof(mr_tensor) * (size_t)region->slot_count);
+    }
+    for (int32_t i = 0; i < planner->value_count; i++) {
+        const mr_plan_value *value = &planner->values[i];
+        mr_region *region = &program->regions[value->region];
+        int32_t slot = l->slot_of[i];
+        assert(slot < region->slot_count);
+        if (slot < 0) continue;
+        if (value->kind == MR_VALUE_CONSTANT) {
+            region->slots[slot] = mr_tensor_ref(&value->constant);
+            region->constants[region->constant_count++] = slot;
+        } else if (value->kind == MR_VALUE_OUTPUT && mr_lower_is_invariant(planner, value)) {
+            region->invariants[region->invariant_count++] = slot;
+        } else if (value->kind == MR_VALUE_OUTPUT) {
+            region->owned[region->owned_count++] = slot;
+        }
+    }
     return MR_OK;
 }
 
 static mr_input_mode input_mode(const mr_planner *planner, const mr_plan_node *node, int32_t input)
 {
     const mr_plan_value *value = &planner->values[node->inputs[input]];
-    if (!node->is_copy && input < 31 && node->kernel->updates >> input & 1) return MR_INPUT_UPDATE;
+    if (node->kernel && input < 31 && node->kernel->updates >> input & 1) return MR_INPUT_UPDATE;
     return value->is_ref && !node->input_is_ref[input] ? MR_INPUT_READ : MR_INPUT_SLOT;
 }
 
-static mr_status lower_inputs(lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
+static mr_status lower_inputs(mr_lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
 {
     mr_planner *planner = l->planner;
     mr_program *program = l->program;
@@ -137,12 +178,12 @@ static mr_status lower_inputs(lowering *l, const mr_plan_node *node, int32_t pla
             .slot = l->slot_of[node->inputs[i]],
             .mode = input_mode(planner, node, i),
             .last_use = value->kind == MR_VALUE_OUTPUT && !value->fetched && !twice && !value->is_ref &&
-                        l->last_use[node->inputs[i]] == place && !node->is_copy,
+                        l->last_use[node->inputs[i]] == place && !node->is_copy && !l->is_shared[node->inputs[i]],
         };
         call->plain &= inputs[i].mode == MR_INPUT_SLOT;
         dtypes[i] = value->dtype;
     }
-    for (int32_t i = 0; i < node->input_count; i++) assert(inputs[i].slot >= 0 && inputs[i].slot < program->slot_count);
+    for (int32_t i = 0; i < node->input_count; i++) assert(inputs[i].slot >= 0);
     call->inputs = inputs;
     call->input_count = node->input_count;
     if (node->input_count > program->inputs_max) program->inputs_max = node->input_count;
@@ -153,7 +194,7 @@ static mr_status lower_inputs(lowering *l, const mr_plan_node *node, int32_t pla
 
 /* Slots to release after the call: inputs that are read for the last time, and outputs without readers. The source of a
  * copy to a device is kept until the end of the run, after waiting for the device. */
-static mr_status lower_releases(lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
+static mr_status lower_releases(mr_lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
 {
     mr_planner *planner = l->planner;
     mr_program *program = l->program;
@@ -163,13 +204,13 @@ static mr_status lower_releases(lowering *l, const mr_plan_node *node, int32_t p
     for (int32_t i = 0; i < node->input_count; i++) {
         int32_t value = node->inputs[i];
         const mr_plan_value *v = &planner->values[value];
-        if (v->kind != MR_VALUE_OUTPUT || v->fetched || l->last_use[value] != place) continue;
+        if (v->kind != MR_VALUE_OUTPUT || v->fetched || l->last_use[value] != place || l->is_shared[value]) continue;
         bool again = l->seen[value]++ > 0;
         if (!again && !(node->is_copy && node->copy_to)) releases[call->release_count++] = l->slot_of[value];
     }
     for (int32_t i = 0; i < node->output_count; i++) {
         int32_t value = node->first_output + i;
-        if (l->last_use[value] < 0 && !planner->values[value].fetched)
+        if (l->last_use[value] < 0 && !planner->values[value].fetched && !l->is_shared[value])
             releases[call->release_count++] = l->slot_of[value];
     }
     assert(call->release_count <= node->input_count + node->output_count);
@@ -177,7 +218,7 @@ static mr_status lower_releases(lowering *l, const mr_plan_node *node, int32_t p
     return MR_OK;
 }
 
-static mr_status lower_outputs(lowering *l, const mr_plan_node *node, mr_call *call, mr_error *error)
+static mr_status lower_outputs(mr_lowering *l, const mr_plan_node *node, mr_call *call, mr_error *error)
 {
     mr_planner *planner = l->planner;
     mr_program *program = l->program;
@@ -188,16 +229,15 @@ static mr_status lower_outputs(lowering *l, const mr_plan_node *node, mr_call *c
         dtypes[i] = value->dtype;
         if (value->is_ref && i == call->ref_output_count) call->ref_output_count++;
     }
-    if (node->is_copy || !node->kernel->updates) call->ref_output_count = 0;
+    if (!node->kernel || !node->kernel->updates) call->ref_output_count = 0;
     call->node.output_dtypes = dtypes;
     call->node.output_count = node->output_count;
     call->output_count = node->output_count;
-    assert(node->output_count == 0 || l->slot_of[node->first_output] + node->output_count <= program->slot_count);
     call->first_output = node->output_count > 0 ? l->slot_of[node->first_output] : 0;
     return MR_OK;
 }
 
-static mr_status prepare(lowering *l, const mr_plan_node *node, mr_call *call, mr_error *error)
+static mr_status prepare(mr_lowering *l, const mr_plan_node *node, mr_call *call, mr_error *error)
 {
     mr_program *program = l->program;
     const mr_plan_context *context = l->planner->context;
@@ -207,7 +247,7 @@ static mr_status prepare(lowering *l, const mr_plan_node *node, mr_call *call, m
         if (!copy) return mr_fail_memory(error, sizeof *copy);
         *copy = (call_copy){.from = node->copy_from, .to = node->copy_to};
         prepared = copy;
-    } else if (node->kernel->prepared_size_bytes > 0) {
+    } else if (node->kernel && node->kernel->prepared_size_bytes > 0) {
         prepared = mr_arena_alloc(&program->arena, node->kernel->prepared_size_bytes);
         if (!prepared) return mr_fail_memory(error, node->kernel->prepared_size_bytes);
         if (node->kernel->prepare) {
@@ -216,21 +256,22 @@ static mr_status prepare(lowering *l, const mr_plan_node *node, mr_call *call, m
         }
     }
     call->prepared = prepared;
-    if (!node->is_copy && node->node->def->op->flags & MR_OP_STATEFUL)
+    if (node->kernel && node->node->def->op->flags & MR_OP_STATEFUL)
         MR_TRY(context->node_state(context->session, node->node, &call->state, error));
     return MR_OK;
 }
 
-static mr_status lower_node(lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
+static mr_status lower_node(mr_lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
 {
     call->kernel = node->kernel;
-    call->run = node->is_copy ? run_copy : node->kernel->run;
+    call->run = node->is_copy ? run_copy : node->kernel ? node->kernel->run : nullptr;
     call->device = node->device;
     call->node = (mr_kernel_node){.name = node->node->name,
-                                  .op = node->is_copy ? "copy between devices" : node->kernel->op,
+                                  .op = node->is_copy ? "copy between devices" : node->node->op,
                                   .attrs = node->attrs ? node->attrs : &node->node->attrs,
                                   .device = node->device};
-    if (!node->is_copy) call->node.host_outputs = node->kernel->host_outputs;
+    if (node->kernel) call->node.op = node->kernel->op;
+    if (node->kernel) call->node.host_outputs = node->kernel->host_outputs;
     MR_TRY(lower_inputs(l, node, place, call, error));
     MR_TRY(lower_outputs(l, node, call, error));
     MR_TRY(lower_releases(l, node, place, call, error));
@@ -238,7 +279,7 @@ static mr_status lower_node(lowering *l, const mr_plan_node *node, int32_t place
 }
 
 /* Tells each call which of its outputs are fetched. */
-static mr_status lower_call_fetches(lowering *l, mr_error *error)
+static mr_status lower_call_fetches(mr_lowering *l, mr_error *error)
 {
     const mr_planner *planner = l->planner;
     mr_program *program = l->program;
@@ -264,7 +305,7 @@ static mr_status lower_call_fetches(lowering *l, mr_error *error)
     return MR_OK;
 }
 
-static mr_status lower_fetches(lowering *l, mr_error *error)
+static mr_status lower_fetches(mr_lowering *l, mr_error *error)
 {
     mr_planner *planner = l->planner;
     mr_program *program = l->program;
@@ -282,7 +323,7 @@ static mr_status lower_fetches(lowering *l, mr_error *error)
                            planner->signature->fetches[i].node->name, (int)planner->signature->fetches[i].index,
                            mr_dtype_name(value->dtype));
         program->fetch_slots[i] = l->slot_of[planner->fetch_values[i]];
-        assert(program->fetch_slots[i] >= 0 && program->fetch_slots[i] < program->slot_count && value->fetched);
+        assert(program->fetch_slots[i] >= 0 && value->fetched && value->region == 0);
         program->fetch_is_ref[i] = value->is_ref;
         bool is_later = l->seen[planner->fetch_values[i]]++ > 0;
         program->fetch_is_last[i] = value->kind == MR_VALUE_OUTPUT && !value->is_ref && !is_later;
@@ -299,17 +340,25 @@ static bool is_kept(const mr_call *call)
 }
 
 /* A guard that no call computes (a constant, a variable) is checked after all calls. */
-static void lower_guard(lowering *l)
+static void lower_guard(mr_lowering *l)
 {
     mr_program *program = l->program;
     int32_t guard = l->planner->signature->guard;
     for (int32_t i = 0; i < program->call_count; i++) program->calls[i].first_kept = -1;
+    program->guard_segment = -1;
     if (guard < 0) return;
     int32_t slot = program->fetch_slots[guard];
     program->guard_calls = program->call_count;
     for (int32_t i = 0; i < program->call_count && program->guard_calls == program->call_count; i++) {
         const mr_call *call = &program->calls[i];
-        if (slot >= call->first_output && slot < call->first_output + call->output_count) program->guard_calls = i + 1;
+        bool has = slot >= call->first_output && slot < call->first_output + call->output_count;
+        if (!has || (l->planner->has_flow && l->planner->nodes[l->sequence[i]].region > 0)) continue;
+        program->guard_calls = i + 1;
+        program->guard_segment = l->planner->nodes[l->sequence[i]].segment;
+    }
+    if (l->planner->has_flow) {
+        program->guard_calls = 0; /* the run is not repeated */
+        return;
     }
     for (int32_t i = 0; i < program->guard_calls; i++) {
         if (!is_kept(&program->calls[i])) continue;
@@ -319,7 +368,7 @@ static void lower_guard(lowering *l)
     assert(program->guard_calls <= program->call_count);
 }
 
-static mr_status lower_waits(lowering *l, mr_error *error)
+static mr_status lower_waits(mr_lowering *l, mr_error *error)
 {
     mr_program *program = l->program;
     mr_device *const *gpus = l->planner->context->gpus;
@@ -330,18 +379,20 @@ static mr_status lower_waits(lowering *l, mr_error *error)
     return MR_OK;
 }
 
-static mr_status lower_all(lowering *l, mr_error *error)
+static mr_status lower_all(mr_lowering *l, mr_error *error)
 {
     mr_planner *planner = l->planner;
-    MR_TRY(assign_slots(l, error));
-    int32_t calls = 0;
-    for (int32_t i = 0; i < planner->order_count; i++) {
-        const mr_plan_node *node = &planner->nodes[planner->order[i]];
-        if (!must_run(node)) continue;
-        l->call_of[planner->order[i]] = calls;
-        MR_TRY(lower_node(l, node, i, &l->program->calls[calls++], error));
+    mr_program *program = l->program;
+    MR_TRY(allocate(l, error));
+    MR_TRY(sequence_nodes(l, error));
+    assign_slots(l);
+    MR_TRY(fill_slots(l, error));
+    if (planner->has_flow) MR_TRY(mr_lower_segments(l, error));
+    for (int32_t i = 0; i < program->call_count; i++) {
+        const mr_plan_node *node = &planner->nodes[l->sequence[i]];
+        MR_TRY(lower_node(l, node, i, &program->calls[i], error));
+        if (planner->has_flow) mr_lower_flow(l, node, &program->calls[i]);
     }
-    assert(calls == l->program->call_count);
     MR_TRY(lower_call_fetches(l, error));
     MR_TRY(lower_fetches(l, error));
     lower_guard(l);
@@ -350,7 +401,7 @@ static mr_status lower_all(lowering *l, mr_error *error)
 
 mr_status mr_plan_lower(mr_planner *planner, mr_error *error)
 {
-    lowering l = {.planner = planner};
+    mr_lowering l = {.planner = planner};
     MR_TRY(mr_program_new(&l.program, error));
     l.program->signature = *planner->signature;
     l.program->arena = planner->kept;

@@ -62,6 +62,56 @@ int32_t mr_plan_handle(const mr_planner *planner, int32_t value)
     return -1;
 }
 
+bool mr_plan_is_back_edge(const mr_planner *planner, const mr_plan_node *node, int32_t input)
+{
+    if (node->is_copy || mr_node_flow(node->node) != MR_FLOW_MERGE) return false;
+    int32_t producer = planner->values[node->inputs[input]].producer;
+    return producer >= 0 && !planner->nodes[producer].is_copy &&
+           mr_node_flow(planner->nodes[producer].node) == MR_FLOW_NEXT_ITERATION;
+}
+
+bool mr_plan_is_gate(const mr_planner *planner, const mr_plan_node *node)
+{
+    return planner->has_flow && !node->is_copy && !node->kernel && node->control_count > 0;
+}
+
+int32_t mr_plan_variable_of(const mr_planner *planner, int32_t value)
+{
+    for (int32_t hops = 0; hops < 16; hops++) {
+        const mr_plan_value *v = &planner->values[value];
+        if (v->is_ref || v->dtype == MR_RESOURCE) return mr_plan_handle(planner, value);
+        if (v->kind != MR_VALUE_OUTPUT) return -1;
+        const mr_plan_node *producer = &planner->nodes[v->producer];
+        if (producer->is_copy || !mr_node_has_flag(producer->node, MR_OP_VIEW)) return -1;
+        value = producer->inputs[0];
+    }
+    return -1;
+}
+
+int32_t mr_plan_guard_node(const mr_planner *planner)
+{
+    int32_t guard = planner->signature->guard;
+    if (guard < 0) return -1;
+    const mr_plan_value *value = &planner->values[planner->fetch_values[guard]];
+    return value->kind == MR_VALUE_OUTPUT && !value->is_ref ? value->producer : -1;
+}
+
+int32_t mr_plan_predicate(const mr_planner *planner, const mr_plan_node *node)
+{
+    int32_t value = node->inputs[1];
+    for (int32_t hops = 0; hops < 64; hops++) {
+        const mr_plan_value *v = &planner->values[value];
+        if (v->kind != MR_VALUE_OUTPUT || v->is_ref) return value;
+        const mr_plan_node *producer = &planner->nodes[v->producer];
+        if (producer->is_copy || producer->control_count > 0 || !mr_node_has_flag(producer->node, MR_OP_VIEW))
+            return value;
+        const mr_plan_value *source = &planner->values[producer->inputs[0]];
+        if (source->is_ref || source->dtype != MR_BOOL || source->region != v->region) return value;
+        value = producer->inputs[0];
+    }
+    return value;
+}
+
 void mr_plan_sweep(mr_planner *planner)
 {
     int32_t *stack = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->node_count + 1);

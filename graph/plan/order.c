@@ -18,9 +18,10 @@ typedef struct edges {
     int32_t *waiting; /* number of unfinished edges into each node */
 } edges;
 
-/* The plan node at the source of an edge, or -1. */
+/* The plan node at the source of an edge, or -1. An edge from the previous iteration orders nothing within one. */
 static int32_t edge_source(const mr_planner *planner, const mr_plan_node *node, int32_t edge)
 {
+    if (edge < node->input_count && mr_plan_is_back_edge(planner, node, edge)) return -1;
     int32_t before = edge < node->input_count ? planner->values[node->inputs[edge]].producer
                                               : node->controls[edge - node->input_count];
     return before >= 0 && planner->nodes[before].live ? before : -1;
@@ -42,6 +43,13 @@ static mr_status find_edges(mr_planner *planner, edges *found, mr_error *error)
             edge_count++;
         }
     }
+    for (int32_t i = 0; i < planner->loop_edge_count; i++) {
+        const mr_plan_edge *edge = &planner->loop_edges[i];
+        if (!planner->nodes[edge->from].live || !planner->nodes[edge->to].live) continue;
+        found->begins[edge->from + 2]++;
+        found->waiting[edge->to]++;
+        edge_count++;
+    }
     for (size_t i = 2; i < count + 2; i++) found->begins[i] += found->begins[i - 1];
     found->consumers = MR_ARENA_NEW(&planner->arena, int32_t, edge_count + 1);
     if (!found->consumers) return mr_fail_memory(error, edge_count * 4);
@@ -51,6 +59,11 @@ static mr_status find_edges(mr_planner *planner, edges *found, mr_error *error)
             int32_t before = edge_source(planner, node, j);
             if (before >= 0) found->consumers[found->begins[before + 1]++] = i;
         }
+    }
+    for (int32_t i = 0; i < planner->loop_edge_count; i++) {
+        const mr_plan_edge *edge = &planner->loop_edges[i];
+        if (planner->nodes[edge->from].live && planner->nodes[edge->to].live)
+            found->consumers[found->begins[edge->from + 1]++] = edge->to;
     }
     return MR_OK;
 }
@@ -102,24 +115,6 @@ typedef struct scheduler {
     int32_t guard;      /* the node whose output is the guard, until it has run; otherwise -1 */
 } scheduler;
 
-/* The handle of the variable whose buffer `value` may share: it was read from the variable, or is a view of such a
- * value. -1: none. */
-static int32_t share_of(const mr_planner *planner, int32_t value, int depth)
-{
-    const mr_plan_value *v = &planner->values[value];
-    if (v->is_ref || v->dtype == MR_RESOURCE) return mr_plan_handle(planner, value);
-    if (v->kind != MR_VALUE_OUTPUT || depth == 16) return -1;
-    const mr_plan_node *producer = &planner->nodes[v->producer];
-    bool passes = !producer->is_copy && mr_node_has_flag(producer->node, MR_OP_VIEW);
-    return passes ? share_of(planner, producer->inputs[0], depth + 1) : -1;
-}
-
-/* True if the node changes the variable of the handle at that input. */
-static bool updates(const mr_plan_node *node, int32_t input)
-{
-    return !node->is_copy && input < 32 && node->node->def->op->writes >> input & 1;
-}
-
 static mr_status find_readers(scheduler *s, mr_error *error)
 {
     mr_planner *planner = s->planner;
@@ -127,9 +122,9 @@ static mr_status find_readers(scheduler *s, mr_error *error)
         const mr_plan_node *node = &planner->nodes[i];
         for (int32_t j = 0; node->live && j < node->input_count; j++) {
             s->uses[node->inputs[j]]++;
-            int32_t handle = share_of(planner, node->inputs[j], 0);
+            int32_t handle = mr_plan_variable_of(planner, node->inputs[j]);
             if (handle < 0) continue;
-            if (!updates(node, j)) {
+            if (!mr_plan_updates(node, j)) {
                 s->readers[handle]++;
                 continue;
             }
@@ -149,7 +144,7 @@ static int64_t key_of(const scheduler *s, int32_t index)
     size_t freed_bytes = 0, made_bytes = 0;
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
-        int32_t handle = updates(node, i) ? mr_plan_handle(planner, node->inputs[i]) : -1;
+        int32_t handle = mr_plan_updates(node, i) ? mr_plan_handle(planner, node->inputs[i]) : -1;
         if (handle >= 0 && (s->readers[handle] > 0 || s->guard >= 0)) return (int64_t)CLASS_DEFERRED << 32 | index;
         if (value->kind == MR_VALUE_OUTPUT && !value->is_ref && !value->fetched && s->uses[node->inputs[i]] == 1)
             freed_bytes += mr_plan_value_bytes(value);
@@ -178,12 +173,12 @@ static void run_node(scheduler *s, int32_t index)
         s->guard = -1;
         for (int32_t i = 0; i < planner->value_count; i++) push_ready_updaters(s, i);
     }
-    if (node->kernel || node->is_copy) planner->order[planner->order_count++] = index;
+    if (node->kernel || node->is_copy || mr_plan_is_gate(planner, node)) planner->order[planner->order_count++] = index;
     for (int32_t i = 0; i < node->input_count; i++) {
         s->uses[node->inputs[i]]--;
-        int32_t handle = share_of(planner, node->inputs[i], 0);
+        int32_t handle = mr_plan_variable_of(planner, node->inputs[i]);
         assert(s->uses[node->inputs[i]] >= 0);
-        if (handle < 0 || updates(node, i)) continue;
+        if (handle < 0 || mr_plan_updates(node, i)) continue;
         assert(s->readers[handle] > 0);
         if (--s->readers[handle] == 0) push_ready_updaters(s, handle);
     }
@@ -194,19 +189,10 @@ static void run_node(scheduler *s, int32_t index)
     }
 }
 
-/* The live node that computes the guard's value, or -1. */
-static int32_t guard_node(const mr_planner *planner)
-{
-    int32_t guard = planner->signature->guard;
-    if (guard < 0) return -1;
-    const mr_plan_value *value = &planner->values[planner->fetch_values[guard]];
-    return value->kind == MR_VALUE_OUTPUT && !value->is_ref ? value->producer : -1;
-}
-
 mr_status mr_plan_order(mr_planner *planner, mr_error *error)
 {
     size_t nodes = (size_t)planner->node_count + 1, values = (size_t)planner->value_count + 1;
-    scheduler s = {.planner = planner, .guard = guard_node(planner)};
+    scheduler s = {.planner = planner, .guard = mr_plan_guard_node(planner)};
     MR_TRY(find_edges(planner, &s.edges, error));
     s.done = MR_ARENA_NEW(&planner->arena, bool, nodes);
     s.uses = MR_ARENA_NEW(&planner->arena, int32_t, values);
@@ -240,10 +226,6 @@ static mr_status cycle_error(const mr_planner *planner, const edges *found, mr_e
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_node *node = planner->nodes[i].node;
         if (!planner->nodes[i].live || found->waiting[i] == 0) continue;
-        if (mr_node_has_flag(node, MR_OP_NEXT_ITERATION))
-            return mr_fail(error, MR_UNIMPLEMENTED,
-                           "%s (%s) is part of a loop (tf.while_loop), and loops are not supported yet", node->name,
-                           node->op);
         if (!stuck) stuck = node;
     }
     if (!stuck) return mr_fail(error, MR_INTERNAL, "the plan has a cycle");

@@ -30,9 +30,6 @@ static const char *types_text(const mr_node *node, char *text, size_t size)
 
 static mr_status no_kernel(const mr_node *node, const char *device, mr_error *error)
 {
-    if (mr_node_has_flag(node, MR_OP_CONTROL_FLOW))
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): conditionals and loops are not supported yet", node->name,
-                       node->op);
     char types[256];
     return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): there is no kernel%s on %s", node->name, node->op,
                    types_text(node, types, sizeof types), device);

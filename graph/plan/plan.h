@@ -1,11 +1,13 @@
 /* The planner: from a graph and a signature (feeds, fetches, targets) to a program, in passes, one file each:
  *   prune  selects the nodes that fetches and targets need, backwards, cut at feeds; numbers the values
+ *   flow   finds the loop that each node belongs to, and the condition under which it runs
  *   place  chooses a device and a kernel for each node; handles of resources become constants
  *   fold   computes nodes whose inputs are constants
  *   share  merges equal nodes with equal inputs
  *   fuse   replaces chains for which a single kernel exists by one node
  *   copy   inserts copies of values that are needed on another device
  *   order  chooses a sequence that respects edges, frees memory early and updates variables after their readers
+ *   segment  divides a program with conditionals or loops into parts that run, or do not run, together
  *   lower  turns values into slots and nodes into calls; each slot is released after its last use
  * The planner's own data is in its arena and is freed afterwards; what runs need is in the program's arena.
  *
@@ -45,7 +47,8 @@ typedef struct mr_plan_value {
     bool is_ref; /* the slot has a handle to a variable */
     mr_shape shape;
     mr_tensor constant; /* a reference, or a handle */
-    mr_device *home;    /* where a constant or a variable's value is stored; null: in host memory */
+    int32_t region, condition;
+    mr_device *home; /* where a constant or a variable's value is stored; null: in host memory */
     bool fetched;
 } mr_plan_value;
 
@@ -61,12 +64,36 @@ typedef struct mr_plan_node {
     int32_t first_output; /* its outputs are values first_output … */
     int32_t control_count;
     int32_t *controls; /* plan nodes */
+    int32_t region;    /* the loop that it runs in: an index of the planner's regions; 0: none */
+    int32_t condition; /* under which it runs; equal numbers: equal conditions; 0: always */
+    int32_t segment;   /* set by the segment pass */
     bool live;         /* dead nodes are skipped */
     bool pinned;       /* a target: runs even if nothing uses its outputs */
     bool is_copy;
     mr_device *copy_from, *copy_to; /* null: host memory */
     mr_device *outputs_at;          /* a GPU on which a CPU node stores its outputs, except for strings */
 } mr_plan_node;
+
+/* A loop (TensorFlow's frame), or region 0, everything outside of loops. */
+typedef struct mr_plan_region {
+    int32_t parent; /* -1: region 0 */
+    mr_string name; /* frame_name, borrowed */
+    int32_t entry;  /* the condition in the parent under which the loop is entered */
+    int32_t level;  /* of nesting; 0: region 0 */
+    int32_t depth;  /* of the last segment of the parent that enters it; see the segment pass */
+} mr_plan_region;
+
+/* Nodes that run, or do not run, together. */
+typedef struct mr_plan_segment {
+    int32_t region, condition, depth;
+    bool is_merge; /* one conditional merge */
+    int32_t node_count;
+} mr_plan_segment;
+
+/* An edge that only orders two nodes. */
+typedef struct mr_plan_edge {
+    int32_t from, to; /* plan nodes */
+} mr_plan_edge;
 
 typedef struct mr_planner {
     const mr_plan_context *context;
@@ -81,12 +108,22 @@ typedef struct mr_planner {
     int32_t *order; /* plan nodes: the live ones that have a kernel */
     int32_t order_count;
     bool uses_gpu;
+    bool has_flow; /* it has conditionals or loops; otherwise there is one region, and every condition is 0 */
+    mr_plan_region *regions;
+    int32_t region_count, region_capacity;
+    mr_plan_edge *loop_edges; /* set by the flow pass: what enters a loop comes before what leaves it */
+    int32_t loop_edge_count;
+    mr_plan_segment *segments; /* set by the segment pass, with the edges of variables */
+    int32_t segment_count;
+    mr_plan_edge *order_edges;
+    int32_t order_edge_count, order_edge_capacity;
     mr_program *program; /* made by the lower pass */
 } mr_planner;
 
 /* ---- The passes ---- */
 
 mr_status mr_plan_prune(mr_planner *planner, mr_error *error);
+mr_status mr_plan_flow(mr_planner *planner, mr_error *error);
 mr_status mr_plan_place(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fold(mr_planner *planner, mr_error *error);
 /* After folding: checks that every live node that is not a constant has a kernel. The error names the first without. */
@@ -95,6 +132,7 @@ mr_status mr_plan_share(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
 mr_status mr_plan_order(mr_planner *planner, mr_error *error);
+mr_status mr_plan_segments(mr_planner *planner, mr_error *error);
 mr_status mr_plan_lower(mr_planner *planner, mr_error *error);
 
 /* ---- Helpers of the passes ---- */
@@ -105,6 +143,13 @@ mr_status mr_plan_add_node(mr_planner *planner, mr_plan_node node, int32_t *inde
 /* All live nodes, inputs before their consumers, otherwise in creation order.
  * errors  MR_INVALID_ARGUMENT naming a node of a cycle */
 mr_status mr_plan_topological(mr_planner *planner, int32_t **order, int32_t *count, mr_error *error);
+/* The value that decides a Switch node, without the Identity nodes between. */
+int32_t mr_plan_predicate(const mr_planner *planner, const mr_plan_node *node);
+/* True if that input of a merge comes from the previous iteration of its loop. */
+bool mr_plan_is_back_edge(const mr_planner *planner, const mr_plan_node *node, int32_t input);
+/* True for a constant with control inputs, in a program with conditionals or loops: it runs after them and computes
+ * nothing. */
+bool mr_plan_is_gate(const mr_planner *planner, const mr_plan_node *node);
 /* Sets live on exactly the nodes that fetches and pinned nodes need. */
 void mr_plan_sweep(mr_planner *planner);
 /* The handle behind a value that is a reference or a resource: the value of the node that names the variable. -1 if it
@@ -115,6 +160,18 @@ static inline bool mr_plan_on_host(uint32_t mask, int32_t index)
 {
     return (mask >> 31 & 1) != 0 || (index < 31 && (mask >> index & 1) != 0);
 }
+/* The handle of the variable whose buffer the value may share: it was read from the variable, or is a view of such a
+ * value. -1: none. */
+int32_t mr_plan_variable_of(const mr_planner *planner, int32_t value);
+/* True if the node changes the variable of the handle at that input. */
+static inline bool mr_plan_updates(const mr_plan_node *node, int32_t input)
+{
+    return !node->is_copy && input < 32 && (node->node->def->op->writes >> input & 1) != 0;
+}
+/* The node that computes the guard's value, or -1. */
+int32_t mr_plan_guard_node(const mr_planner *planner);
+/* True for a merge whose inputs all come from the same iteration. */
+bool mr_plan_is_conditional_merge(const mr_planner *planner, const mr_plan_node *node);
 /* Size of a value in bytes; 0 if it is not known. */
 size_t mr_plan_value_bytes(const mr_plan_value *value);
 

@@ -14,8 +14,8 @@ mr_status mr_plan_make(const mr_signature *signature, const mr_plan_context *con
     mr_planner planner = {.context = context, .signature = signature};
     uint64_t version = context->graph->version;
     static mr_status (*const passes[])(mr_planner *, mr_error *) = {
-        mr_plan_prune, mr_plan_place, mr_plan_fold,  mr_plan_share,
-        mr_plan_fuse,  mr_plan_copy,  mr_plan_order, mr_plan_lower,
+        mr_plan_prune, mr_plan_flow, mr_plan_place, mr_plan_fold,     mr_plan_share,
+        mr_plan_fuse,  mr_plan_copy, mr_plan_order, mr_plan_segments, mr_plan_lower,
     };
     mr_status status = mr_graph_status(context->graph, error);
     for (size_t i = 0; status == MR_OK && i < sizeof passes / sizeof passes[0]; i++)

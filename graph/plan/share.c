@@ -71,6 +71,7 @@ static bool may_share(const mr_planner *planner, const mr_plan_node *node)
 {
     if (!node->kernel || node->control_count > 0 || node->pinned || node->output_count == 0) return false;
     if (node->input_count == 0 || node->node->def->op->flags & MR_OP_STATEFUL) return false;
+    if (mr_node_flow(node->node) != MR_FLOW_NONE) return false;
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
         if (value->is_ref || value->dtype == MR_RESOURCE || value->dtype == MR_VARIANT) return false;

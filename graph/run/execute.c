@@ -147,12 +147,13 @@ static mr_status copy_output(const mr_call *call, const mr_tensor *output, mr_te
 }
 
 /* Copies fetched outputs that share a variable's buffer: they have the value of now, whatever changes it later. */
-static mr_status take_fetches(mr_frame *frame, const mr_call *call, mr_error *error)
+static mr_status take_fetches(mr_frame *frame, const mr_call *call, mr_frame *outer, mr_error *error)
 {
     const mr_call_fetch *fetches = frame->program->fetches + call->first_fetch;
     for (int32_t i = 0; i < call->fetch_count; i++) {
-        const mr_tensor *output = &frame->slots[call->first_output + fetches[i].output];
-        mr_tensor *taken = &frame->taken[fetches[i].fetch];
+        mr_frame *at = call->flow == MR_FLOW_EXIT ? frame->loop->outer : frame;
+        const mr_tensor *output = &at->slots[call->first_output + fetches[i].output];
+        mr_tensor *taken = &outer->taken[fetches[i].fetch];
         if (!output->buffer || !output->buffer->is_mutable) continue;
         mr_tensor_deinit(taken); /* of a call that a guard repeats */
         MR_TRY(copy_output(call, output, taken, error));
@@ -160,12 +161,30 @@ static mr_status take_fetches(mr_frame *frame, const mr_call *call, mr_error *er
     return MR_OK;
 }
 
-static mr_status run_call(mr_frame *frame, const mr_call *call, mr_error *error)
+mr_status mr_frame_end_call(mr_frame *frame, const mr_call *call, mr_frame *outer, mr_error *error)
+{
+    if (call->fetch_count > 0) MR_TRY(take_fetches(frame, call, outer, error));
+    for (int32_t i = 0; i < call->release_count; i++) mr_tensor_deinit(&frame->slots[call->releases[i]]);
+    return MR_OK;
+}
+
+static mr_status run_call(mr_frame *frame, const mr_call *call, mr_frame *outer, mr_error *error)
 {
     mr_status status = call->plain ? run_plain(frame, call, error) : run_with_variables(frame, call, error);
-    if (status == MR_OK && call->fetch_count > 0) status = take_fetches(frame, call, error);
-    if (status != MR_OK) return mr_call_named(&call->node, status, error);
-    for (int32_t i = 0; i < call->release_count; i++) mr_tensor_deinit(&frame->slots[call->releases[i]]);
+    if (status == MR_OK) status = mr_frame_end_call(frame, call, outer, error);
+    return status == MR_OK ? MR_OK : mr_call_named(&call->node, status, error);
+}
+
+mr_status mr_frame_run_call(mr_frame *frame, const mr_call *call, mr_frame *outer, uint64_t began_ns, mr_error *error)
+{
+    if (began_ns == 0) return run_call(frame, call, outer, error);
+    uint64_t start_ns = now_ns();
+    MR_TRY(run_call(frame, call, outer, error));
+    if (outer->timed_count < frame->program->call_count)
+        outer->times[outer->timed_count++] = (mr_node_time){.node = call->node.name,
+                                                            .op = call->node.op,
+                                                            .start_ns = start_ns - began_ns,
+                                                            .duration_ns = now_ns() - start_ns};
     return MR_OK;
 }
 
@@ -173,19 +192,7 @@ mr_status mr_frame_run_calls(mr_frame *frame, int32_t first, int32_t end, uint64
 {
     const mr_call *calls = frame->program->calls;
     assert(0 <= first && first <= end && end <= frame->program->call_count);
-    if (began_ns == 0) {
-        for (int32_t i = first; i < end; i++) MR_TRY(run_call(frame, &calls[i], error));
-        return MR_OK;
-    }
-    assert(frame->times && frame->timed_count == first);
-    for (int32_t i = first; i < end; i++) {
-        uint64_t start_ns = now_ns();
-        MR_TRY(run_call(frame, &calls[i], error));
-        frame->times[i] = (mr_node_time){.node = calls[i].node.name,
-                                         .op = calls[i].node.op,
-                                         .start_ns = start_ns - began_ns,
-                                         .duration_ns = now_ns() - start_ns};
-        frame->timed_count = i + 1;
-    }
+    assert(began_ns == 0 || frame->times);
+    for (int32_t i = first; i < end; i++) MR_TRY(mr_frame_run_call(frame, &calls[i], frame, began_ns, error));
     return MR_OK;
 }

@@ -13,6 +13,11 @@ mr_status mr_frame_run(mr_frame *frame, const mr_tensor *values, mr_tensor *resu
  * traced; otherwise 0. */
 mr_status mr_frame_run_calls(mr_frame *frame, int32_t first, int32_t end, uint64_t began_ns, mr_error *error);
 
+/* Runs one call. outer: the frame of region 0, which has the results and the times. */
+mr_status mr_frame_run_call(mr_frame *frame, const mr_call *call, mr_frame *outer, uint64_t began_ns, mr_error *error);
+/* After a call: takes the fetched outputs that must be copied now, and releases what is no longer needed. */
+mr_status mr_frame_end_call(mr_frame *frame, const mr_call *call, mr_frame *outer, mr_error *error);
+
 /* ---- The guard (guard.c) ---- */
 
 /* The index of the first element that is not finite, or with nan_only of the first NaN; -1 if there is none. The tensor
@@ -23,6 +28,8 @@ const char *mr_tensor_nonfinite_text(const mr_tensor *tensor, int64_t index);
 /* Runs the calls up to the guard, keeping the outputs that an examination must not compute again; then checks the
  * guard. */
 mr_status mr_guard_run(mr_frame *frame, uint64_t began_ns, bool *diverged, mr_error *error);
+/* Checks the guard, whose value has been computed. */
+mr_status mr_guard_check(mr_frame *frame, bool *diverged, mr_error *error);
 /* Called after a guard was not finite: runs the same calls again on the same data, and names in *error the first tensor
  * that is not finite. Returns MR_INVALID_ARGUMENT. */
 mr_status mr_guard_examine(mr_frame *frame, const mr_tensor *values, mr_error *error);

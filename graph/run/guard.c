@@ -102,6 +102,15 @@ static void keep(mr_frame *frame, const mr_call *call, mr_draw *draw)
     }
 }
 
+mr_status mr_guard_check(mr_frame *frame, bool *diverged, mr_error *error)
+{
+    mr_tensor value = {0};
+    MR_TRY(guard_value(frame, &value, error));
+    *diverged = mr_tensor_find_nonfinite(&value, false) >= 0;
+    mr_tensor_deinit(&value);
+    return MR_OK;
+}
+
 mr_status mr_guard_run(mr_frame *frame, uint64_t began_ns, bool *diverged, mr_error *error)
 {
     const mr_program *program = frame->program;
@@ -113,11 +122,7 @@ mr_status mr_guard_run(mr_frame *frame, uint64_t began_ns, bool *diverged, mr_er
         MR_TRY(mr_frame_run_calls(frame, i, i + 1, began_ns, error));
         if (call->first_kept >= 0) keep(frame, call, &frame->draws[i]);
     }
-    mr_tensor value = {0};
-    MR_TRY(guard_value(frame, &value, error));
-    *diverged = mr_tensor_find_nonfinite(&value, false) >= 0;
-    mr_tensor_deinit(&value);
-    return MR_OK;
+    return mr_guard_check(frame, diverged, error);
 }
 
 /* ---- The examination ---- */
@@ -194,7 +199,7 @@ static mr_status repeat(mr_frame *frame, int32_t index, mr_error *error)
 static mr_status find_first(finding *f, mr_frame *frame, const mr_tensor *values, mr_error *error)
 {
     const mr_program *program = frame->program;
-    for (int32_t i = 0; i < program->owned_count; i++) mr_tensor_deinit(&frame->slots[program->owned[i]]);
+    mr_frame_clear(frame);
     MR_TRY(check_feeds(f, &program->signature, values, error));
     for (int32_t i = 0; i < program->guard_calls && !f->nan; i++) {
         const mr_call *call = &program->calls[i];
@@ -216,7 +221,8 @@ mr_status mr_guard_examine(mr_frame *frame, const mr_tensor *values, mr_error *e
     char guard[MR_OUTPUT_NAME_SIZE];
     const mr_signature *signature = &frame->program->signature;
     mr_output_name(signature->fetches[signature->guard], guard, sizeof guard);
-    (void)find_first(&f, frame, values, &ignored);
+    /* With segments the calls cannot be repeated one by one. */
+    if (frame->program->segment_count == 0) (void)find_first(&f, frame, values, &ignored);
     if (!f.any) return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite", guard);
     bool more = f.nan && strcmp(f.first, f.first_nan) != 0;
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not finite; the first tensor that is not finite is %s%s%s", guard,

@@ -12,7 +12,6 @@ mr_status mr_program_new(mr_program **program, mr_error *error)
     *program = calloc(1, sizeof **program);
     if (!*program) return mr_fail_memory(error, sizeof **program);
     (*program)->references = 1;
-    pthread_mutex_init(&(*program)->mutex, nullptr);
     return MR_OK;
 }
 
@@ -27,9 +26,12 @@ mr_program *mr_program_ref(mr_program *program)
 void mr_program_unref(mr_program *program)
 {
     if (!program || __atomic_sub_fetch(&program->references, 1, __ATOMIC_ACQ_REL) > 0) return;
-    mr_frames_free(program);
-    for (int32_t i = 0; i < program->constant_count; i++) mr_tensor_deinit(&program->slots[program->constants[i]]);
-    pthread_mutex_destroy(&program->mutex);
+    for (int32_t i = 0; i < program->region_count; i++) {
+        mr_region *region = &program->regions[i];
+        mr_frames_free(region);
+        for (int32_t j = 0; j < region->constant_count; j++) mr_tensor_deinit(&region->slots[region->constants[j]]);
+        pthread_mutex_destroy(&region->mutex);
+    }
     mr_arena_deinit(&program->arena);
     free(program);
 }

@@ -1,8 +1,13 @@
 /* Programs: what planning makes of a part of a graph. A program is a flat array of prepared kernel calls.
  *
  * A program does not change after planning, and any number of runs may execute it at the same time: what a run changes
- * is in its frame (frame.h). Values are numbered: a frame has one slot for each value, the tensor of that value during
- * the run. */
+ * is in its frames (frame.h). Values are numbered: a frame has one slot for each value, the tensor of that value during
+ * the run.
+ *
+ * Without conditionals and loops there is one region and one segment: the calls run one after another. Otherwise each
+ * loop is a region, of which every iteration has a frame, and the calls are divided into segments, which run, or do not
+ * run, as a whole. A segment that is done sends a token along each of its edges. A token is alive or dead; a segment
+ * starts when all its tokens have come, and is skipped if one of them is dead (dataflow.c). */
 #ifndef MR_GRAPH_RUN_PROGRAM_H
 #define MR_GRAPH_RUN_PROGRAM_H
 
@@ -46,7 +51,39 @@ typedef struct mr_call_fetch {
     int32_t output, fetch;
 } mr_call_fetch;
 
+/* Where a token goes. */
+typedef enum mr_edge_kind {
+    MR_EDGE_SAME,  /* to a segment of the same frame */
+    MR_EDGE_NEXT,  /* to a segment of the next iteration */
+    MR_EDGE_ENTER, /* to a loop, whose first iteration starts when all such tokens have come */
+    MR_EDGE_EXIT,  /* to a segment of the frame that contains the loop */
+} mr_edge_kind;
+
+typedef struct mr_edge {
+    mr_edge_kind kind;
+    int32_t target;    /* a segment; for MR_EDGE_ENTER a region */
+    int32_t predicate; /* -1: none. Otherwise the token is dead unless the predicate took the branch */
+    bool branch;
+    bool is_order;       /* the token only orders: it is never dead */
+    int32_t merge_input; /* of a segment that is a merge: the input; -1: a control input */
+} mr_edge;
+
+typedef struct mr_segment {
+    int32_t region;
+    int32_t first_call, end_call;
+    int32_t first_edge, end_edge; /* in the program's edges */
+    int32_t first_use, end_use;   /* in the program's uses: slots that it reads and others have filled */
+    int32_t pending;              /* tokens that it waits for in the first iteration */
+    int32_t pending_later;        /* in later iterations */
+    bool is_merge;                /* one conditional merge: it waits for one live input and all control inputs */
+    int32_t merge_inputs;
+    int32_t ready_input; /* of a merge: an input that needs no token; -1: none */
+} mr_segment;
+
 typedef struct mr_call {
+    mr_flow flow;
+    int32_t flow_index; /* Switch: the predicate; Enter: the region; Merge: 1 if the index of the input is used */
+    bool is_constant;   /* Enter: the value is there in every iteration */
     mr_kernel_run run;
     mr_kernel_node node;
     const mr_kernel *kernel; /* null: a copy between devices */
@@ -63,6 +100,31 @@ typedef struct mr_call {
     int32_t first_kept;      /* in the frame's kept outputs; -1: the call may be repeated */
 } mr_call;
 
+/* A loop, or what is outside of all loops. */
+typedef struct mr_region {
+    int32_t parent; /* -1: region 0 */
+    int32_t slot_count;
+    mr_tensor *slots; /* as a frame finds them: the constants; the others are empty */
+    int32_t constant_count;
+    int32_t *constants; /* slots that stay filled */
+    int32_t owned_count;
+    int32_t *owned; /* slots that a run fills and a failed run must clear, including fetched ones */
+    int32_t first_segment, segment_count;
+    int32_t invariant_count;
+    int32_t *invariants;  /* slots of constant Enter nodes */
+    int32_t enter_tokens; /* that its first iteration waits for */
+    int32_t predicate_count;
+    int32_t *use_counts; /* by slot: the segments that read it, if others fill it */
+    int32_t *loops;      /* regions directly inside */
+    int32_t loop_count;  /* regions directly inside */
+    int32_t loop_index;  /* among those of the parent */
+
+    /* Frames that no run uses. */
+    mr_frame *spare; /* atomic; one frame, so that runs one after another take no lock */
+    pthread_mutex_t mutex;
+    mr_frame *idle; /* the others; guarded by the mutex */
+} mr_region;
+
 typedef struct mr_program {
     int references;
     mr_arena arena;
@@ -72,12 +134,12 @@ typedef struct mr_program {
     mr_call *calls;
     int32_t inputs_max; /* of all calls */
     const mr_call_fetch *fetches;
-    int32_t slot_count;
-    mr_tensor *slots; /* as a run finds them: the constants; the others are empty */
-    int32_t constant_count;
-    int32_t *constants; /* slots that stay filled */
-    int32_t owned_count;
-    int32_t *owned; /* slots that a run fills and a failed run must clear, including fetched ones */
+    int32_t region_count;
+    mr_region *regions;    /* region 0: outside of all loops */
+    int32_t segment_count; /* 0: the calls run one after another */
+    mr_segment *segments;  /* those of a region are neighbors */
+    const mr_edge *edges;
+    const int32_t *uses;
     int32_t *feed_slots;
     bool *feed_is_read; /* by calls other than copies, so it must be in host memory */
     int32_t *fetch_slots;
@@ -88,12 +150,8 @@ typedef struct mr_program {
     /* With a guard: its value is available after this many calls. The kept calls among them, which are not repeated
      * when a diverged run is examined, have kept_count outputs. */
     int32_t guard_calls;
+    int32_t guard_segment; /* with segments: the one that computes the guard; -1: none */
     int32_t kept_count;
-
-    /* Frames without a run. */
-    mr_frame *spare; /* atomic; one frame, so that runs one after another take no lock */
-    pthread_mutex_t mutex;
-    mr_frame *idle; /* the others; guarded by the mutex */
 } mr_program;
 
 /* An empty program with one reference.

@@ -1,5 +1,5 @@
 /* Run: one run of a program. Sets the feeds, runs the calls up to the guard and the others, and takes the results. */
-#include "graph/run/execute.h"
+#include "graph/run/dataflow.h"
 #include "graph/state/state.h"
 
 #include <assert.h>
@@ -42,6 +42,11 @@ static mr_status take_results(mr_frame *frame, mr_tensor *results, mr_error *err
     const mr_program *program = frame->program;
     for (int32_t i = 0; i < program->signature.fetch_count; i++) {
         mr_tensor *slot = &frame->slots[program->fetch_slots[i]];
+        const mr_output fetch = program->signature.fetches[i];
+        if (slot->dtype == MR_DTYPE_INVALID && !frame->taken[i].buffer)
+            return mr_fail(error, MR_INVALID_ARGUMENT,
+                           "Retval[%d] does not have value: %s:%d is in a branch that did not run", (int)i,
+                           fetch.node->name, (int)fetch.index);
         if (program->fetch_is_ref[i]) {
             MR_TRY(mr_variable_snapshot(slot->data, &results[i], error));
         } else if (frame->taken[i].buffer) {
@@ -64,6 +69,10 @@ static mr_status run_all(mr_frame *frame, const mr_tensor *values, bool *diverge
     const mr_program *program = frame->program;
     uint64_t began_ns = frame->times ? now_ns() : 0;
     int32_t done = 0;
+    if (program->segment_count > 0) {
+        MR_TRY(mr_frame_run_segments(frame, began_ns, diverged, error));
+        return *diverged ? mr_guard_examine(frame, values, error) : MR_OK;
+    }
     if (program->signature.guard >= 0) {
         MR_TRY(mr_guard_run(frame, began_ns, diverged, error));
         if (*diverged) return mr_guard_examine(frame, values, error);
@@ -85,8 +94,7 @@ mr_status mr_frame_run(mr_frame *frame, const mr_tensor *values, mr_tensor *resu
         if (status == MR_OK) status = waited;
     }
     if (status == MR_OK) status = take_results(frame, results, error);
-    if (status != MR_OK || program->wait_count > 0)
-        for (int32_t i = 0; i < program->owned_count; i++) mr_tensor_deinit(&frame->slots[program->owned[i]]);
+    if (status != MR_OK || program->wait_count > 0 || program->segment_count > 0) mr_frame_clear(frame);
     for (int32_t i = 0; i < program->kept_count; i++) mr_tensor_deinit(&frame->kept[i]);
     for (int32_t i = 0; i < signature->feed_count; i++) {
         mr_tensor_deinit(&frame->fed[i]);

@@ -200,6 +200,7 @@ typedef struct step_key {
 
 static mr_output key_feed(const step_key *key, int32_t index)
 {
+    assert(index < key->feed_count && (key->run_feeds || key->feeds));
     return key->run_feeds ? key->run_feeds[index].output : key->feeds[index];
 }
 
@@ -423,7 +424,7 @@ static mr_status run_program(mr_session *session, mr_program *program, const mr_
                              bool *diverged, mr_error *error)
 {
     mr_frame *frame;
-    MR_TRY(mr_frame_take(program, &frame, error));
+    MR_TRY(mr_frame_take(program, 0, &frame, error));
     mr_status status = __atomic_load_n(&session->trace, __ATOMIC_RELAXED)
                            ? run_traced(session, frame, values, results, diverged, error)
                            : mr_frame_run(frame, values, results, diverged, error);

@@ -16,9 +16,10 @@
 typedef struct hostile_sample {
     const char *op;
     const char *inputs;
-    const char *attrs;   /* "strides=1,1,1,1; padding=SAME" */
-    const char *failure; /* part of the message if even a valid node must fail, because nothing feeds or initializes
-                            it */
+    const char *attrs; /* "strides=1,1,1,1; padding=SAME" */
+    const char
+        *failure; /* part of the message if even a valid node must fail alone: nothing feeds or initializes it, or
+                            it needs a loop */
 } hostile_sample;
 
 int hostile_sample_count(void);

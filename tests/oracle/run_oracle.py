@@ -16,6 +16,7 @@ import tensorflow as tf
 
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
+tf1.disable_control_flow_v2()
 
 ORACLE = os.environ["MILLRACE_ORACLE"]
 PROGRAM = os.path.join(os.environ.get("MILLRACE_BIN", os.path.join(ORACLE, "..", "bin")), "graph-run")
@@ -173,6 +174,159 @@ def variable_program(seed):
 for number in range(40):
     CASES.append(lambda number=number: variable_program(number))
     CASES[-1].__name__ = f"variable_program_{number}"
+
+
+def feeds_of(*values):
+    placeholders = [tf1.placeholder(tf.as_dtype(np.asarray(v).dtype), np.shape(v)) for v in values]
+    return placeholders, dict(zip(placeholders, values))
+
+
+def both_branches(function, *values):
+    """Makes a case for a false and a true first feed."""
+    for flag in (False, True):
+        CASES.append(lambda: Run(*function(*feeds_of(np.bool_(flag), *values)), init=False))
+        CASES[-1].__name__ = f"{function.__name__}_{flag}".lower()
+
+
+def conditional(inputs, feeds):
+    flag, x, y = inputs
+    a, b = tf1.cond(flag, lambda: (x + 1, y * x), lambda: (y - x, tf.constant([7.0, 8, 9])))
+    return [a, b, a + b, tf1.cond(flag, lambda: tf.constant(1), lambda: tf.constant(2))], feeds
+
+
+def nested_conditional(inputs, feeds):
+    flag, x, y = inputs
+    inner = lambda: tf1.cond(tf.reduce_sum(x) > 3, lambda: x * 2, lambda: y * 3)
+    a = tf1.cond(flag, inner, lambda: tf1.cond(tf.reduce_sum(y) > 100, lambda: x, lambda: -y))
+    return [a, tf1.cond(tf.logical_not(flag), lambda: a, lambda: a + 1)], feeds
+
+
+def case_of_three(inputs, feeds):
+    flag, x, y = inputs
+    total = tf.reduce_sum(x)
+    a = tf1.case([(flag, lambda: x), (total > 5, lambda: y)], default=lambda: x * y, exclusive=False)
+    return [a], feeds
+
+
+def loop_in_conditional(inputs, feeds):
+    flag, x, y = inputs
+    doubled = lambda: tf1.while_loop(lambda i, v: i < 5, lambda i, v: (i + 1, v * 2 + y), [0, x])[1]
+    return [tf1.cond(flag, doubled, lambda: x)], feeds
+
+
+def conditional_in_loop(inputs, feeds):
+    flag, x, y = inputs
+    def body(i, v):
+        odd = tf.equal(i % 2, 1)
+        return i + 1, tf1.cond(odd, lambda: v + y, lambda: tf1.cond(flag, lambda: v * 2, lambda: v - 1))
+    return list(tf1.while_loop(lambda i, v: i < 7, body, [0, x])), feeds
+
+
+def conditional_update(inputs, feeds):
+    flag, x, y = inputs
+    v = tf1.get_variable("v", initializer=np.zeros(3, np.float32), use_resource=False)
+    init = v.initializer
+    with tf1.control_dependencies([init]):
+        update = tf1.cond(flag, lambda: tf1.assign_add(v, x), lambda: tf1.assign_sub(v, y))
+    with tf1.control_dependencies([update.op]):
+        return [update + 0, tf.negative(v.read_value())], feeds
+
+
+for function in (conditional, nested_conditional, case_of_three, loop_in_conditional, conditional_in_loop,
+                 conditional_update):
+    both_branches(function, np.float32([1, 2, 3]), np.float32([5, -1, 0.5]))
+
+
+@case
+def counting_loop():
+    n = tf1.placeholder(tf.int32, [], name="n")
+    i, total = tf1.while_loop(lambda i, t: i < n, lambda i, t: (i + 1, t + i * i), [0, 0])
+    return Run([i, total], {n: 1000}, init=False)
+
+
+@case
+def loop_that_never_runs():
+    n = tf1.placeholder(tf.int32, [], name="n")
+    return Run(list(tf1.while_loop(lambda i, t: i < n, lambda i, t: (i + 1, t * 2), [0, 3.0])), {n: 0}, init=False)
+
+
+@case
+def loop_with_many_variables():
+    x = tf.constant(rng.normal(size=(4, 4)).astype(np.float32))
+    w = tf.constant(rng.normal(size=(4, 4)).astype(np.float32) * 0.4)
+    def body(i, a, b, c):
+        return i + 1, tf.tanh(tf.matmul(a, w)) + b, tf.nn.relu(b - c), tf.concat([c[1:], a[:1]], 0)
+    return Run(list(tf1.while_loop(lambda i, *_: i < 9, body, [tf.constant(0), x, x + 1, x * 2])), init=False)
+
+
+@case
+def loop_of_growing_shape():
+    grown = tf1.while_loop(lambda v: tf.size(v) < 50, lambda v: tf.concat([v, v + 1], 0), [tf.constant([1.0, 2])],
+                           shape_invariants=[tf.TensorShape([None])])
+    return Run([grown, tf.size(grown)], init=False)
+
+
+@case
+def nested_loops():
+    def outer(i, total):
+        inner = tf1.while_loop(lambda j, t: j < i, lambda j, t: (j + 1, t + i * 10 + j), [0, total])
+        return i + 1, inner[1]
+    return Run(list(tf1.while_loop(lambda i, t: i < 6, outer, [0, 0])), init=False)
+
+
+@case
+def loop_after_loop():
+    first = tf1.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), [0, 1.0])
+    second = tf1.while_loop(lambda i, v: i < 6, lambda i, v: (i + 1, v + first[1]), list(first))
+    return Run(list(second) + [first[1]], init=False)
+
+
+@case
+def loop_updates_a_variable():
+    v = tf1.get_variable("v", [], initializer=tf1.constant_initializer(1.0), use_resource=False)
+    def body(i):
+        with tf1.control_dependencies([tf1.assign_add(v, tf.cast(i, tf.float32))]):
+            return i + 1
+    done = tf1.while_loop(lambda i: i < 5, body, [0], parallel_iterations=1)
+    with tf1.control_dependencies([done]):
+        return Run([done, tf.negative(v.read_value())], steps=3)
+
+
+def random_flow(seed):
+    """Conditionals and loops inside each other, on three values."""
+    draw = np.random.default_rng(seed)
+
+    def compute(a, b, c):
+        kind = draw.integers(6)
+        return [lambda: (b, c, a + b), lambda: (a * 0.5, b - c, c), lambda: (tf.tanh(a), a, b),
+                lambda: (a, tf.maximum(b, c), c * 0.25), lambda: (c, tf.constant([1.0, -1]), a - b),
+                lambda: (tf.identity(a), b + 1, tf.stop_gradient(c))][kind]()
+
+    def build(values, depth):
+        for _ in range(draw.integers(1, 4)):
+            kind = draw.integers(4) if depth > 0 else 3
+            if kind == 0:
+                test = tf.reduce_sum(values[draw.integers(3)]) > float(draw.normal())
+                values = tf1.cond(test, lambda: build(values, depth - 1), lambda: build(values, depth - 1))
+            elif kind == 1:
+                count = int(draw.integers(0, 4))
+                results = tf1.while_loop(lambda i, *v: i < count, lambda i, *v: (i + 1, *build(v, depth - 1)),
+                                         [0, *values])
+                values = results[1:]
+            elif kind == 2:
+                with tf1.control_dependencies([values[draw.integers(3)]]):
+                    values = compute(*values)
+            else:
+                values = compute(*values)
+        return tuple(values)
+
+    (x, y, z), feeds = feeds_of(*draw.normal(size=(3, 2)).astype(np.float32))
+    return Run(list(build((x, y, z), 3)), feeds, steps=2, init=False)
+
+
+for number in range(60):
+    CASES.append(lambda number=number: random_flow(number))
+    CASES[-1].__name__ = f"random_flow_{number}"
 
 
 def perceptron(optimizer, use_resource):

@@ -90,13 +90,13 @@ TEST(graph_run_rejects_invalid_floats_bools_and_strings)
 
 /* A while loop as TensorFlow 1 exports it. Builders cannot refer to a node that does not exist yet, so the serialized
  * graph is patched: Merge's input is renamed to NextIteration's name, which has the same length. */
-TEST(graph_run_reports_that_loops_are_not_supported)
+TEST(graph_run_runs_a_loop)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
-    mr_output zero = mr_constant_int32(g, 0);
-    mr_output enter = mr_enter(g, zero, .frame_name = "loop", .name = "while/Enter");
-    mr_output other = mr_enter(g, zero, .frame_name = "loop", .name = "while/Other");
+    mr_output one = mr_constant_int32(g, 1);
+    mr_output enter = mr_enter(g, one, .frame_name = "loop", .name = "while/Enter");
+    mr_output other = mr_enter(g, one, .frame_name = "loop", .name = "while/Other");
     mr_output merge = mr_merge(g, MR_OUTPUTS(enter, other), .name = "while/Merge").output;
     mr_output limit = mr_enter(g, mr_constant_int32(g, 10), .frame_name = "loop", .is_constant = true);
     mr_output proceed = mr_loop_cond(g, mr_less(g, merge, limit), .name = "while/LoopCond");
@@ -113,9 +113,8 @@ TEST(graph_run_reports_that_loops_are_not_supported)
     file_save(test_path("straight.pb"), copy, def.size_bytes);
     memcpy(input, "while/Next1", 11);
     file_save(test_path("loop.pb"), copy, def.size_bytes);
-    CHECK_CONTAINS(graph_run("straight.pb --fetch while/Exit", 1), "conditionals and loops are not supported yet");
-    CHECK_CONTAINS(graph_run("loop.pb --fetch while/Exit", 1),
-                   "while/Next1 (NextIteration) is part of a loop (tf.while_loop), and loops are not supported yet");
+    CHECK_CONTAINS(graph_run("straight.pb --fetch while/Exit", 1), "while/Exit:0 is in a branch that did not run");
+    CHECK_CONTAINS(graph_run("loop.pb --fetch while/Exit", 0), "while/Exit int32[] 16");
     CHECK_CONTAINS(graph_run("loop.pb --list", 0), "while/Next1");
     free(copy);
     mr_tensor_deinit(&bytes);
