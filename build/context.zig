@@ -26,9 +26,11 @@ pub const library_directories = [_][]const u8{
     "graph/state",
     "graph/train",
 };
-pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "jansson", "expat", "uring" };
-/// Decoders of image formats that only the tools convert.
-pub const tool_libraries = [_][]const u8{ "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate" };
+pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "uring" };
+/// Only the tools read these formats.
+pub const tool_libraries = [_][]const u8{
+    "jansson", "expat", "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate",
+};
 pub const warnings = [_][]const u8{
     "-Wall",
     "-Wextra",
