@@ -2,6 +2,7 @@
 #include "base/attr.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 const mr_attr *mr_attrs_find(const mr_attrs *attrs, const char *name)
@@ -154,4 +155,20 @@ mr_string mr_attr_string_or(const mr_attrs *attrs, const char *name, const char 
 {
     const mr_attr_value *found = get_or_null(attrs, name, MR_ATTR_STRING);
     return found != nullptr ? found->string : default_value != nullptr ? mr_string_from(default_value) : (mr_string){0};
+}
+
+const char *mr_attrs_types_text(const mr_attrs *attrs, char *text, size_t size_bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int32_t i = 0; i < attrs->count && used < size_bytes; i++) {
+        const mr_attr *attr = &attrs->items[i];
+        if (attr->kind != MR_ATTR_TYPE || attr->is_list || attr->name[0] == '_') continue;
+        int32_t type = attr->values[0].type;
+        if (type > MR_DTYPE_REF) type -= MR_DTYPE_REF;
+        int written = snprintf(text + used, size_bytes - used, "%s%s=%s", used ? ", " : " for ", attr->name,
+                               mr_dtype_name((mr_dtype)type));
+        used += written > 0 ? (size_t)written : 0;
+    }
+    return text;
 }

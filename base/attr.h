@@ -72,4 +72,7 @@ bool mr_attr_bool_or(const mr_attrs *attrs, const char *name, bool default_value
 mr_dtype mr_attr_type_or(const mr_attrs *attrs, const char *name, mr_dtype default_value);
 mr_string mr_attr_string_or(const mr_attrs *attrs, const char *name, const char *default_value);
 
+/* " for T=half, Tidx=int32": the types in the attrs, for errors; returns text. */
+const char *mr_attrs_types_text(const mr_attrs *attrs, char *text, size_t size_bytes);
+
 #endif

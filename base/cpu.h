@@ -2,6 +2,8 @@
 #ifndef MR_BASE_CPU_H
 #define MR_BASE_CPU_H
 
+#include <stdbool.h>
+
 typedef enum mr_cpu_level {
     MR_CPU_PLAIN = 0,  /* plain C */
     MR_CPU_AVX2 = 1,   /* AVX2, FMA, F16C, SSE4.2, PCLMULQDQ */
@@ -19,6 +21,39 @@ static inline void mr_cpu_pause(void)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
+#endif
+}
+
+/* Makes subnormal numbers zero, as operands and as results of this thread, or keeps them; returns what was before. */
+static inline bool mr_cpu_flush_subnormals(bool flush)
+{
+#if defined(__x86_64__)
+    constexpr unsigned bits = 1u << 15 | 1u << 6; /* flush to zero, denormals are zero */
+    unsigned before = __builtin_ia32_stmxcsr(), after = flush ? before | bits : before & ~bits;
+    if (after != before) __builtin_ia32_ldmxcsr(after);
+    return (before & bits) == bits;
+#elif defined(__aarch64__)
+    constexpr unsigned long bit = 1ul << 24;
+    unsigned long before, after;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before));
+    after = flush ? before | bit : before & ~bit;
+    if (after != before) __asm__ volatile("msr fpcr, %0" : : "r"(after));
+    return (before & bit) != 0;
+#else
+    (void)flush;
+    return false;
+#endif
+}
+static inline bool mr_cpu_flushes_subnormals(void)
+{
+#if defined(__x86_64__)
+    return (__builtin_ia32_stmxcsr() & (1u << 15 | 1u << 6)) == (1u << 15 | 1u << 6);
+#elif defined(__aarch64__)
+    unsigned long mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    return (mode >> 24 & 1) != 0;
+#else
+    return false;
 #endif
 }
 

@@ -20,8 +20,12 @@ constexpr size_t HEADER_BYTES = 64;
 constexpr size_t CLASS_BYTES_MIN = 256;
 constexpr int CLASS_COUNT = 4 * 40;
 constexpr size_t KEPT_BYTES_MIN = (size_t)64 << 20;
+constexpr int SPARE_COUNT = 4;
 
 typedef struct cache {
+    /* Unused blocks of the smallest class, for scalars, which are taken and put back without the mutex. They count as
+     * allocated. After the device is freed each is `no_block`. */
+    mr_buffer *spare[SPARE_COUNT]; /* atomic */
     pthread_mutex_t mutex;
     mr_buffer *free[CLASS_COUNT]; /* linked through data */
     size_t live_bytes, live_bytes_max, kept_bytes;
@@ -71,10 +75,35 @@ static void unhold(cache *c, bool last)
     free(c);
 }
 
+static mr_buffer no_block;
+
+static mr_buffer *take_spare(cache *c)
+{
+    for (int i = SPARE_COUNT - 1; i >= 0; i--) {
+        if (__atomic_load_n(&c->spare[i], __ATOMIC_RELAXED) == nullptr) continue;
+        mr_buffer *block = __atomic_exchange_n(&c->spare[i], nullptr, __ATOMIC_ACQUIRE);
+        assert(block != &no_block);
+        if (block != nullptr) return block;
+    }
+    return nullptr;
+}
+
+static bool put_spare(cache *c, mr_buffer *block)
+{
+    for (int i = 0; i < SPARE_COUNT; i++) {
+        mr_buffer *none = nullptr;
+        if (__atomic_load_n(&c->spare[i], __ATOMIC_RELAXED) == nullptr &&
+            __atomic_compare_exchange_n(&c->spare[i], &none, block, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            return true;
+    }
+    return false;
+}
+
 static void destroy_block(mr_buffer *block)
 {
     cache *c = block->owner;
     size_t capacity_bytes;
+    if (block->size_bytes <= CLASS_BYTES_MIN && put_spare(c, block)) return;
     int index = size_class(block->size_bytes, &capacity_bytes);
     assert(index >= 0 && block->size_bytes <= capacity_bytes);
     pthread_mutex_lock(&c->mutex);
@@ -94,6 +123,12 @@ static void destroy_block(mr_buffer *block)
 static mr_status cpu_allocate(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
     cache *c = ((cpu_device *)device)->cache;
+    mr_buffer *spare = size_bytes <= CLASS_BYTES_MIN ? take_spare(c) : nullptr;
+    if (spare != nullptr) {
+        mr_buffer_init(spare, (unsigned char *)spare + HEADER_BYTES, size_bytes, destroy_block, c);
+        *buffer = spare;
+        return MR_OK;
+    }
     *buffer = nullptr;
     size_t capacity_bytes;
     int index = size_bytes <= PTRDIFF_MAX / 4 ? size_class(size_bytes, &capacity_bytes) : -1;
@@ -145,6 +180,10 @@ static mr_status cpu_wait(mr_device *, mr_error *)
 static void cpu_free(mr_device *device)
 {
     cache *c = ((cpu_device *)device)->cache;
+    for (int i = 0; i < SPARE_COUNT; i++) {
+        mr_buffer *block = __atomic_exchange_n(&c->spare[i], &no_block, __ATOMIC_ACQ_REL);
+        if (block != nullptr) destroy_block(block); /* it may become a later spare */
+    }
     pthread_mutex_lock(&c->mutex);
     assert(!c->closed && c->holders > 0);
     c->closed = true;

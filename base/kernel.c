@@ -113,16 +113,19 @@ mr_status mr_kernel_forward(mr_kernel_call *call, int index, int input, mr_shape
     assert(input >= 0 && input < call->node->input_count);
     assert(index >= 0 && index < call->node->output_count);
     mr_dtype dtype = call->node->output_dtypes[index];
-    const mr_tensor *source = &call->inputs[input];
-    int64_t count = mr_shape_count(shape);
-    bool same_bytes = dtype != MR_STRING && source->dtype != MR_STRING && count >= 0 &&
-                      (size_t)count * mr_dtype_size(dtype) == mr_tensor_size_bytes(source);
-    bool same_memory = call->device->kind == MR_DEVICE_CPU || !in_host_memory(call->node->host_outputs, index);
-    if (call->may_reuse == nullptr || !call->may_reuse[input] || !same_bytes || !same_memory)
+    mr_tensor *source = &call->inputs[input];
+    if (call->may_reuse == nullptr || !call->may_reuse[input] || source->buffer == nullptr)
         return mr_kernel_output(call, index, shape, error);
-    call->outputs[index] = mr_tensor_ref(source);
-    call->outputs[index].dtype = dtype;
-    call->outputs[index].shape = shape;
+    bool same_bytes = dtype == source->dtype && mr_shape_equal(shape, source->shape);
+    if (!same_bytes) {
+        int64_t count = mr_shape_count(shape);
+        same_bytes = source->dtype != MR_STRING && count >= 0 &&
+                     (size_t)count * mr_dtype_size(dtype) == mr_tensor_size_bytes(source);
+    }
+    bool same_memory = call->device->kind == MR_DEVICE_CPU || !in_host_memory(call->node->host_outputs, index);
+    if (dtype == MR_STRING || !same_bytes || !same_memory) return mr_kernel_output(call, index, shape, error);
+    call->outputs[index] = (mr_tensor){.dtype = dtype, .shape = shape, .buffer = source->buffer, .data = source->data};
+    source->buffer = nullptr;
     return MR_OK;
 }
 
@@ -134,4 +137,11 @@ mr_status mr_kernel_fail(const mr_kernel_node *node, mr_error *error, mr_status 
     va_end(args);
     (void)mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
     return result;
+}
+
+mr_status mr_kernel_unsupported(const mr_kernel_node *node, mr_error *error)
+{
+    char types[256];
+    return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "No OpKernel was registered to support Op '%s'%s", node->op,
+                          mr_attrs_types_text(node->attrs, types, sizeof types));
 }

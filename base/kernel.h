@@ -12,6 +12,7 @@
 #include "base/random.h"
 
 typedef struct mr_kernel mr_kernel;
+typedef struct mr_run_context mr_run_context; /* graph/state/run.h */
 
 /* The constant properties of a node. Everything is borrowed and outlives the prepared kernel. */
 typedef struct mr_kernel_node {
@@ -35,8 +36,8 @@ typedef struct mr_kernel_random {
 } mr_kernel_random;
 
 /* One execution of one node.
- * inputs   borrowed. If may_reuse[i] is true, the caller owns the only reference and the kernel may write its output
- *          into the buffer (mr_kernel_forward does so)
+ * inputs   borrowed. If may_reuse[i] is true, the caller owns the only reference, and the kernel may write its output
+ *          into the buffer and take the reference (mr_kernel_forward does so): inputs[i].buffer is then null
  * outputs  empty on entry; the kernel creates each one, with mr_kernel_output, with mr_kernel_forward or by itself */
 typedef struct mr_kernel_call {
     const mr_kernel_node *node;
@@ -48,6 +49,11 @@ typedef struct mr_kernel_call {
     void *state;              /* graph/state/ operators: the session's state of this node; null otherwise */
     uint64_t invocation;      /* number of earlier runs of this node in this session */
     mr_kernel_random *random; /* stateful operators: see mr_kernel_reserve; null otherwise */
+    mr_run_context *run;      /* of which the call is a part; null while planning */
+    int32_t depth;            /* of calls of functions around it */
+    /* Of an operator with MR_OP_WAITS. If it may not wait, and would have to, the kernel sets would_wait and returns
+     * MR_OK without outputs and without any effect. It is called again later. */
+    bool may_wait, would_wait;
 } mr_kernel_call;
 
 typedef mr_status (*mr_kernel_run)(mr_kernel_call *call, mr_error *error);
@@ -87,8 +93,18 @@ void mr_kernel_each(void (*visit)(void *context, const mr_kernel *kernel), void 
 mr_status mr_kernel_output(mr_kernel_call *call, int index, mr_shape shape, mr_error *error);
 /* Creates output `index` in place of input `input` if that buffer may be reused and has the same size in bytes,
  * otherwise as mr_kernel_output. The elements are then either the input's or uninitialized: read each one before
- * writing it. */
+ * writing it. A reused buffer moves to the output: the input keeps its data and shape, but not its reference. */
 mr_status mr_kernel_forward(mr_kernel_call *call, int index, int input, mr_shape shape, mr_error *error);
+/* An input as an owned tensor: the caller's reference if it may be reused, otherwise another one. */
+static inline mr_tensor mr_kernel_take(mr_kernel_call *call, int input)
+{
+    mr_tensor taken = call->inputs[input];
+    if (call->may_reuse && call->may_reuse[input])
+        call->inputs[input].buffer = nullptr;
+    else
+        (void)mr_buffer_ref(taken.buffer);
+    return taken;
+}
 /* The generator of a random operator, at its position in the session's sequence; reserves `samples` 128-bit samples.
  * TensorFlow's GuardedPhiloxRandom::ReserveSamples128.
  * seed, seed2  the node's attrs */
@@ -106,5 +122,8 @@ static inline mr_philox mr_kernel_reserve(mr_kernel_call *call, uint64_t seed, u
 /* Reports an error prefixed with the node: "conv1/Conv2D (Conv2D): input has 3 channels, but filter has 4". */
 [[gnu::format(printf, 4, 5)]] mr_status mr_kernel_fail(const mr_kernel_node *node, mr_error *error, mr_status status,
                                                        const char *format, ...);
+
+/* The error of an operator that has no kernel for the types of the node: MR_INVALID_ARGUMENT. */
+mr_status mr_kernel_unsupported(const mr_kernel_node *node, mr_error *error);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/cpu.h"
 #include "base/status.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -29,6 +30,7 @@ typedef struct loop {
     mr_pool_body body;
     void *context;
     int64_t count, grain, pieces;
+    bool flushes_subnormals;               /* the caller's mode, which its helpers take over */
     alignas(64) atomic_int_fast64_t piece; /* the next one to assign */
     alignas(64) atomic_int helpers;        /* changed under the pool's mutex, read without it */
 } loop;
@@ -85,6 +87,7 @@ static void *worker(void *argument)
         if (l != nullptr) {
             atomic_fetch_add_explicit(&l->helpers, 1, memory_order_relaxed);
             pthread_mutex_unlock(&pool->mutex);
+            (void)mr_cpu_flush_subnormals(l->flushes_subnormals);
             work_on(l);
             pthread_mutex_lock(&pool->mutex);
             assert(atomic_load_explicit(&l->helpers, memory_order_relaxed) > 0);
@@ -124,7 +127,7 @@ mr_status mr_pool_new(int thread_count, mr_pool **pool, mr_error *error)
     pthread_cond_init(&created->work, nullptr);
     pthread_cond_init(&created->finished, nullptr);
     for (; created->worker_count < (int)worker_count; created->worker_count++)
-        if (pthread_create(&created->workers[created->worker_count], nullptr, worker, created) != 0) {
+        if (mr_thread_create(&created->workers[created->worker_count], worker, created) != 0) {
             int started = created->worker_count + 1;
             mr_pool_free(created);
             return mr_fail(error, MR_RESOURCE_EXHAUSTED, "only %d of %d threads could be created", started,
@@ -200,7 +203,11 @@ void mr_pool_for(mr_pool *pool, int64_t count, int64_t grain, mr_pool_body body,
     assert(body != nullptr);
     if (count <= 0) return;
     if (grain < 1) grain = 1;
-    loop l = {.body = body, .context = context, .count = count, .grain = grain};
+    loop l = {.body = body,
+              .context = context,
+              .count = count,
+              .grain = grain,
+              .flushes_subnormals = mr_cpu_flushes_subnormals()};
     l.pieces = count / grain + (count % grain != 0);
     assert(l.pieces >= 1 && l.pieces <= count);
     if (pool == nullptr || pool->worker_count == 0 || l.pieces == 1) {

@@ -19,8 +19,8 @@ const clang_flags = c_flags ++ [_][]const u8{
     "-g",
     "-O1",
     "-fno-omit-frame-pointer",
-    "-fsanitize=address,undefined,fuzzer-no-link",
-    "-fno-sanitize-recover=undefined",
+    "-fsanitize=address,undefined,float-cast-overflow,fuzzer-no-link",
+    "-fno-sanitize-recover=undefined,float-cast-overflow",
     "-march=native",
 };
 const clang_proto_flags = [_][]const u8{ "-std=c23", "-w", "-O1", "-g", "-fsanitize=address" };

@@ -19,6 +19,8 @@ pub const library_directories = [_][]const u8{
     "pipeline/engine",
     "pipeline/sources",
     "pipeline/stages",
+    "graph/data",
+    "graph/abi",
     "graph/ir",
     "graph/ops",
     "graph/plan",
@@ -26,7 +28,7 @@ pub const library_directories = [_][]const u8{
     "graph/state",
     "graph/train",
 };
-pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "uring" };
+pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "uring", "pcre2-8", "lapack", "blas" };
 /// Only the tools read these formats.
 pub const tool_libraries = [_][]const u8{
     "jansson", "expat", "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate",

@@ -42,6 +42,17 @@ const mr_dataset *mr_dataset_final(const mr_dataset *dataset)
     return nullptr;
 }
 
+static mr_dataset *check_size(mr_dataset *dataset)
+{
+    if (dataset->depth >= MR_STAGES_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a chain",
+                               dataset->kind->name, MR_STAGES_MAX);
+    if (dataset->total > MR_DATASETS_MAX)
+        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a pipeline",
+                               dataset->kind->name, MR_DATASETS_MAX);
+    return dataset;
+}
+
 /* Elements on a device are for the consumer, not for stages on the host. */
 static void check_final(mr_dataset *dataset, const mr_dataset *input)
 {
@@ -76,6 +87,7 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
     dataset->options.size = sizeof dataset->options;
     atomic_init(&dataset->references, 1);
     dataset->input = input;
+    dataset->total = 1 + (input != nullptr ? input->total : 0);
     if (input == nullptr && kind->role == MR_ROLE_SOURCE) return dataset;
     if (input == nullptr)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: the input dataset is null", kind->name);
@@ -87,10 +99,7 @@ mr_dataset *mr_dataset_new(const mr_dataset_kind *kind, mr_dataset *input, size_
     dataset->options = input->options;
     if (input->failure != nullptr) return mr_dataset_fail_with(dataset, input->failure);
     check_final(dataset, input);
-    if (dataset->depth >= MR_STAGES_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a chain", kind->name,
-                               MR_STAGES_MAX);
-    return dataset;
+    return check_size(dataset);
 }
 
 mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *inputs, int32_t count,
@@ -120,11 +129,9 @@ mr_dataset *mr_dataset_new_of(const mr_dataset_kind *kind, mr_dataset *const *in
         if (input->failure != nullptr) (void)mr_dataset_fail_with(dataset, input->failure);
         check_final(dataset, input);
         if (input->depth + 1 > dataset->depth) dataset->depth = input->depth + 1;
+        if (dataset->total <= MR_DATASETS_MAX) dataset->total += input->total;
     }
-    if (dataset->depth >= MR_STAGES_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: more than %d datasets in a chain", kind->name,
-                               MR_STAGES_MAX);
-    return dataset;
+    return check_size(dataset);
 }
 
 mr_dataset *mr_dataset_fail_with(mr_dataset *dataset, const mr_error *error)
@@ -248,7 +255,7 @@ mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spe
                                spec->count, MR_COMPONENTS_MAX);
     dataset->spec = *spec;
     for (int32_t i = 0; i < spec->count; i++) {
-        if (mr_dtype_size(spec->dtypes[i]) == 0)
+        if (mr_dtype_size(spec->dtypes[i]) == 0 && spec->dtypes[i] != MR_VARIANT)
             return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "%s: component %d of the spec has dtype %s", kind, i,
                                    mr_dtype_name(spec->dtypes[i]));
         if (!is_shape(spec->shapes[i]))

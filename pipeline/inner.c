@@ -1,10 +1,13 @@
 /* Inner pipelines, and datasets of elements in memory (inner.h). */
 #include "pipeline/inner.h"
 
+#include "base/thread.h"
+
 void mr_inner_run_init(mr_run *run, const mr_stage *stage, bool is_threaded)
 {
     const mr_run *outer = stage->run;
     *run = (mr_run){.threads = is_threaded && outer->threads > 0 ? 1 : 0,
+                    .nesting = outer->nesting + MR_NESTING_PIPELINE,
                     .budget = outer->budget,
                     .holder = outer->holder != nullptr ? outer->holder : stage->counters,
                     .allocate = outer->allocate,
@@ -34,7 +37,8 @@ mr_status mr_inner_open(mr_inner *inner, mr_dataset *dataset, mr_run *run, const
     mr_inner_close(inner);
     inner->dataset = dataset;
     atomic_store_explicit(&run->seed, atomic_load_explicit(&outer->seed, memory_order_relaxed), memory_order_relaxed);
-    mr_status status = check_made(dataset, spec, error);
+    mr_status status = mr_nesting_check(run->nesting, error);
+    if (status == MR_OK) status = check_made(dataset, spec, error);
     if (status == MR_OK) status = mr_pipeline_init(&inner->pipeline, dataset, run, purpose << 8, error);
     /* Iterations must be far below the maximum, because repeat multiplies them. */
     if (status == MR_OK) status = mr_stage_begin(inner->pipeline.top, iteration >> 32, error);

@@ -80,6 +80,7 @@ mr_status mr_payload_settle(mr_payload *payload, mr_error *error)
 {
     for (int32_t i = 0; !payload->is_kept && i < payload->count; i++) {
         mr_tensor *tensor = &payload->tensors[i], copy = {0};
+        if (tensor->dtype == MR_VARIANT) continue; /* a reference */
         assert(tensor->buffer == nullptr || mr_tensor_is_complete(tensor));
         if (tensor->buffer == nullptr || mr_buffer_size(tensor->buffer) / 2 <= mr_tensor_held_bytes(tensor)) continue;
         MR_TRY(copy_tensor(tensor, &copy, error));

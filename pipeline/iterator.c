@@ -6,8 +6,10 @@
  * a handle. replace_mutex protects the replacement of the execution against cancel and statistics, which may come from
  * any thread. */
 #include "base/element.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "base/pool.h"
+#include "base/thread.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/tuner.h"
 #include "pipeline/handle.h"
@@ -68,9 +70,18 @@ static mr_status allocate_pinned(void *context, size_t size_bytes, mr_buffer **b
     return device->functions->allocate_host(device, size_bytes, buffer, error);
 }
 
+/* budget_bytes  0: half of the memory, of which at most 1 GiB is for reading ahead */
+static void set_limits(mr_budget *budget, size_t budget_bytes)
+{
+    constexpr size_t READ_AHEAD_BYTES = (size_t)1 << 30;
+    size_t half_bytes = mr_memory_bytes() / 2;
+    budget->limit_bytes = budget_bytes > 0 ? budget_bytes : half_bytes > 0 ? half_bytes : READ_AHEAD_BYTES;
+    if (budget_bytes == 0 && budget->limit_bytes > READ_AHEAD_BYTES) budget->read_ahead_bytes = READ_AHEAD_BYTES;
+}
+
 static mr_status execution_new(mr_iterator *iterator, mr_dataset *dataset, execution **result, mr_error *error)
 {
-    constexpr size_t BUDGET_BYTES = (size_t)1 << 30;
+    MR_TRY(mr_nesting_check(mr_nesting() + MR_NESTING_PIPELINE, error));
     execution *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     mr_iterator_options options = iterator->options;
@@ -79,8 +90,9 @@ static mr_status execution_new(mr_iterator *iterator, mr_dataset *dataset, execu
     made->dataset = mr_dataset_ref(dataset);
     mr_engines_init(&made->engines);
     made->run.seed = options.seed;
+    made->run.nesting = mr_nesting() + MR_NESTING_PIPELINE;
     made->run.threads = options.threads > 0 ? options.threads : mr_processor_count();
-    made->budget.limit_bytes = options.budget_bytes > 0 ? options.budget_bytes : BUDGET_BYTES;
+    set_limits(&made->budget, options.budget_bytes);
     made->budget.pipeline = &made->pipeline;
     made->run.budget = &made->budget;
     made->run.allocate = options.allocate;

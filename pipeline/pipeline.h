@@ -36,8 +36,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* MR_STAGES_MAX: longest chain of datasets. MR_BATCH_MAX: maximum elements of a batch. */
+/* MR_STAGES_MAX: longest chain of datasets. MR_DATASETS_MAX: datasets in a tree; one that is used twice counts twice,
+ * because it becomes two stages. MR_BATCH_MAX: maximum elements of a batch. */
 constexpr int32_t MR_STAGES_MAX = 64;
+constexpr int32_t MR_DATASETS_MAX = 10000;
 constexpr int32_t MR_BATCH_MAX = 1 << 24;
 
 /* ---- Counting ---- */
@@ -75,6 +77,7 @@ static inline void mr_count(_Atomic uint64_t *counter, uint64_t amount)
  * There is no deadlock, because the next slot to deliver never waits for room. */
 typedef struct mr_budget {
     size_t limit_bytes;
+    size_t read_ahead_bytes;            /* limit of what is read ahead; 0: no other */
     _Atomic size_t held_bytes;          /* both kinds */
     _Atomic size_t kept_bytes;          /* kept memory, and one slot for each engine */
     const struct mr_pipeline *pipeline; /* whose counters name the largest holders in errors; null: none are named */
@@ -92,6 +95,7 @@ typedef struct mr_engines {
 typedef struct mr_run {
     _Atomic uint64_t seed; /* changes when a state of another run is restored */
     int32_t threads;
+    int32_t nesting; /* of calls, for its threads (base/thread.h) */
     mr_budget *budget;
     /* The counters of the stage that runs this pipeline internally, which are charged for all of it; null: the
      * iterator's. */
@@ -390,7 +394,8 @@ struct mr_dataset {
     mr_error *failure; /* the first error; null without one */
     mr_element_spec spec;
     int64_t count;              /* cardinality */
-    int32_t depth;              /* number of datasets below */
+    int32_t depth;              /* number of datasets below, on the longest path */
+    int32_t total;              /* datasets in the tree, this one included; too many fail */
     uint64_t seed;              /* for random work */
     bool is_heavy;              /* work that is worth threads */
     uint64_t share;             /* digest of which worker's part of each batch it delivers; 0: complete batches */

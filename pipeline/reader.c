@@ -1,5 +1,6 @@
 /* Readers: the records of files whose names come from a queue (queue.h). */
 #include "base/options.h"
+#include "queue/attempt.h"
 #include "records/io/file.h"
 
 #include <millrace/formats.h>
@@ -28,6 +29,7 @@ struct mr_reader {
     int64_t number;  /* of the next line or record in the file */
     bool is_done;    /* whole-file reader: the file has been returned */
     int64_t produced, completed;
+    mr_queue_patience *patience; /* of the read in progress */
     mr_error pending; /* an error that occurred after records that were returned; reported by the next read */
 };
 
@@ -37,7 +39,7 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *given, mr_
     *reader = nullptr;
     mr_reader_options options;
     MR_TRY(MR_OPTIONS_READ(mr_reader_options, &options, given, error));
-    if (kind < MR_READER_WHOLE_FILE || kind > MR_READER_TF_RECORD)
+    if (kind < MR_READER_WHOLE_FILE || kind > MR_READER_IDENTITY)
         return mr_fail(error, MR_INVALID_ARGUMENT, "reader: unknown kind %d", (int)kind);
     if (kind == MR_READER_FIXED_LENGTH && (options.record_bytes == 0 || options.record_bytes > FILE_BYTES_MAX))
         return mr_fail(error, MR_INVALID_ARGUMENT, "reader: invalid record_bytes: %zu", options.record_bytes);
@@ -115,11 +117,17 @@ void mr_reader_free(mr_reader *reader)
 
 /* ---- A record of the open file: MR_OUT_OF_RANGE at its end ---- */
 
+/* Whether each string of the queue is one record. */
+static bool is_one_record(const mr_reader *reader)
+{
+    return reader->kind == MR_READER_WHOLE_FILE || reader->kind == MR_READER_IDENTITY;
+}
+
 static mr_status put_key(const mr_reader *reader, int64_t position, mr_tensor *key, mr_error *error)
 {
     char *text = nullptr;
-    int length = reader->kind == MR_READER_WHOLE_FILE ? asprintf(&text, "%s", reader->path)
-                                                      : asprintf(&text, "%s:%lld", reader->path, (long long)position);
+    int length = is_one_record(reader) ? asprintf(&text, "%s", reader->path)
+                                       : asprintf(&text, "%s:%lld", reader->path, (long long)position);
     if (length < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a key");
     mr_status status = mr_tensor_init_string(key, (mr_string){text, (size_t)length}, error);
     free(text);
@@ -229,6 +237,13 @@ static mr_status read_tf_record(mr_reader *reader, mr_tensor *key, mr_tensor *va
     return put_record(reader, (int64_t)mr_record_reader_offset(reader->records), record, key, value, error);
 }
 
+static mr_status read_name(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    if (reader->is_done) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
+    reader->is_done = true;
+    return put_record(reader, 0, mr_string_from(reader->path), key, value, error);
+}
+
 static mr_status read_one(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
 {
     switch (reader->kind) {
@@ -240,6 +255,8 @@ static mr_status read_one(mr_reader *reader, mr_tensor *key, mr_tensor *value, m
         return read_fixed(reader, key, value, error);
     case MR_READER_TF_RECORD:
         return read_tf_record(reader, key, value, error);
+    case MR_READER_IDENTITY:
+        return read_name(reader, key, value, error);
     }
     return MR_INTERNAL;
 }
@@ -247,13 +264,14 @@ static mr_status read_one(mr_reader *reader, mr_tensor *key, mr_tensor *value, m
 /* ---- Files in sequence ---- */
 
 /* The name of the next file. The queue may deliver any string tensor. */
-static mr_status next_name(mr_queue *names, char **path, mr_error *error)
+static mr_status next_name(mr_queue *names, mr_queue_patience *patience, char **path, mr_error *error)
 {
     mr_tensor name = {0};
     const mr_queue_options *o = mr_queue_describe(names);
     if (o->component_count != 1 || o->dtypes[0] != MR_STRING)
         return mr_fail(error, MR_INVALID_ARGUMENT, "reader: the queue must contain file names (one string)");
-    MR_TRY(mr_queue_dequeue(names, &name, error));
+    MR_TRY(mr_queue_dequeue_with(names, -1, false, &name, patience, error));
+    if (patience != nullptr && patience->would_wait) return MR_UNAVAILABLE;
     int64_t count = mr_tensor_count(&name);
     mr_string text = count == 1 ? mr_tensor_strings(&name)[0] : (mr_string){0};
     mr_status status = MR_OK;
@@ -271,11 +289,11 @@ static mr_status next_name(mr_queue *names, char **path, mr_error *error)
 static mr_status open_next(mr_reader *reader, mr_queue *names, mr_error *error)
 {
     assert(reader->path == nullptr);
-    MR_TRY(next_name(names, &reader->path, error));
+    MR_TRY(next_name(names, reader->patience, &reader->path, error));
     mr_status status = MR_OK;
     if (reader->kind == MR_READER_TF_RECORD)
         status = mr_record_reader_open(reader->path, nullptr, &reader->records, error);
-    else if (reader->kind != MR_READER_WHOLE_FILE)
+    else if (!is_one_record(reader))
         status = mr_input_file_open(reader->path, true, &reader->file, error);
     if (status != MR_OK) close_file(reader);
     check(reader);
@@ -317,16 +335,6 @@ static mr_status check_arguments(const mr_reader *reader, const mr_queue *names,
                           : values == nullptr ? "value"
                                               : nullptr;
     return missing == nullptr ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "read: the %s is null", missing);
-}
-
-mr_status mr_reader_read(mr_reader *reader, mr_queue *names, mr_tensor *key, mr_tensor *value, mr_error *error)
-{
-    MR_TRY(check_arguments(reader, names, key, value, error));
-    pthread_mutex_lock(&reader->mutex);
-    mr_status status = take_pending(reader, error);
-    if (status == MR_OK) status = next_record(reader, names, false, key, value, error);
-    pthread_mutex_unlock(&reader->mutex);
-    return status;
 }
 
 /* String scalars: a key and a value for each record. */
@@ -387,16 +395,11 @@ static mr_status read_some(mr_reader *reader, mr_queue *names, int64_t count, re
     return MR_OK;
 }
 
-mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
-                               mr_error *error)
+static mr_status read_many(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
+                           mr_error *error)
 {
-    MR_TRY(check_arguments(reader, names, keys, values, error));
-    if (count < 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "read: count is %lld, expected at least 1", (long long)count);
     records r = {0};
-    pthread_mutex_lock(&reader->mutex);
     mr_status status = read_some(reader, names, count, &r, error);
-    pthread_mutex_unlock(&reader->mutex);
     if (status == MR_OK) status = join_strings(&r, 0, keys, error);
     if (status == MR_OK) {
         status = join_strings(&r, 1, values, error);
@@ -404,6 +407,45 @@ mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count
     }
     records_deinit(&r);
     return status;
+}
+
+static mr_status read_single(mr_reader *reader, mr_queue *names, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    MR_TRY(take_pending(reader, error));
+    return next_record(reader, names, false, key, value, error);
+}
+
+mr_status mr_reader_read_with(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
+                              mr_queue_patience *patience, mr_error *error)
+{
+    bool may_wait = patience == nullptr || patience->may_wait;
+    if (may_wait) {
+        pthread_mutex_lock(&reader->mutex);
+    } else if (pthread_mutex_trylock(&reader->mutex) != 0) {
+        patience->would_wait = true;
+        return MR_OK;
+    }
+    reader->patience = patience;
+    mr_status status = count < 0 ? read_single(reader, names, keys, values, error)
+                                 : read_many(reader, names, count, keys, values, error);
+    reader->patience = nullptr;
+    pthread_mutex_unlock(&reader->mutex);
+    return patience != nullptr && patience->would_wait ? MR_OK : status;
+}
+
+mr_status mr_reader_read(mr_reader *reader, mr_queue *names, mr_tensor *key, mr_tensor *value, mr_error *error)
+{
+    MR_TRY(check_arguments(reader, names, key, value, error));
+    return mr_reader_read_with(reader, names, -1, key, value, nullptr, error);
+}
+
+mr_status mr_reader_read_up_to(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
+                               mr_error *error)
+{
+    MR_TRY(check_arguments(reader, names, keys, values, error));
+    if (count < 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "read: count is %lld, expected at least 1", (long long)count);
+    return mr_reader_read_with(reader, names, count, keys, values, nullptr, error);
 }
 
 int64_t mr_reader_records_produced(mr_reader *reader)

@@ -28,6 +28,8 @@ mr_status mr_spec_batch(mr_element_spec *spec, int64_t size, mr_error *error)
 {
     for (int32_t i = 0; i < spec->count; i++) {
         mr_shape *shape = &spec->shapes[i];
+        if (spec->dtypes[i] == MR_VARIANT)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "component %d is a variant, which no batch can contain", i);
         if (shape->rank < 0) continue;
         if (shape->rank == MR_RANK_MAX)
             return mr_fail(error, MR_INVALID_ARGUMENT, "component %d already has %d dimensions", i, MR_RANK_MAX);

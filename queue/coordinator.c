@@ -1,6 +1,8 @@
 /* The coordinator: threads that stop together (queue.h). */
 #include <millrace/queue.h>
 
+#include "base/thread.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -148,7 +150,7 @@ mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_member *wha
     if (m == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a thread");
     *m = (member){.coordinator = coordinator, .what = *what};
     pthread_mutex_lock(&coordinator->mutex);
-    int failure = pthread_create(&m->thread, nullptr, run_member, m);
+    int failure = mr_thread_create(&m->thread, run_member, m);
     bool was_stopping = coordinator->is_stopping;
     if (failure == 0) {
         m->next = coordinator->members;

@@ -163,20 +163,49 @@ static void serve(mr_queue *queue)
 
 /* ---- Attempts ---- */
 
-void mr_queue_start(mr_queue *queue, mr_queue_attempt *attempt)
+/* Mutex locked. */
+static void start(mr_queue *queue, mr_queue_attempt *attempt)
 {
     bool is_enqueue = attempt->components != nullptr;
     assert(attempt->count > 0 && attempt->moved == 0 && is_enqueue != (attempt->elements != nullptr));
     assert(!attempt->is_done && attempt->status == MR_OK && attempt->sleeper == nullptr);
-    pthread_mutex_lock(&queue->mutex);
     if (is_enqueue && queue->is_closed) {
         attempt->status = mr_fail(attempt->error, MR_CANCELLED, "%s is closed", queue->name);
         atomic_store_explicit(&attempt->is_done, true, memory_order_release);
-    } else {
-        join(is_enqueue ? &queue->enqueues : &queue->dequeues, attempt);
-        serve(queue);
+        return;
     }
+    join(is_enqueue ? &queue->enqueues : &queue->dequeues, attempt);
+    serve(queue);
+}
+
+void mr_queue_start(mr_queue *queue, mr_queue_attempt *attempt)
+{
+    pthread_mutex_lock(&queue->mutex);
+    start(queue, attempt);
     pthread_mutex_unlock(&queue->mutex);
+}
+
+/* Mutex locked. True if the attempt would be done at once. */
+static bool can_finish(const mr_queue *queue, const mr_queue_attempt *attempt)
+{
+    const mr_queue_store *store = &queue->store;
+    if (attempt->components != nullptr) {
+        int64_t capacity = queue->options.capacity;
+        bool has_room = capacity < 0 || attempt->count <= capacity - store->count;
+        return queue->is_closed || (queue->enqueues.first == nullptr && has_room);
+    }
+    if (queue->dequeues.first != nullptr) return false;
+    return is_at_end(queue) || store->count - queue->options.min_after_dequeue >= attempt->count;
+}
+
+bool mr_queue_try(mr_queue *queue, mr_queue_attempt *attempt)
+{
+    pthread_mutex_lock(&queue->mutex);
+    bool can = can_finish(queue, attempt);
+    if (can) start(queue, attempt);
+    assert(!can || attempt->is_done);
+    pthread_mutex_unlock(&queue->mutex);
+    return can;
 }
 
 static bool is_done(const mr_queue_attempt *attempt)
@@ -198,6 +227,42 @@ mr_status mr_queue_wait(mr_queue *queue, mr_queue_attempt *attempt)
     pthread_mutex_unlock(&queue->mutex);
     pthread_cond_destroy(&done);
     return attempt->status;
+}
+
+/* Mutex locked. True if the attempt was in the line. */
+static bool leave(line *line, mr_queue_attempt *attempt)
+{
+    mr_queue_attempt *previous = nullptr;
+    for (mr_queue_attempt *at = line->first; at != nullptr; previous = at, at = at->next) {
+        if (at != attempt) continue;
+        if (previous != nullptr)
+            previous->next = at->next;
+        else
+            line->first = at->next;
+        if (line->last == at) line->last = previous;
+        at->next = nullptr;
+        return true;
+    }
+    return false;
+}
+
+void mr_queue_cancel(mr_queue *queue, mr_queue_attempt *attempt)
+{
+    pthread_mutex_lock(&queue->mutex);
+    bool is_enqueue = attempt->components != nullptr;
+    if (!is_done(attempt) && leave(is_enqueue ? &queue->enqueues : &queue->dequeues, attempt)) {
+        if (!is_enqueue) {
+            mr_queue_store_return(&queue->store, attempt->elements, attempt->moved);
+            attempt->moved = 0;
+        }
+        attempt->status =
+            mr_fail(attempt->error, MR_CANCELLED, "%s operation was cancelled", is_enqueue ? "Enqueue" : "Dequeue");
+        pthread_cond_t *sleeper = attempt->sleeper;
+        atomic_store_explicit(&attempt->is_done, true, memory_order_release);
+        if (sleeper != nullptr) pthread_cond_signal(sleeper);
+        serve(queue);
+    }
+    pthread_mutex_unlock(&queue->mutex);
 }
 
 void mr_queue_release(mr_queue *queue, int64_t count)
@@ -230,17 +295,36 @@ static mr_status check_component(const mr_queue *queue, const mr_tensor *compone
     if (!is_known || (component->data == nullptr && mr_shape_count(shape) != 0))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d is not a tensor: %s", queue->name, index,
                        is_known ? "it has no data" : "its shape is not fully known");
+    mr_shape row = shape;
     if (are_rows) {
-        for (int32_t d = 1; d < shape.rank; d++) shape.dims[d - 1] = shape.dims[d];
-        shape.dims[--shape.rank] = 0;
+        for (int32_t d = 1; d < row.rank; d++) row.dims[d - 1] = row.dims[d];
+        row.dims[--row.rank] = 0;
     }
-    if (!mr_shape_compatible(shape, of_queue))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: component %d has shape %s, not %s", queue->name, index,
-                       mr_shape_text(shape, found, sizeof found), mr_shape_text(of_queue, expected, sizeof expected));
-    return MR_OK;
+    if (mr_shape_compatible(row, of_queue)) return MR_OK;
+    if (are_rows && of_queue.rank < MR_RANK_MAX) { /* the shape that all rows have together */
+        memmove(of_queue.dims + 1, of_queue.dims, (size_t)of_queue.rank * sizeof of_queue.dims[0]);
+        of_queue.dims[0] = shape.dims[0];
+        of_queue.rank++;
+    }
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: Shape mismatch in tuple component %d. Expected %s, got %s",
+                   queue->name, index, mr_shape_text(of_queue, expected, sizeof expected),
+                   mr_shape_text(shape, found, sizeof found));
 }
 
-static mr_status enqueue(mr_queue *queue, const mr_tensor *components, bool are_rows, mr_error *error)
+/* Starts the attempt and waits as the caller does. */
+static mr_status finish(mr_queue *queue, mr_queue_attempt *attempt, mr_queue_patience *patience)
+{
+    if (patience != nullptr && !patience->may_wait) {
+        patience->would_wait = !mr_queue_try(queue, attempt);
+        return attempt->status;
+    }
+    mr_queue_start(queue, attempt);
+    if (patience == nullptr || is_done(attempt)) return mr_queue_wait(queue, attempt);
+    return patience->wait(patience->context, queue, attempt);
+}
+
+mr_status mr_queue_enqueue_with(mr_queue *queue, const mr_tensor *components, bool are_rows,
+                                mr_queue_patience *patience, mr_error *error)
 {
     if (queue == nullptr || components == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "enqueue: %s is null", queue == nullptr ? "queue" : "components");
@@ -254,29 +338,25 @@ static mr_status enqueue(mr_queue *queue, const mr_tensor *components, bool are_
     int64_t count = are_rows ? components[0].shape.dims[0] : 1;
     if (count == 0) return MR_OK;
     mr_queue_attempt attempt = {.count = count, .components = components, .are_rows = are_rows, .error = error};
-    mr_queue_start(queue, &attempt);
-    return mr_queue_wait(queue, &attempt);
+    return finish(queue, &attempt, patience);
 }
 
 mr_status mr_queue_enqueue(mr_queue *queue, const mr_tensor *components, mr_error *error)
 {
-    return enqueue(queue, components, false, error);
+    return mr_queue_enqueue_with(queue, components, false, nullptr, error);
 }
 
 mr_status mr_queue_enqueue_many(mr_queue *queue, const mr_tensor *components, mr_error *error)
 {
-    return enqueue(queue, components, true, error);
+    return mr_queue_enqueue_with(queue, components, true, nullptr, error);
 }
 
 /* ---- Dequeue ---- */
 
-mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *error)
+static mr_status dequeue_one(mr_queue *queue, mr_tensor *components, mr_queue_patience *patience, mr_error *error)
 {
-    if (queue == nullptr || components == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "dequeue: %s is null", queue == nullptr ? "queue" : "components");
     mr_queue_attempt attempt = {.count = 1, .elements = components, .error = error};
-    mr_queue_start(queue, &attempt);
-    return mr_queue_wait(queue, &attempt);
+    return finish(queue, &attempt, patience);
 }
 
 /* Checks that elements can be rows of one tensor. */
@@ -286,7 +366,8 @@ static mr_status check_batch(const mr_queue *queue, int64_t count, mr_error *err
     const mr_queue_options *o = &queue->options;
     for (int32_t c = 0; c < o->component_count; c++) {
         if (o->shapes[c].rank < 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a batch requires fully specified component shapes",
+            return mr_fail(error, MR_INVALID_ARGUMENT,
+                           "%s's DequeueMany and DequeueUpTo require the components to have specified shapes.",
                            queue->name);
         if (o->shapes[c].rank == MR_RANK_MAX)
             return mr_fail(error, MR_INVALID_ARGUMENT, "%s: elements of %d dimensions cannot be rows of a batch",
@@ -316,10 +397,8 @@ static mr_status stack(const mr_queue *queue, const mr_tensor *elements, int64_t
 }
 
 static mr_status dequeue_batch(mr_queue *queue, int64_t count, bool may_be_fewer, mr_tensor *components,
-                               mr_error *error)
+                               mr_queue_patience *patience, mr_error *error)
 {
-    if (queue == nullptr || components == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "dequeue: %s is null", queue == nullptr ? "queue" : "components");
     MR_TRY(check_batch(queue, count, error));
     size_t width = (size_t)queue->options.component_count;
     mr_queue_attempt attempt = {.count = count, .may_be_fewer = may_be_fewer, .may_return = true, .error = error};
@@ -331,10 +410,9 @@ static mr_status dequeue_batch(mr_queue *queue, int64_t count, bool may_be_fewer
         status =
             mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: no memory for %lld elements", queue->name, (long long)count);
     } else if (count > 0) {
-        mr_queue_start(queue, &attempt);
-        status = mr_queue_wait(queue, &attempt);
+        status = finish(queue, &attempt, patience);
     }
-    if (status == MR_OK) {
+    if (status == MR_OK && (patience == nullptr || !patience->would_wait)) {
         assert(attempt.moved == count || (may_be_fewer && attempt.moved > 0));
         status = stack(queue, elements, attempt.moved, rows, components, error);
         if (status != MR_OK) {
@@ -349,15 +427,32 @@ static mr_status dequeue_batch(mr_queue *queue, int64_t count, bool may_be_fewer
     return status;
 }
 
+mr_status mr_queue_dequeue_with(mr_queue *queue, int64_t count, bool may_be_fewer, mr_tensor *components,
+                                mr_queue_patience *patience, mr_error *error)
+{
+    if (queue == nullptr || components == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "dequeue: %s is null", queue == nullptr ? "queue" : "components");
+    if (count == -1 && !may_be_fewer) return dequeue_one(queue, components, patience, error);
+    may_be_fewer &= queue->store.kind != MR_QUEUE_PRIORITY;
+    return dequeue_batch(queue, count, may_be_fewer, components, patience, error);
+}
+
+mr_status mr_queue_dequeue(mr_queue *queue, mr_tensor *components, mr_error *error)
+{
+    return mr_queue_dequeue_with(queue, -1, false, components, nullptr, error);
+}
+
 mr_status mr_queue_dequeue_many(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error)
 {
-    return dequeue_batch(queue, count, false, components, error);
+    if (count < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a batch of %lld elements is not possible",
+                       queue != nullptr ? queue->name : "dequeue", (long long)count);
+    return mr_queue_dequeue_with(queue, count, false, components, nullptr, error);
 }
 
 mr_status mr_queue_dequeue_up_to(mr_queue *queue, int64_t count, mr_tensor *components, mr_error *error)
 {
-    bool may_be_fewer = queue != nullptr && queue->store.kind != MR_QUEUE_PRIORITY;
-    return dequeue_batch(queue, count, may_be_fewer, components, error);
+    return mr_queue_dequeue_with(queue, count, true, components, nullptr, error);
 }
 
 /* ---- Close and state ---- */
@@ -482,6 +577,14 @@ mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *given, mr_que
     pthread_mutex_init(&made->mutex, nullptr);
     *queue = made;
     return MR_OK;
+}
+
+void mr_queue_seed(mr_queue *queue, uint64_t seed, uint64_t seed2)
+{
+    assert(queue->store.kind == MR_QUEUE_RANDOM_SHUFFLE && queue->store.count == 0);
+    queue->store.uses_philox = true;
+    queue->store.philox = mr_philox_seed(seed, seed2);
+    queue->store.words_used = 4;
 }
 
 mr_queue *mr_queue_ref(mr_queue *queue)

@@ -152,6 +152,16 @@ void mr_queue_store_put(mr_queue_store *store, const mr_tensor *element)
     check(store);
 }
 
+static int64_t draw(mr_queue_store *store)
+{
+    if (!store->uses_philox) return (int64_t)mr_random_below(&store->random, (uint64_t)store->count);
+    if (store->words_used == 4) {
+        mr_philox_next(&store->philox, store->words);
+        store->words_used = 0;
+    }
+    return (int64_t)(store->words[store->words_used++] % (uint64_t)store->count);
+}
+
 void mr_queue_store_take(mr_queue_store *store, mr_tensor *element)
 {
     check(store);
@@ -159,7 +169,7 @@ void mr_queue_store_take(mr_queue_store *store, mr_tensor *element)
     if (store->kind == MR_QUEUE_PRIORITY) {
         pop(store, element);
     } else if (store->kind == MR_QUEUE_RANDOM_SHUFFLE) {
-        int64_t drawn = (int64_t)mr_random_below(&store->random, (uint64_t)store->count);
+        int64_t drawn = draw(store);
         int64_t last = store->count - 1;
         move(store, element, slot(store, drawn));
         if (drawn != last) move(store, slot(store, drawn), slot(store, last));

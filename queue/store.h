@@ -21,6 +21,10 @@ typedef struct mr_queue_store {
     int64_t oldest;    /* arrival number of the most recently returned element */
     int64_t newest;    /* arrival number of the next element */
     mr_random random;  /* MR_QUEUE_RANDOM_SHUFFLE */
+    bool uses_philox;  /* instead of random: TensorFlow's generator, one word for each element */
+    mr_philox philox;
+    uint32_t words[4];
+    int words_used;
     _Atomic int64_t released; /* taken elements whose slots are free again */
 } mr_queue_store;
 

@@ -10,10 +10,12 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 constexpr int running_max = 64;
 constexpr unsigned hang_seconds = 600;
+constexpr time_t slow_seconds = 20; /* tests that take longer are printed */
 constexpr int skipped_code = 77;
 
 static test_case *first, **last = &first;
@@ -109,6 +111,7 @@ static void remove_directory(int number)
 typedef struct running_test {
     pid_t process;
     int number;
+    time_t started;
     test_case *test;
 } running_test;
 
@@ -122,7 +125,9 @@ static void wait_one(void)
     for (int i = 0; i < running_count; i++) {
         if (running[i].process != process) continue;
         test_case *test = running[i].test;
+        const time_t seconds = time(nullptr) - running[i].started;
         remove_directory(running[i].number);
+        if (seconds >= slow_seconds) fprintf(stderr, "slow: %s %d s\n", test->name, (int)seconds);
         running[i] = running[--running_count];
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
             passed++;
@@ -254,10 +259,13 @@ static bool wanted(const test_case *test, int filter_count, char **filters)
 
 int main(int argc, char **argv)
 {
+    static const int restored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE};
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (test_case *test = first; test; test = test->next) printf("%s %s\n", test->file, test->name);
         return 0;
     }
+    /* A process in the background may be started with these ignored, and hands that on to its children. */
+    for (size_t i = 0; i < sizeof restored / sizeof restored[0]; i++) signal(restored[i], SIG_DFL);
     cpu_set_t cpus;
     int jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
     if (jobs > running_max) jobs = running_max;
@@ -283,7 +291,7 @@ int main(int argc, char **argv)
             fflush(nullptr);
             exit(0); /* not _exit: leak checkers run at exit */
         }
-        running[running_count++] = (running_test){process, number, test};
+        running[running_count++] = (running_test){process, number, time(nullptr), test};
     }
     while (running_count > 0) wait_one();
     if (rmdir(run_directory) != 0) perror(run_directory);

@@ -653,11 +653,12 @@ typedef struct mr_iterator_options {
     int32_t threads_first; /* initial number of threads when tuned, otherwise an error; 0: all */
     mr_tuned_function tuned;
     void *tuned_context;
-    /* Limit for everything that the stages hold between calls, together; 0: 1 GiB. Elements that must be kept come
-     * first: those of a cache, of windows and groups, of a shuffle without an index, values of unique. A stage whose
-     * elements do not fit fails permanently with MR_RESOURCE_EXHAUSTED; the message states what it requested and what
-     * the other stages hold. The rest is for reading ahead (finished and unfinished batches, memory of the threads),
-     * which is reduced instead of failing.
+    /* Limit on the memory that all stages together hold between calls. 0: half of the memory available to the process,
+     * of which at most 1 GiB is for reading ahead. Elements that must be kept have priority: those of a cache, of
+     * windows and groups, of a shuffle without an index, values of unique. A stage whose elements do not fit fails
+     * permanently with MR_RESOURCE_EXHAUSTED; the message states what it requested and what the other stages hold. The
+     * rest is for reading ahead (finished and unfinished batches, memory of the threads), which is reduced instead of
+     * failing.
      *
      * The next element to deliver is always produced, even if it exceeds the budget. So more may be used while elements
      * are large: for each engine (a chain of stages up to one that keeps, chooses or mixes elements), the batch or

@@ -178,7 +178,9 @@ MR_API void mr_node_set_string(mr_node_builder *builder, const char *attr, const
 MR_API void mr_node_set_strings(mr_node_builder *builder, const char *attr, mr_strings values);
 MR_API void mr_node_set_tensor(mr_node_builder *builder, const char *attr,
                                const mr_tensor *value); /* adds a reference */
+/* Functions of the graph's library, by name. */
 MR_API void mr_node_set_function(mr_node_builder *builder, const char *attr, const char *function);
+MR_API void mr_node_set_functions(mr_node_builder *builder, const char *attr, mr_strings functions);
 MR_API void mr_node_set_device(mr_node_builder *builder, const char *device);
 MR_API void mr_node_add_control_input(mr_node_builder *builder, mr_node *before);
 /* Checks inputs and attrs against the operator's definition, infers type and number attrs, adds default values, infers

@@ -10,9 +10,11 @@
 #include <millrace/formats.h>
 #include <millrace/graph.h>
 #include <millrace/image.h>
+#include <millrace/model.h>
 #include <millrace/ops.h>
 #include <millrace/queue.h>
 #include <millrace/record.h>
+#include <millrace/run.h>
 #include <millrace/saver.h>
 #include <millrace/session.h>
 #include <millrace/status.h>

@@ -182,6 +182,7 @@ typedef enum mr_reader_kind {
     MR_READER_TEXT_LINE,      /* key: path:line from 1; value: the line, without LF or CRLF */
     MR_READER_FIXED_LENGTH,   /* key: path:number; value: record_bytes */
     MR_READER_TF_RECORD,      /* key: path:offset; value: the record */
+    MR_READER_IDENTITY,       /* key and value: the string from the queue */
 } mr_reader_kind;
 
 typedef struct mr_reader_options {

@@ -18,7 +18,9 @@
  *
  * A checkpoint consists of path-STEP.index and path-STEP.data-00000-of-00001. The file "checkpoint" in its directory
  * names the latest ones. Files are written under temporary names, synced and renamed, "checkpoint" last. So the latest
- * checkpoint named there is complete even if the process dies at any time. */
+ * checkpoint named there is complete even if the process dies at any time, provided that each save has a path or STEP
+ * of its own. A save over an existing checkpoint replaces its data and then its index: if the process dies between the
+ * two, neither the old nor the new one can be read, as in TensorFlow, and restoring it fails with MR_DATA_LOSS. */
 #ifndef MILLRACE_SAVER_H
 #define MILLRACE_SAVER_H
 

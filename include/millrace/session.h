@@ -37,6 +37,10 @@ typedef struct mr_session_options {
     bool no_soft_placement;    /* fail if an operator does not support its device, instead of running it on the CPU */
     bool log_device_placement; /* report the device of each node in mr_session_log */
     const char *device;        /* for nodes that request none: "/device:GPU:0"; null: the CPU */
+    int64_t timeout_ms;        /* of runs that have no time of their own; 0: no limit */
+    bool read_only;            /* an operator that would write a file fails with MR_PERMISSION_DENIED */
+    bool has_seed;             /* use `seed`; otherwise random operators without a seed draw one from the system */
+    int64_t seed;              /* together with the name of the node, of random operators without a seed */
 } mr_session_options;
 
 /* graph    borrowed; must outlive the session
@@ -48,7 +52,9 @@ MR_API void mr_session_free(mr_session *session); /* null is allowed */
 
 typedef struct mr_feed {
     mr_output output;
-    mr_tensor value; /* borrowed for the run, in host memory or on any device; referenced where needed */
+    /* Borrowed for the run, in host memory or on any device; referenced where needed. A handle (MR_RESOURCE) or variant
+     * may be fed to the session that it was fetched from. */
+    mr_tensor value;
 } mr_feed;
 typedef struct mr_feeds {
     const mr_feed *items;
@@ -60,7 +66,8 @@ typedef struct mr_feeds {
 /* Feeds the inputs, computes the fetches and runs the targets.
  * results  one tensor for each fetch, owned by the caller, in host memory; empty if the run fails. The session never
  *          changes a result afterwards. A result may reference memory that the session keeps or was fed: modify it only
- *          if mr_buffer_is_unique returns true, and modify a fed tensor only after its results are released
+ *          if mr_buffer_is_unique returns true, and modify a fed tensor only after its results are released. Handles
+ *          and variants are released before the session is freed
  * targets  nodes that are run for their side effects; may be null with count 0
  * errors   the failed operator's, with the node's name; MR_NOT_FOUND with the name of an output that
  *          mr_graph_find_output did not find; MR_OUT_OF_RANGE at the end of an iterator's data
@@ -71,6 +78,31 @@ typedef struct mr_feeds {
 MR_API mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
                                 mr_node *const *targets, int32_t target_count, mr_error *error);
 
+/* Ends the runs of the session that are in progress with MR_CANCELLED. Later runs are not affected. Null is allowed.
+ * threads  any */
+MR_API void mr_session_cancel(mr_session *session);
+
+/* Ends the runs that were given it, also later ones, with MR_CANCELLED. Owned by the caller; it must outlive them.
+ * threads  any */
+typedef struct mr_cancellation mr_cancellation;
+MR_API mr_status mr_cancellation_new(mr_cancellation **cancellation, mr_error *error);
+MR_API void mr_cancellation_free(mr_cancellation *cancellation);   /* null is allowed */
+MR_API void mr_cancellation_cancel(mr_cancellation *cancellation); /* null is allowed */
+
+/* Of one run. */
+typedef struct mr_run_options {
+    size_t size;                   /* of this struct (api.h) */
+    int64_t timeout_ms;            /* the run ends with MR_DEADLINE_EXCEEDED after this time; 0: the session's */
+    mr_cancellation *cancellation; /* borrowed; null: none */
+    bool is_untraced;              /* mr_session_trace_times does not report the run */
+} mr_run_options;
+/* mr_session_run with options; null: none. A run that is stopped ends after the call that computes at that time; calls
+ * that wait (queues, iterators) end at once. An iterator that was waiting for an element stays cancelled: later runs
+ * get MR_CANCELLED from it. */
+MR_API mr_status mr_session_run_with(mr_session *session, const mr_run_options *options, mr_feeds feeds,
+                                     mr_outputs fetches, mr_tensor *results, mr_node *const *targets,
+                                     int32_t target_count, mr_error *error);
+
 /* A plan for one set of feeds, fetches and targets. Owned by the session.
  * threads  any number of runs at the same time */
 typedef struct mr_step mr_step;
@@ -78,6 +110,8 @@ MR_API mr_status mr_session_prepare(mr_session *session, const mr_output *feeds,
                                     mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error);
 /* values[i] feeds feeds[i]. results as in mr_session_run. */
 MR_API mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error);
+MR_API mr_status mr_step_run_with(mr_step *step, const mr_run_options *options, const mr_tensor *values,
+                                  mr_tensor *results, mr_error *error);
 
 /* Read and write variables from outside the graph. */
 MR_API mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error);
@@ -88,7 +122,7 @@ MR_API mr_status mr_session_write_variable(mr_session *session, mr_output ref, c
  * threads  any */
 MR_API const char *mr_session_log(const mr_session *session);
 
-/* Execution time of each node in the last run that ended while tracing was enabled, for profiling.
+/* Execution time of each node in the last run that succeeded while tracing was enabled, for profiling.
  * threads  any */
 typedef struct mr_node_time {
     const char *node;

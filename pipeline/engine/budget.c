@@ -21,8 +21,13 @@ void mr_budget_add(const mr_run *run, mr_counters *counters, ptrdiff_t more_byte
 
 bool mr_budget_has_room(const mr_run *run, size_t more_bytes)
 {
-    size_t held_bytes = atomic_load_explicit(&run->budget->held_bytes, memory_order_relaxed), free_bytes;
-    return !__builtin_sub_overflow(run->budget->limit_bytes, held_bytes, &free_bytes) && more_bytes <= free_bytes;
+    const mr_budget *budget = run->budget;
+    size_t held_bytes = atomic_load_explicit(&budget->held_bytes, memory_order_relaxed), free_bytes;
+    if (__builtin_sub_overflow(budget->limit_bytes, held_bytes, &free_bytes) || more_bytes > free_bytes) return false;
+    if (budget->read_ahead_bytes == 0) return true;
+    size_t kept_bytes = atomic_load_explicit(&budget->kept_bytes, memory_order_relaxed), ahead_bytes;
+    if (__builtin_sub_overflow(held_bytes, kept_bytes, &ahead_bytes)) ahead_bytes = 0;
+    return ahead_bytes <= budget->read_ahead_bytes && more_bytes <= budget->read_ahead_bytes - ahead_bytes;
 }
 
 /* "; shuffle holds 73400320 bytes, batch 1048576": the largest holders. */

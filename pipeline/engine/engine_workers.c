@@ -6,6 +6,7 @@
  * `work`. Lock order: the engine's mutex is held to take a task and to finish it, and never while rows are processed,
  * items are pulled or batches are assembled. The watch's mutex is acquired after it. */
 #include "base/cpu.h"
+#include "base/thread.h"
 #include "pipeline/engine/engine_internal.h"
 
 /* Target duration of a task: long enough that taking it costs little in comparison. */
@@ -164,6 +165,7 @@ static void *worker_main(void *argument)
 {
     mr_worker *worker = argument;
     mr_engine *engine = worker->engine;
+    (void)mr_nesting_set(engine->plan.run->nesting);
     mr_trace *trace = mr_watch_trace(engine->plan.run->watch);
     if (trace != nullptr) mr_trace_thread(trace, engine->plan.last->kind->name, (int32_t)(worker - engine->workers));
     mr_note_since(&worker->note, mr_now_ns());
@@ -195,7 +197,7 @@ void mr_engine_start_threads(mr_engine *engine)
         assert(engine->thread_count < engine->worker_count - 1);
         mr_worker *worker = &engine->workers[engine->thread_count];
         mr_watch_add(engine->plan.run->watch, &worker->note);
-        if (pthread_create(&worker->thread, nullptr, worker_main, worker) != 0) {
+        if (mr_thread_create(&worker->thread, worker_main, worker) != 0) {
             mr_watch_remove(engine->plan.run->watch, &worker->note);
             break;
         }

@@ -28,7 +28,7 @@ mr_status mr_slot_plan_init(mr_slot_plan *plan, const mr_element_spec *spec, con
         if (column->dtype == MR_STRING)
             column->kind = is_batch && spec->shapes[i].rank == 0 ? MR_COLUMN_STRINGS : MR_COLUMN_LOOSE;
         else
-            column->kind = is_sized ? MR_COLUMN_FIXED : MR_COLUMN_LOOSE;
+            column->kind = is_sized && column->dtype != MR_VARIANT ? MR_COLUMN_FIXED : MR_COLUMN_LOOSE;
         if (pads != nullptr && must_be_joined(spec, i, &pads[i], column->kind)) {
             column->kind = MR_COLUMN_LOOSE;
             column->pad = &pads[i];

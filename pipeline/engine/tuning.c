@@ -90,6 +90,8 @@ static void look(mr_tuning *tuning, uint64_t now_ns)
     mr_tuner_decision decision;
     size_t kept_bytes = atomic_load_explicit(&tuning->budget->kept_bytes, memory_order_relaxed), limit_bytes;
     if (__builtin_sub_overflow(tuning->budget->limit_bytes, kept_bytes, &limit_bytes)) limit_bytes = 0;
+    size_t ahead_bytes = tuning->budget->read_ahead_bytes;
+    if (ahead_bytes > 0 && limit_bytes > ahead_bytes) limit_bytes = ahead_bytes;
     tuning->tuner.budget_bytes = limit_bytes;
     for (int32_t i = 0; i < tuning->count; i++) mr_engine_measure(tuning->engines[i], &gauges[i]);
     if (!mr_tuner_step(&tuning->tuner, now_ns, tuning->elements, gauges, tuning->count, &decision)) return;

@@ -1,12 +1,13 @@
 /* generator and random: sources without files. */
+#include "pipeline/generator.h"
 #include "base/element.h"
-#include "pipeline/pipeline.h"
 
 #include <assert.h>
 
 typedef struct generator_settings {
     mr_generator generator;
     void *context;
+    mr_open_in_stage open_in_stage; /* instead of generator.open; may be null */
 } generator_settings;
 
 typedef struct generator_stage {
@@ -40,7 +41,9 @@ static mr_status open_generator(generator_stage *self, mr_error *error)
     const generator_settings *s = settings_of(&self->stage);
     if (self->is_open) return MR_OK;
     mr_status status = MR_OK;
-    if (s->generator.open != nullptr)
+    if (s->open_in_stage != nullptr)
+        status = s->open_in_stage(s->context, &self->stage, &self->state, error);
+    else if (s->generator.open != nullptr)
         status = s->generator.open(s->context, self->stage.iteration, &self->state, error);
     MR_TRY(mr_stage_fail_prefix(&self->stage, "iteration", self->stage.iteration, status, error));
     self->is_open = true;
@@ -62,7 +65,8 @@ static mr_status generator_next(mr_stage *stage, mr_item *item, mr_error *error)
         self->has_ended = true;
         return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     }
-    uint64_t number = stage->position++;
+    uint64_t number = stage->position;
+    if (!stage->is_too_large && status != MR_CANCELLED) stage->position++;
     if (status == MR_OK) status = mr_element_check(&stage->dataset->spec, element, error);
     status = mr_stage_fail_prefix(stage, "element", number, status, error);
     mr_payload *payload = status == MR_OK ? mr_payload_new(element->count) : nullptr;
@@ -150,10 +154,18 @@ mr_dataset *mr_dataset_generator(const mr_generator *generator, void *context, c
         if (generator->release != nullptr) generator->release(context);
         return dataset;
     }
-    *(generator_settings *)dataset->settings = (generator_settings){*generator, context};
+    *(generator_settings *)dataset->settings = (generator_settings){.generator = *generator, .context = context};
     dataset->count = MR_CARDINALITY_UNKNOWN;
     if (generator->next == nullptr) return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "generator: next is null");
     return mr_dataset_take_spec(dataset, spec);
+}
+
+mr_dataset *mr_dataset_generator_open_in_stage(mr_dataset *generator, mr_open_in_stage open)
+{
+    if (mr_dataset_is_unallocated(generator)) return generator;
+    assert(generator->kind == &generator_kind);
+    ((generator_settings *)generator->settings)->open_in_stage = open;
+    return generator;
 }
 
 /* ---- random ---- */

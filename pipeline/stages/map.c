@@ -46,7 +46,8 @@ static mr_status offer(const mr_work *work, mr_workspace *workspace, mr_element 
     MR_TRY(mr_element_offer(output, error));
     for (int32_t i = 0; i < spec->count; i++) {
         output->tensors[i] = (mr_tensor){0};
-        if (spec->dtypes[i] == MR_STRING || mr_shape_count(spec->shapes[i]) < 0) continue;
+        if (spec->dtypes[i] == MR_STRING || spec->dtypes[i] == MR_VARIANT) continue;
+        if (mr_shape_count(spec->shapes[i]) < 0) continue;
         void *room = work->is_last ? workspace->rows[i] : nullptr;
         if (room == nullptr) room = mr_arena_alloc(&workspace->scratch, mr_spec_row_bytes(spec, i) + 1);
         if (room == nullptr) return mr_fail_memory(error, mr_spec_row_bytes(spec, i));

@@ -9,6 +9,7 @@
  * Locking: one mutex, which is not held while an element is taken, copied or waited for. Elements are in a ring: a ring
  * entry belongs to the thread while it is filled, until the tail passes it, and then to the consumer until the head
  * passes it. copy_to_device has no thread: the consumer does all of it. */
+#include "base/thread.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/to_device.h"
 
@@ -264,7 +265,7 @@ static void *thread_main(void *argument)
 static mr_status start(to_device *t, mr_error *error)
 {
     if (t->has_thread || !((const settings *)t->stage.dataset->settings)->has_thread) return MR_OK;
-    if (pthread_create(&t->thread, nullptr, thread_main, t) != 0)
+    if (mr_thread_create(&t->thread, thread_main, t) != 0)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: cannot start a thread", t->stage.dataset->kind->name);
     t->has_thread = true;
     return MR_OK;

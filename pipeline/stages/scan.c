@@ -1,6 +1,6 @@
 /* scan: passes a state from element to element. And reduce, a scan of which only the last state is used. */
+#include "pipeline/scan.h"
 #include "base/element.h"
-#include "pipeline/pipeline.h"
 
 #include <assert.h>
 
@@ -10,18 +10,20 @@ typedef struct scan_settings {
     mr_function_options options;
     int32_t count;
     mr_tensor *initial; /* owned */
+    bool can_end;
 } scan_settings;
 
 typedef struct scan_stage {
     mr_stage stage;
     mr_element state, next_state, output; /* the latter two are empty between elements */
     size_t counted_bytes;
+    bool has_ended; /* the function has ended the sequence */
 } scan_stage;
 
 static uint64_t scan_digest(const mr_dataset *dataset)
 {
     const scan_settings *s = dataset->settings;
-    uint64_t digest = mr_digest(10, (uint64_t)s->count);
+    uint64_t digest = mr_digest(s->can_end ? 11 : 10, (uint64_t)s->count);
     for (int32_t i = 0; i < s->count; i++) digest = mr_digest_tensor(digest, &s->initial[i]);
     return digest;
 }
@@ -40,6 +42,7 @@ static mr_status scan_begin(mr_stage *stage, uint64_t iteration, mr_error *error
     MR_TRY(mr_element_reserve(&self->state, MR_COMPONENTS_MAX, error));
     for (int32_t i = 0; i < s->count; i++) self->state.tensors[i] = mr_tensor_ref(&s->initial[i]);
     self->state.count = s->count;
+    self->has_ended = false;
     return mr_stream_begin(stage, iteration, error);
 }
 
@@ -62,12 +65,20 @@ static mr_status scan_next(mr_stage *stage, mr_item *item, mr_error *error)
     const scan_settings *s = stage->dataset->settings;
     mr_item taken = {0};
     mr_element *output = &self->output;
+    if (self->has_ended) return mr_fail(error, MR_OUT_OF_RANGE, "end of sequence");
     MR_TRY(mr_element_offer(&self->next_state, error));
     MR_TRY(mr_element_offer(output, error));
     MR_TRY(mr_stream_pull(stage, &taken, error));
     assert(self->state.count == s->count && taken.payload != nullptr);
     mr_element input = mr_payload_view(taken.payload);
     mr_status status = s->function(s->context, &self->state, &input, &self->next_state, output, error);
+    if (status == MR_OUT_OF_RANGE && s->can_end) {
+        mr_item_deinit(&taken);
+        mr_element_clear_all(&self->next_state);
+        mr_element_clear_all(output);
+        self->has_ended = true;
+        return status;
+    }
     if (status == MR_OK) status = check_scanned(self, error);
     status = mr_stage_fail_prefix(stage, "element", taken.number, status, error);
     mr_item_deinit(&taken);
@@ -100,6 +111,7 @@ static mr_status scan_save(mr_stage *stage, mr_state *state, mr_error *error)
     const scan_stage *self = (const scan_stage *)stage;
     assert(self->state.count == ((const scan_settings *)stage->dataset->settings)->count);
     for (int32_t i = 0; i < self->state.count; i++) MR_TRY(mr_state_put_tensor(state, &self->state.tensors[i], error));
+    if (((const scan_settings *)stage->dataset->settings)->can_end) MR_TRY(mr_state_put(state, self->has_ended, error));
     return mr_stage_save(stage->children[0], state, error);
 }
 
@@ -113,6 +125,8 @@ static mr_status scan_restore(mr_stage *stage, mr_state_reader *reader, mr_error
         self->state.count = i + 1;
         if (self->state.tensors[i].dtype != s->initial[i].dtype) return mr_state_refuse(error);
     }
+    self->has_ended = false;
+    if (s->can_end) MR_TRY(mr_state_get_bool(reader, &self->has_ended, error));
     return mr_stage_restore(stage->children[0], reader, error);
 }
 
@@ -179,6 +193,15 @@ mr_dataset *mr_dataset_scan_(mr_dataset *input, const mr_element *initial, mr_sc
     for (int32_t i = 0; i < initial->count; i++) s->initial[i] = mr_tensor_ref(&initial->tensors[i]);
     s->count = initial->count;
     return mr_dataset_take_spec(dataset, spec);
+}
+
+mr_dataset *mr_dataset_scan_can_end(mr_dataset *scan)
+{
+    if (mr_dataset_failed(scan)) return scan;
+    assert(scan->kind == &scan_kind);
+    ((scan_settings *)scan->settings)->can_end = true;
+    scan->count = MR_CARDINALITY_UNKNOWN;
+    return scan;
 }
 
 mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_function function, void *context,

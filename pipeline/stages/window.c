@@ -27,8 +27,8 @@ typedef struct window_stage {
     uint64_t window;      /* number of the current window, or the next */
     uint64_t first;       /* number of the queue's first element, not counting failed ones */
     buffered_item *queue; /* owned; at most span entries */
-    uint64_t count;
-    mr_item *picked; /* owned array of one window's items, which are borrowed */
+    uint64_t count, capacity;
+    mr_item *picked; /* owned array of one window's items, which are borrowed; of the same capacity */
     bool input_ended;
     mr_replay_log replay;
 } window_stage;
@@ -45,11 +45,20 @@ static uint64_t window_digest(const mr_dataset *dataset)
                      o->drop_remainder);
 }
 
-/* Distance from the first element of a window to the end of its last one. */
+/* Distance from the first element of a window to the end of its last one. Windows may be larger than any input. */
 static uint64_t span_of(const mr_window_options *o)
 {
     assert(o->window_size >= 1 && o->stride >= 1 && o->shift >= 1);
-    return (uint64_t)(o->window_size - 1) * (uint64_t)o->stride + 1;
+    uint64_t span = 0;
+    bool is_larger = __builtin_mul_overflow((uint64_t)(o->window_size - 1), (uint64_t)o->stride, &span);
+    return is_larger || span >= MR_POSITION_MAX ? MR_POSITION_MAX : span + 1;
+}
+
+static uint64_t start_of(const window_stage *self)
+{
+    uint64_t start = 0;
+    bool is_larger = __builtin_mul_overflow(self->window, (uint64_t)settings_of(self)->options.shift, &start);
+    return is_larger ? UINT64_MAX : start;
 }
 
 /* Memory for each element besides its tensors: its entry in the queue, and in the dataset of a window. */
@@ -72,6 +81,21 @@ static mr_status keep(window_stage *self, mr_item *item, mr_error *error)
     status = mr_item_keep(&self->stage, item, error);
     if (status != MR_OK) mr_stage_release(&self->stage, ENTRY_BYTES);
     return status;
+}
+
+static mr_status reserve(window_stage *self, uint64_t count, mr_error *error)
+{
+    if (count <= self->capacity) return MR_OK;
+    uint64_t capacity = 2 * self->capacity + 64;
+    if (capacity < count) capacity = count;
+    buffered_item *queue = realloc(self->queue, capacity * sizeof *queue);
+    if (queue == nullptr) return mr_fail_memory(error, capacity * sizeof *queue);
+    self->queue = queue;
+    mr_item *picked = realloc(self->picked, capacity * sizeof *picked);
+    if (picked == nullptr) return mr_fail_memory(error, capacity * sizeof *picked);
+    self->picked = picked;
+    self->capacity = capacity;
+    return MR_OK;
 }
 
 static void drop_first(window_stage *self, uint64_t count)
@@ -109,7 +133,7 @@ static mr_status fill(window_stage *self, mr_error *error)
 {
     const mr_window_options *o = &settings_of(self)->options;
     mr_stage *input = self->stage.children[0];
-    uint64_t start = self->window * (uint64_t)o->shift, span = span_of(o);
+    uint64_t start = start_of(self), span = span_of(o);
     if (self->first < start) drop_first(self, start - self->first < self->count ? start - self->first : self->count);
     while (!self->input_ended && (self->first < start || self->count < span)) {
         mr_item item = {0};
@@ -130,6 +154,11 @@ static mr_status fill(window_stage *self, mr_error *error)
             continue;
         }
         assert(self->first == start && self->count < span);
+        status = reserve(self, self->count + 1, error);
+        if (status != MR_OK) {
+            mr_item_deinit(&item);
+            return status;
+        }
         MR_TRY(keep(self, &item, error));
         self->queue[self->count++] = (buffered_item){item, origin};
         mr_replay_log_retain(&self->replay, origin);
@@ -152,7 +181,7 @@ static mr_status open_window(window_stage *self, mr_error *error)
     mr_dataset *window = mr_dataset_of_items(&dataset->input->spec, self->picked, count), *made = nullptr;
     mr_status status = MR_OK;
     if (s->function == nullptr)
-        made = mr_dataset_batch(window, s->options.window_size);
+        made = mr_dataset_batch(window, count);
     else
         status = s->function(s->context, window, &made, error);
     if (status == MR_OK && made == nullptr) status = mr_inner_fail_absent(error);
@@ -208,7 +237,7 @@ static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_e
     const mr_window_options *o = &settings_of(self)->options;
     uint64_t base = 0, end = 0, count = 0, shift = (uint64_t)o->shift;
     MR_TRY(mr_replay_log_restore(&self->replay, input, reader, &base, &end, error));
-    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX / shift, &self->window, error));
+    MR_TRY(mr_state_get_below(reader, MR_POSITION_SAVED_MAX / shift + 1, &self->window, error));
     MR_TRY(mr_state_get_below(reader, self->window * shift, &self->first, error));
     /* The previous window began at the start of the queue, or after it. */
     if (self->window * shift - self->first > shift) return mr_state_refuse(error);
@@ -218,7 +247,8 @@ static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_e
     mr_replay_item *wanted = calloc(count + 1, sizeof *wanted);
     if (wanted == nullptr) return mr_fail_memory(error, count * sizeof *wanted);
     mr_status status = MR_OK;
-    memset(self->queue, 0, count * sizeof *self->queue);
+    if (count > 0) status = reserve(self, count, error);
+    if (status == MR_OK && count > 0) memset(self->queue, 0, count * sizeof *self->queue);
     for (uint64_t i = 0; i < count && status == MR_OK; i++) {
         uint64_t origin = 0;
         status = mr_state_get_below(reader, end - base, &origin, error);
@@ -226,7 +256,7 @@ static mr_status restore_queue(window_stage *self, mr_state_reader *reader, mr_e
         wanted[i] = (mr_replay_item){base + origin, &self->queue[i].item};
     }
     if (status == MR_OK) status = mr_replay_log_refill(&self->replay, input, end, wanted, count, error);
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count && i < self->capacity; i++) {
         if (status == MR_OK) status = keep(self, &self->queue[i].item, error);
         if (status == MR_OK)
             self->count = i + 1;
@@ -253,15 +283,11 @@ static mr_status window_restore(mr_stage *stage, mr_state_reader *reader, mr_err
 static mr_status window_prepare(mr_stage *stage, mr_error *error)
 {
     window_stage *self = (window_stage *)stage;
-    const mr_window_options *o = &settings_of(self)->options;
-    uint64_t span = span_of(o);
+    (void)error;
     mr_inner_run_init(&self->run, stage, false);
     self->replay.stage = stage;
-    self->replay.interval = span;
-    self->queue = calloc(span, sizeof *self->queue);
-    self->picked = calloc((size_t)o->window_size, sizeof *self->picked);
-    return self->queue == nullptr || self->picked == nullptr ? mr_fail_memory(error, span * sizeof *self->queue)
-                                                             : MR_OK;
+    self->replay.interval = span_of(&settings_of(self)->options);
+    return MR_OK;
 }
 
 static void window_deinit(mr_stage *stage)
@@ -299,7 +325,6 @@ mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, v
 {
     mr_window_options options;
     input = MR_DATASET_READ(mr_window_options, &options, input, given);
-    constexpr int64_t SPAN_MAX = (int64_t)1 << 28;
     mr_dataset *dataset = mr_dataset_new(&window_kind, input, sizeof(window_settings));
     if (mr_dataset_is_unallocated(dataset)) {
         if (options.release != nullptr) options.release(context);
@@ -310,8 +335,7 @@ mr_dataset *mr_dataset_window_(mr_dataset *input, mr_window_function function, v
     if (s->options.shift == 0) s->options.shift = options.window_size;
     if (s->options.stride == 0) s->options.stride = 1;
     if (mr_dataset_failed(dataset)) return dataset;
-    if (options.window_size < 1 || s->options.shift < 1 || s->options.stride < 1 || options.window_size > SPAN_MAX ||
-        s->options.stride > SPAN_MAX / options.window_size || s->options.shift > SPAN_MAX)
+    if (options.window_size < 1 || s->options.shift < 1 || s->options.stride < 1)
         return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "window: invalid size %lld, shift %lld or stride %lld",
                                (long long)options.window_size, (long long)options.shift, (long long)options.stride);
     dataset->count = MR_CARDINALITY_UNKNOWN;

@@ -1,6 +1,8 @@
 /* zip, concatenate and enumerate: elements of several inputs side by side or in sequence, or with their numbers. */
 #include "pipeline/pipeline.h"
 
+#include <stdlib.h>
+
 #include <assert.h>
 #include <string.h>
 
@@ -189,21 +191,65 @@ static const mr_dataset_kind concatenate_kind = {.name = "concatenate",
                                                  .functions = &concatenate_functions,
                                                  .prepare = concatenate_prepare};
 
+/* A loop that concatenates many datasets makes a deep tree. From this depth on, a concatenation becomes its inputs. */
+static int32_t input_count(const mr_dataset *dataset)
+{
+    constexpr int32_t NESTED_MAX = 16;
+    bool is_flattened =
+        !mr_dataset_failed(dataset) && dataset->kind == &concatenate_kind && dataset->depth >= NESTED_MAX;
+    return is_flattened ? 1 + dataset->more_count : 1;
+}
+
+/* Consumes the dataset. */
+static int32_t add_inputs(mr_dataset *dataset, mr_dataset **inputs)
+{
+    int32_t count = input_count(dataset);
+    inputs[0] = dataset;
+    if (count == 1) return 1;
+    inputs[0] = mr_dataset_ref(dataset->input);
+    for (int32_t i = 1; i < count; i++) inputs[i] = mr_dataset_ref(dataset->more[i - 1]);
+    mr_dataset_free(dataset);
+    return count;
+}
+
+static mr_dataset *concatenate(mr_dataset *first, mr_dataset *second)
+{
+    mr_dataset *few[2], **inputs = few;
+    int32_t count = input_count(first) + input_count(second);
+    if (count > 2) inputs = malloc((size_t)count * sizeof *inputs);
+    if (inputs == nullptr) {
+        mr_dataset_free(second);
+        return mr_dataset_fail(mr_dataset_new(&concatenate_kind, first, 0), MR_RESOURCE_EXHAUSTED,
+                               "concatenate: no memory");
+    }
+    int32_t added = add_inputs(first, inputs);
+    added += add_inputs(second, inputs + added);
+    assert(added == count);
+    mr_dataset *dataset = mr_dataset_new_of(&concatenate_kind, inputs, count, 0);
+    if (inputs != few) free(inputs);
+    return dataset;
+}
+
 mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second)
 {
-    mr_dataset *dataset = mr_dataset_new_of(&concatenate_kind, (mr_dataset *[]){first, second}, 2, 0);
-    if (mr_dataset_failed(dataset)) return dataset;
+    mr_dataset *kept[2] = {mr_dataset_ref(first), mr_dataset_ref(second)};
+    mr_dataset *dataset = concatenate(first, second);
     mr_error error = {0};
-    if (mr_spec_join(&dataset->spec, &second->spec, &error) != MR_OK)
-        return mr_dataset_fail(dataset, error.status, "concatenate: %s", error.message);
-    if (first->count == MR_INFINITE || second->count == MR_INFINITE)
-        dataset->count = MR_INFINITE;
-    else if (first->count < 0 || second->count < 0)
-        dataset->count = MR_CARDINALITY_UNKNOWN;
-    else if (__builtin_add_overflow(first->count, second->count, &dataset->count) ||
-             (uint64_t)dataset->count > MR_POSITION_MAX)
-        return mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "concatenate: %lld + %lld elements are too many",
-                               (long long)first->count, (long long)second->count);
+    if (!mr_dataset_failed(dataset)) {
+        dataset->spec = first->spec; /* the names are those of its first input */
+        int64_t a = first->count, b = second->count;
+        if (mr_spec_join(&dataset->spec, &second->spec, &error) != MR_OK)
+            (void)mr_dataset_fail(dataset, error.status, "concatenate: %s", error.message);
+        else if (a == MR_INFINITE || b == MR_INFINITE)
+            dataset->count = MR_INFINITE;
+        else if (a < 0 || b < 0)
+            dataset->count = MR_CARDINALITY_UNKNOWN;
+        else if (__builtin_add_overflow(a, b, &dataset->count) || (uint64_t)dataset->count > MR_POSITION_MAX)
+            (void)mr_dataset_fail(dataset, MR_INVALID_ARGUMENT, "concatenate: %lld + %lld elements are too many",
+                                  (long long)a, (long long)b);
+    }
+    mr_dataset_free(kept[0]);
+    mr_dataset_free(kept[1]);
     return dataset;
 }
 

@@ -33,6 +33,10 @@ mr_status mr_checkpoint_write_slice(mr_checkpoint_writer *writer, const char *ke
 mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key, const mr_checkpoint_slice *slice,
                                    mr_tensor *value, mr_error *error);
 
+/* Writes a tensor of another checkpoint. Of a tensor in slices, those that the checkpoint contains are written. */
+mr_status mr_checkpoint_copy(mr_checkpoint_reader *reader, const char *key, mr_checkpoint_writer *writer,
+                             mr_error *error);
+
 /* The key of a slice: TensorFlow's ordered code of (0, name, rank, start, length, …). Allocated in the arena. */
 mr_status mr_checkpoint_slice_key(const char *name, const mr_checkpoint_slice *slice, mr_arena *arena, mr_string *key,
                                   mr_error *error);

@@ -16,4 +16,26 @@ int32_t mr_checkpoint_shard_count(const mr_checkpoint_reader *reader);
 void mr_checkpoint_slice_copy(const mr_checkpoint_slice *slice, mr_shape full, size_t element_bytes, char *tensor,
                               char *part, bool into_tensor);
 
+/* The elements of a slice in a V1 checkpoint, from the value of its key.
+ * arena   for the message
+ * errors  without the file's name */
+mr_status mr_checkpoint_v1_decode(mr_string bytes, mr_dtype dtype, mr_shape shape, mr_arena *arena, mr_tensor *value,
+                                  mr_error *error);
+/* The files of a V1 checkpoint: path itself, or its shards, path-00000-of-00002 and so on.
+ * *paths  owned: free() each and the array. None if there is no such file */
+mr_status mr_checkpoint_v1_files(const char *path, char ***paths, int32_t *count, mr_error *error);
+/* Whether such a file exists. */
+bool mr_checkpoint_is_v1(const char *path);
+
+/* What a V1 checkpoint saves under one key: a tensor, or a slice of one. */
+typedef struct mr_checkpoint_v1_item {
+    const char *key;
+    mr_shape full;             /* of the complete tensor */
+    mr_checkpoint_slice slice; /* with length -1 in each dimension: the complete tensor */
+    const mr_tensor *value;
+} mr_checkpoint_v1_item;
+/* Writes a V1 checkpoint of one file. Sorts the items.
+ * errors  MR_INVALID_ARGUMENT: a slice occurs twice */
+mr_status mr_checkpoint_v1_write(const char *path, mr_checkpoint_v1_item *items, int32_t count, mr_error *error);
+
 #endif

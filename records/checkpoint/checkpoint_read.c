@@ -1,5 +1,7 @@
 /* The checkpoint reader. Open reads the complete index and checks each entry by itself. Read checks an entry against
- * the sizes of the data files before it allocates memory, and the bytes against their checksum. */
+ * the sizes of the data files before it allocates memory, and the bytes against their checksum.
+ *
+ * The tables of a V1 checkpoint contain the data. Its tensors are items whose entries have only slices. */
 #include "proto/bundle.pb-c.h"
 #include "proto/proto.h"
 #include "records/checkpoint/checkpoint_part.h"
@@ -29,6 +31,7 @@ typedef struct item {
 
 typedef struct shard {
     bool is_open;
+    bool is_newer; /* than the index; the index is always written after the data */
     int descriptor;
     uint64_t size_bytes;
     char *path; /* owned */
@@ -37,6 +40,8 @@ typedef struct shard {
 struct mr_checkpoint_reader {
     mr_arena arena;
     mr_table table;
+    mr_table *v1; /* owned; the tables of a V1 checkpoint, which has no other table; null: V2 */
+    int32_t v1_count;
     char *path; /* owned; the index file, for errors */
     char *prefix;
     item *items; /* sorted like the table, without the slices */
@@ -115,11 +120,120 @@ static mr_status read_items(mr_checkpoint_reader *reader, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Open a V1 checkpoint ---- */
+
+/* Adds the slices that another file has of the same tensor. */
+static mr_status join_v1_items(mr_checkpoint_reader *reader, item *made, const item *other, mr_error *error)
+{
+    Mr__BundleEntryProto *entry = made->at;
+    size_t before = entry->n_slices, count = before + other->at->n_slices;
+    if (reader->v1_count == 1) return damaged(reader, made->key, "occurs twice", error);
+    if (made->dtype != other->dtype || !mr_shape_equal(made->shape, other->shape))
+        return damaged(reader, made->key, "the files have different types or shapes", error);
+    Mr__TensorSliceProto **slices = MR_ARENA_NEW(&reader->arena, Mr__TensorSliceProto *, count);
+    if (slices == nullptr) return mr_fail_memory(error, count * sizeof *slices);
+    for (size_t i = 0; i < count; i++) slices[i] = i < before ? entry->slices[i] : other->at->slices[i - before];
+    entry->slices = slices;
+    entry->n_slices = count;
+    return MR_OK;
+}
+
+static mr_status read_v1_item(mr_checkpoint_reader *reader, const Mr__SavedSliceMeta *meta, mr_error *error)
+{
+    item *made = &reader->items[reader->count];
+    made->key = meta->name;
+    made->at = MR_ARENA_NEW(&reader->arena, Mr__BundleEntryProto, 1);
+    if (made->at == nullptr) return mr_fail_memory(error, sizeof *made->at);
+    mr__bundle_entry_proto__init(made->at);
+    made->at->dtype = meta->type;
+    made->at->shape = meta->shape;
+    made->dtype = meta->type > 0 && meta->type < MR_DTYPE_COUNT ? (mr_dtype)meta->type : MR_DTYPE_INVALID;
+    made->at->slices = meta->slice;
+    made->at->n_slices = meta->n_slice;
+    MR_TRY(read_shape(reader, made, error));
+    if (meta->n_slice == 0) return damaged(reader, made->key, "no slices", error);
+    reader->count++;
+    return MR_OK;
+}
+
+static mr_status read_v1_items(mr_checkpoint_reader *reader, const mr_table *table, mr_error *error)
+{
+    Mr__SavedTensorSlices *head;
+    if (table->count == 0 || table->entries[0].key.size_bytes != 0)
+        return mr_fail(error, MR_DATA_LOSS, "%s: not a checkpoint: the table has no header", reader->path);
+    mr_status status = mr_proto_unpack_as(saved_tensor_slices, table->entries[0].value, &reader->arena, &head, error);
+    if (status != MR_OK) return mr_fail_prefix(error, status, "%s", reader->path);
+    size_t count = head->meta != nullptr ? head->meta->n_tensor : 0;
+    if (count > INT32_MAX / 2 - (size_t)reader->count)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: too many keys", reader->path);
+    item *larger = realloc(reader->items, ((size_t)reader->count + count + 1) * sizeof *larger);
+    if (larger == nullptr) return mr_fail_memory(error, count * sizeof *larger);
+    reader->items = larger;
+    for (size_t i = 0; i < count; i++) {
+        reader->items[reader->count] = (item){0};
+        MR_TRY(read_v1_item(reader, head->meta->tensor[i], error));
+    }
+    return MR_OK;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    return strcmp(((const item *)a)->key, ((const item *)b)->key);
+}
+
+static mr_status open_v1(mr_checkpoint_reader *reader, char **paths, int32_t count, mr_error *error)
+{
+    reader->v1 = calloc((size_t)count, sizeof *reader->v1);
+    if (reader->v1 == nullptr) return mr_fail_memory(error, (size_t)count * sizeof *reader->v1);
+    reader->v1_count = count;
+    for (int32_t i = 0; i < count; i++) {
+        MR_TRY(mr_table_read(paths[i], &reader->v1[i], error));
+        MR_TRY(read_v1_items(reader, &reader->v1[i], error));
+    }
+    if (reader->count == 0) return MR_OK;
+    item *items = reader->items;
+    assert(items != nullptr);
+    qsort(items, (size_t)reader->count, sizeof *items, compare_items);
+    int32_t kept = 0;
+    for (int32_t i = 0; i < reader->count; i++) {
+        item *last = kept > 0 ? &items[kept - 1] : nullptr;
+        if (last != nullptr && compare_items(last, &items[i]) == 0)
+            MR_TRY(join_v1_items(reader, last, &items[i], error));
+        else
+            items[kept++] = items[i];
+    }
+    reader->count = kept;
+    return MR_OK;
+}
+
+/* Opens a V1 checkpoint if path is one and no V2 checkpoint; *is_v1 tells whether it is. */
+static mr_status try_v1(mr_checkpoint_reader *reader, const char *path, bool *is_v1, mr_error *error)
+{
+    char **paths = nullptr;
+    int32_t count = 0;
+    mr_status status = MR_OK;
+    *is_v1 = false;
+    if (mr_file_exists(reader->path)) return MR_OK;
+    status = mr_checkpoint_v1_files(path, &paths, &count, error);
+    if (status == MR_OK && count > 0) {
+        *is_v1 = true;
+        free(reader->path);
+        reader->path = strdup(path);
+        status = reader->path != nullptr ? open_v1(reader, paths, count, error) : mr_fail_memory(error, strlen(path));
+    }
+    for (int32_t i = 0; i < count; i++) free(paths[i]);
+    free(paths);
+    return status;
+}
+
 static mr_status open_index(mr_checkpoint_reader *reader, const char *path, mr_error *error)
 {
+    bool is_v1;
     reader->path = mr_checkpoint_index_path(path);
     reader->prefix = strdup(path);
     if (reader->path == nullptr || reader->prefix == nullptr) return mr_fail_memory(error, strlen(path));
+    MR_TRY(try_v1(reader, path, &is_v1, error));
+    if (is_v1) return MR_OK;
     MR_TRY(mr_table_read(reader->path, &reader->table, error));
     if (reader->table.count > INT32_MAX)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: too many keys", reader->path);
@@ -129,6 +243,9 @@ static mr_status open_index(mr_checkpoint_reader *reader, const char *path, mr_e
 
 mr_status mr_checkpoint_reader_open(const char *path, mr_checkpoint_reader **reader, mr_error *error)
 {
+    if (path == nullptr || reader == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_checkpoint_reader_open: %s is null",
+                       path == nullptr ? "path" : "reader");
     *reader = calloc(1, sizeof **reader);
     if (*reader == nullptr) return mr_fail_memory(error, sizeof **reader);
     mr_status status = open_index(*reader, path, error);
@@ -149,6 +266,8 @@ void mr_checkpoint_reader_close(mr_checkpoint_reader *reader)
     free(reader->items);
     free(reader->path);
     free(reader->prefix);
+    for (int32_t i = 0; i < reader->v1_count; i++) mr_table_deinit(&reader->v1[i]);
+    free(reader->v1);
     mr_table_deinit(&reader->table);
     mr_arena_deinit(&reader->arena);
     free(reader);
@@ -158,12 +277,12 @@ void mr_checkpoint_reader_close(mr_checkpoint_reader *reader)
 
 int32_t mr_checkpoint_count(const mr_checkpoint_reader *reader)
 {
-    return reader->count;
+    return reader == nullptr ? 0 : reader->count;
 }
 
 const char *mr_checkpoint_key(const mr_checkpoint_reader *reader, int32_t index, mr_dtype *dtype, mr_shape *shape)
 {
-    if (index < 0 || index >= reader->count) return nullptr;
+    if (reader == nullptr || index < 0 || index >= reader->count) return nullptr;
     if (dtype != nullptr) *dtype = reader->items[index].dtype;
     if (shape != nullptr) *shape = reader->items[index].shape;
     return reader->items[index].key;
@@ -191,10 +310,24 @@ int32_t mr_checkpoint_shard_count(const mr_checkpoint_reader *reader)
 
 bool mr_checkpoint_has(const mr_checkpoint_reader *reader, const char *key)
 {
-    return find(reader, key) != nullptr;
+    return reader != nullptr && key != nullptr && find(reader, key) != nullptr;
 }
 
 /* ---- Bytes ---- */
+
+static bool is_newer(const struct stat *data, const char *index_path)
+{
+    struct stat index;
+    if (stat(index_path, &index) != 0) return false;
+    const struct timespec *a = &data->st_mtim, *b = &index.st_mtim;
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+/* The probable reason of data that does not fit the index. */
+static const char *interruption(const shard *file)
+{
+    return file->is_newer ? "; the data is newer than its index: a save over this checkpoint was interrupted" : "";
+}
 
 /* Opens the data file of an entry on first use, and checks that the entry's bytes are inside it. */
 static mr_status open_shard(mr_checkpoint_reader *reader, const char *key, const Mr__BundleEntryProto *entry,
@@ -209,16 +342,17 @@ static mr_status open_shard(mr_checkpoint_reader *reader, const char *key, const
         if (file->path == nullptr) return mr_fail_memory(error, strlen(reader->prefix));
         MR_TRY(mr_file_open(file->path, &file->descriptor, error));
         file->is_open = true;
-        struct stat stat;
-        file->size_bytes = fstat(file->descriptor, &stat) == 0 && stat.st_size > 0 ? (uint64_t)stat.st_size : 0;
+        struct stat about;
+        file->size_bytes = fstat(file->descriptor, &about) == 0 && about.st_size > 0 ? (uint64_t)about.st_size : 0;
+        file->is_newer = is_newer(&about, reader->path);
     }
     assert(file->is_open && file->path != nullptr);
     if (entry->offset < 0 || entry->size < 0 || (uint64_t)entry->offset > file->size_bytes ||
         (uint64_t)entry->size > file->size_bytes - (uint64_t)entry->offset)
         return mr_fail(error, MR_DATA_LOSS,
                        "%s: key %.200s: %" PRId64 " bytes at byte %" PRId64 " extend past the end of %s (%" PRIu64
-                       " bytes)",
-                       reader->path, key, entry->size, entry->offset, file->path, file->size_bytes);
+                       " bytes)%s",
+                       reader->path, key, entry->size, entry->offset, file->path, file->size_bytes, interruption(file));
     return MR_OK;
 }
 
@@ -244,8 +378,8 @@ static mr_status check(const shard *file, const char *key, const Mr__BundleEntry
                        mr_error *error)
 {
     if (mr_crc32c_mask(crc) == entry->crc32c) return MR_OK;
-    return mr_fail(error, MR_DATA_LOSS, "%s: key %.200s: checksum is %08x, the index has %08x", file->path, key,
-                   mr_crc32c_mask(crc), entry->crc32c);
+    return mr_fail(error, MR_DATA_LOSS, "%s: key %.200s: checksum is %08x, the index has %08x%s", file->path, key,
+                   mr_crc32c_mask(crc), entry->crc32c, interruption(file));
 }
 
 static mr_status read_numbers(mr_checkpoint_reader *reader, const char *key, const Mr__BundleEntryProto *entry,
@@ -385,12 +519,25 @@ static mr_status check_slices(mr_checkpoint_reader *reader, const item *parent, 
     return covered == count ? MR_OK : damaged(reader, parent->key, "the slices do not cover the tensor", error);
 }
 
+static mr_status read_v1_part(mr_checkpoint_reader *reader, const item *parent, mr_string key, mr_shape shape,
+                              mr_arena *arena, mr_tensor *part, mr_error *error)
+{
+    for (int32_t i = 0; i < reader->v1_count; i++) {
+        const mr_table_entry *found = mr_table_find(&reader->v1[i], key);
+        if (found == nullptr) continue;
+        mr_status status = mr_checkpoint_v1_decode(found->value, parent->dtype, shape, arena, part, error);
+        return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s: key %.200s", reader->path, parent->key);
+    }
+    return damaged(reader, parent->key, "a slice is missing", error);
+}
+
 static mr_status read_part(mr_checkpoint_reader *reader, const item *parent, const mr_checkpoint_slice *slice,
                            mr_shape shape, mr_arena *arena, mr_tensor *part, mr_error *error)
 {
     mr_string key;
     Mr__BundleEntryProto *entry;
     MR_TRY(mr_checkpoint_slice_key(parent->key, slice, arena, &key, error));
+    if (reader->v1 != nullptr) return read_v1_part(reader, parent, key, shape, arena, part, error);
     const mr_table_entry *found = mr_table_find(&reader->table, key);
     if (found == nullptr) return damaged(reader, parent->key, "a slice is missing", error);
     mr_status status = mr_proto_unpack_as(bundle_entry_proto, found->value, arena, &entry, error);
@@ -463,10 +610,47 @@ static mr_status find_readable(const mr_checkpoint_reader *reader, const char *k
 mr_status mr_checkpoint_read(mr_checkpoint_reader *reader, const char *key, mr_tensor *value, mr_error *error)
 {
     const item *found;
+    if (reader == nullptr || key == nullptr || value == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_checkpoint_read: %s is null",
+                       reader == nullptr ? "reader"
+                       : key == nullptr  ? "key"
+                                         : "value");
     *value = (mr_tensor){0};
     MR_TRY(find_readable(reader, key, &found, error));
     if (found->at->n_slices > 0) return read_slices(reader, found, value, error);
     return read_entry(reader, key, found->at, found->dtype, found->shape, value, error);
+}
+
+/* Copies the slices that are stored. */
+static mr_status copy_slices(mr_checkpoint_reader *reader, const item *from, mr_checkpoint_writer *writer,
+                             mr_error *error)
+{
+    mr_status status = MR_OK;
+    for (size_t i = 0; status == MR_OK && i < from->at->n_slices; i++) {
+        mr_arena arena = {0};
+        mr_checkpoint_slice slice;
+        mr_shape shape;
+        mr_tensor part = {0};
+        status = slice_of(reader, from, from->at->slices[i], &slice, &shape, error);
+        if (status == MR_OK) status = read_part(reader, from, &slice, shape, &arena, &part, error);
+        if (status == MR_OK) status = mr_checkpoint_write_slice(writer, from->key, from->shape, &slice, &part, error);
+        mr_tensor_deinit(&part);
+        mr_arena_deinit(&arena);
+    }
+    return status;
+}
+
+mr_status mr_checkpoint_copy(mr_checkpoint_reader *reader, const char *key, mr_checkpoint_writer *writer,
+                             mr_error *error)
+{
+    const item *found;
+    MR_TRY(find_readable(reader, key, &found, error));
+    if (found->at->n_slices > 0 && reader->v1 == nullptr) return copy_slices(reader, found, writer, error);
+    mr_tensor value;
+    MR_TRY(mr_checkpoint_read(reader, key, &value, error));
+    mr_status status = mr_checkpoint_write(writer, key, &value, error);
+    mr_tensor_deinit(&value);
+    return status;
 }
 
 mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key, const mr_checkpoint_slice *slice,

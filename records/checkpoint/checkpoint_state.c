@@ -125,6 +125,9 @@ void mr_checkpoint_state_deinit(mr_checkpoint_state *state)
 mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_size, mr_error *error)
 {
     mr_checkpoint_state state;
+    if (directory == nullptr || path == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_latest_checkpoint: %s is null",
+                       directory == nullptr ? "directory" : "path");
     MR_TRY(mr_checkpoint_state_read(directory, &state, error));
     mr_status status = MR_OK;
     if (state.latest == nullptr)
@@ -138,7 +141,7 @@ mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_si
         char *index = mr_checkpoint_index_path(path);
         if (index == nullptr)
             status = mr_fail_memory(error, path_size);
-        else if (!mr_file_exists(index))
+        else if (!mr_file_exists(index) && !mr_checkpoint_is_v1(path))
             status = mr_fail(error, MR_DATA_LOSS, "%s: named in %s/checkpoint, but does not exist", index, directory);
         free(index);
     }

@@ -64,6 +64,9 @@ static mr_status open_files(mr_checkpoint_writer *writer, const char *path, mr_e
 
 mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **writer, mr_error *error)
 {
+    if (path == nullptr || writer == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_checkpoint_writer_open: %s is null",
+                       path == nullptr ? "path" : "writer");
     *writer = calloc(1, sizeof **writer);
     if (*writer == nullptr) return mr_fail_memory(error, sizeof **writer);
     mr_status status = open_files(*writer, path, error);
@@ -226,6 +229,11 @@ static mr_status write_entry(mr_checkpoint_writer *writer, mr_string key, const 
 
 mr_status mr_checkpoint_write(mr_checkpoint_writer *writer, const char *key, const mr_tensor *value, mr_error *error)
 {
+    if (writer == nullptr || key == nullptr || value == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_checkpoint_write: %s is null",
+                       writer == nullptr ? "writer"
+                       : key == nullptr  ? "key"
+                                         : "value");
     MR_TRY(check_value(writer, key, value, error));
     return write_entry(writer, mr_string_from(key), key, value, error);
 }
@@ -384,6 +392,7 @@ static mr_status close_files(mr_checkpoint_writer *writer, mr_error *error)
 
 mr_status mr_checkpoint_writer_close(mr_checkpoint_writer *writer, mr_error *error)
 {
+    if (writer == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_checkpoint_writer_close: writer is null");
     mr_status status = close_files(writer, error);
     mr_checkpoint_writer_discard(writer);
     return status;

@@ -1,10 +1,12 @@
-/* The table reader. The complete file is in memory, so values are views; only keys are assembled.
+/* The table reader. The complete file is in memory, so values are views; only keys are assembled. Compressed blocks,
+ * which V1 checkpoints have, are decompressed into the arena.
  *
  * Every number in the file is untrusted. Three bytes can define a key with a long shared prefix, so the total size of
  * the keys is limited to a multiple of the file's size. */
 #include "records/checkpoint/table.h"
 
 #include "base/bytes.h"
+#include "records/checkpoint/snappy.h"
 #include "records/io/file.h"
 #include <millrace/record.h>
 
@@ -40,30 +42,51 @@ static bool take_varint(cursor *at, uint64_t *value)
     return false;
 }
 
-/* Reads a handle (offset, size) and returns its block without the restarts, after checking the checksum. */
-static mr_status take_block(cursor *handle, cursor *block, mr_error *error)
+/* Replaces a block by its decompressed bytes, in the arena. */
+static mr_status decompress(cursor *block, mr_arena *arena, mr_error *error)
+{
+    size_t size_bytes = 0;
+    mr_string compressed = {(const char *)block->bytes + block->begin, block->end - block->begin};
+    if (!mr_snappy_size(compressed, &size_bytes) || size_bytes < 4)
+        return damaged(block, "a compressed block has a bad size", error);
+    uint8_t *bytes = mr_arena_alloc(arena, size_bytes);
+    if (bytes == nullptr) return mr_fail_memory(error, size_bytes);
+    if (!mr_snappy_decompress(compressed, bytes, size_bytes))
+        return damaged(block, "a compressed block cannot be decompressed", error);
+    *block = (cursor){block->name, bytes, 0, size_bytes};
+    return MR_OK;
+}
+
+/* Reads a handle (offset, size) of a block in the file and returns the block without the restarts, after checking the
+ * checksum.
+ * offset, end  of the block in the file */
+static mr_status take_block(const cursor *file, cursor *handle, mr_arena *arena, cursor *block, size_t *block_offset,
+                            size_t *block_end, mr_error *error)
 {
     uint64_t offset = 0, size_bytes = 0;
     cursor at = *handle;
     if (!take_varint(handle, &offset) || !take_varint(handle, &size_bytes))
         return damaged(&at, "a block handle is truncated", error);
-    size_t end = handle->end;
+    size_t end = file->end;
     if (offset > end || size_bytes > end - offset || end - offset - size_bytes < TRAILER_BYTES || size_bytes < 4)
         return damaged(&at, "a block is outside the file", error);
-    assert(handle->begin <= end);
-    *block = (cursor){handle->name, handle->bytes, (size_t)offset, (size_t)(offset + size_bytes)};
+    *block_offset = (size_t)offset;
+    *block_end = (size_t)(offset + size_bytes);
+    *block = (cursor){file->name, file->bytes, *block_offset, *block_end};
     const uint8_t *trailer = block->bytes + block->end;
     uint32_t stored = mr_load_le32(trailer + 1);
     uint32_t computed = mr_crc32c_mask(mr_crc32c(0, block->bytes + offset, (size_t)size_bytes + 1));
     if (stored != computed)
         return mr_fail(error, MR_DATA_LOSS, "%s: block at byte %zu: checksum is %08x, the file has %08x", block->name,
                        block->begin, computed, stored);
-    if (trailer[0] != 0)
-        return mr_fail(error, MR_UNIMPLEMENTED, "%s: block at byte %zu is compressed (%s), which is not supported",
-                       block->name, block->begin, trailer[0] == 1 ? "snappy" : "unknown kind");
+    if (trailer[0] > 1)
+        return mr_fail(error, MR_UNIMPLEMENTED, "%s: block at byte %zu has an unknown kind of compression (%d)",
+                       block->name, block->begin, trailer[0]);
+    if (trailer[0] == 1) MR_TRY(decompress(block, arena, error));
     assert(block->end - block->begin >= 4);
-    uint32_t restarts = mr_load_le32(trailer - 4);
-    if (restarts > (size_bytes - 4) / 4) return damaged(block, "the restarts extend past the end of the block", error);
+    uint32_t restarts = mr_load_le32(block->bytes + block->end - 4);
+    if (restarts > (block->end - block->begin - 4) / 4)
+        return damaged(block, "the restarts extend past the end of the block", error);
     block->end -= 4 + 4 * (size_t)restarts;
     return MR_OK;
 }
@@ -115,23 +138,20 @@ static mr_status append(mr_table *table, size_t *capacity, mr_string key, mr_str
     return MR_OK;
 }
 
-static mr_status read_blocks(cursor index, char *key, char *index_key, mr_table *table, mr_error *error)
+static mr_status read_blocks(cursor file, cursor index, char *key, char *index_key, mr_table *table, mr_error *error)
 {
-    size_t capacity = 0, index_key_bytes = 0, file_end = index.end, done = 0;
+    size_t capacity = 0, index_key_bytes = 0, offset, end, done = 0;
     cursor entries;
-    MR_TRY(take_block(&index, &entries, error));
+    MR_TRY(take_block(&file, &index, &table->arena, &entries, &offset, &end, error));
     while (entries.begin < entries.end) {
         mr_string handle_bytes;
         MR_TRY(take_entry(&entries, index_key, &index_key_bytes, &handle_bytes, error));
-        /* A handle is stored in the index, but its block may be anywhere in the file. */
         size_t handle_begin = (size_t)((const uint8_t *)handle_bytes.data - entries.bytes);
-        cursor handle = {entries.name, entries.bytes, handle_begin, file_end}, block;
-        MR_TRY(take_block(&handle, &block, error));
-        if (handle.begin > handle_begin + handle_bytes.size_bytes)
-            return damaged(&handle, "a block handle is truncated", error);
+        cursor handle = {entries.name, entries.bytes, handle_begin, handle_begin + handle_bytes.size_bytes}, block;
+        MR_TRY(take_block(&file, &handle, &table->arena, &block, &offset, &end, error));
         /* Blocks must be in file order, so that no block is read twice. */
-        if (block.begin < done) return damaged(&block, "the blocks are out of order", error);
-        done = block.end;
+        if (offset < done) return damaged(&handle, "the blocks are out of order", error);
+        done = end;
         size_t key_bytes = 0;
         while (block.begin < block.end) {
             cursor at = block;
@@ -161,7 +181,7 @@ static mr_status parse(mr_string bytes, const char *name, mr_table *table, mr_er
     table->arena.limit_bytes = KEYS_FACTOR * bytes.size_bytes + KEYS_SLACK;
     char *keys = malloc(2 * MR_TABLE_KEY_MAX);
     if (keys == nullptr) return mr_fail_memory(error, 2 * MR_TABLE_KEY_MAX);
-    mr_status status = read_blocks(handles, keys, keys + MR_TABLE_KEY_MAX, table, error);
+    mr_status status = read_blocks(all, handles, keys, keys + MR_TABLE_KEY_MAX, table, error);
     free(keys);
     return status;
 }

@@ -30,7 +30,8 @@ typedef struct mr_table {
 } mr_table;
 
 /* Reads every entry and verifies all checksums.
- * errors  MR_DATA_LOSS naming file and byte; MR_UNIMPLEMENTED for compressed blocks. The table is then empty */
+ * errors  MR_DATA_LOSS naming file and byte; MR_UNIMPLEMENTED for a compression other than Snappy. The table is then
+ *         empty */
 mr_status mr_table_read(const char *path, mr_table *table, mr_error *error);
 /* Reads a table from bytes, which must outlive it. name is used in errors. */
 mr_status mr_table_parse(mr_string bytes, const char *name, mr_table *table, mr_error *error);

@@ -138,6 +138,35 @@ mr_status mr_summary_pack_images(mr_string tag, const mr_summary_encoded_image *
     return mr_proto_pack(&message, arena, summary, error);
 }
 
+/* ---- Audio ---- */
+
+mr_status mr_summary_pack_audio(mr_string tag, const mr_string *encoded, int32_t count, bool is_single, float rate,
+                                int64_t channels, int64_t frames, mr_arena *arena, mr_string *summary, mr_error *error)
+{
+    Mr__Summary message;
+    const char *name = mr_arena_strndup(arena, tag.data, tag.size_bytes);
+    char *type = mr_arena_printf(arena, "audio/wav");
+    Mr__Summary__Audio *messages = MR_ARENA_NEW(arena, Mr__Summary__Audio, (size_t)count);
+    if (name == nullptr || type == nullptr || messages == nullptr)
+        return mr_fail_memory(error, (size_t)count * sizeof *messages);
+    MR_TRY(begin(&message, count, arena, error));
+    for (int32_t i = 0; i < count; i++) {
+        char *own =
+            is_single ? mr_arena_printf(arena, "%s/audio", name) : mr_arena_printf(arena, "%s/audio/%d", name, i);
+        MR_TRY(set_tag(message.value[i], own, error));
+        mr__summary__audio__init(&messages[i]);
+        messages[i].sample_rate = rate;
+        messages[i].num_channels = channels;
+        messages[i].length_frames = frames;
+        messages[i].content_type = type;
+        messages[i].encoded_audio_string.data = (uint8_t *)encoded[i].data;
+        messages[i].encoded_audio_string.len = encoded[i].size_bytes;
+        message.value[i]->value_case = MR__SUMMARY__VALUE__VALUE_AUDIO;
+        message.value[i]->audio = &messages[i];
+    }
+    return mr_proto_pack(&message, arena, summary, error);
+}
+
 /* ---- Merge ---- */
 
 static int compare_tags(const void *a, const void *b)

@@ -37,6 +37,12 @@ typedef struct mr_summary_encoded_image {
 mr_status mr_summary_pack_images(mr_string tag, const mr_summary_encoded_image *images, int32_t count, bool is_single,
                                  mr_arena *arena, mr_string *summary, mr_error *error);
 
+/* ---- Audio ---- */
+
+/* AudioSummary: clips encoded as WAV, all with the same properties; tags as for images, "tag/audio/0". */
+mr_status mr_summary_pack_audio(mr_string tag, const mr_string *encoded, int32_t count, bool is_single, float rate,
+                                int64_t channels, int64_t frames, mr_arena *arena, mr_string *summary, mr_error *error);
+
 /* ---- Merge ---- */
 
 /* MergeSummary: all values of all summaries, in order.

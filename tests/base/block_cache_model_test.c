@@ -9,7 +9,7 @@
 
 /* ---- One thread: which block is returned ---- */
 
-constexpr int CLASSES_MAX = 80, BLOCKS_MAX = 64;
+constexpr int CLASSES_MAX = 80, BLOCKS_MAX = 64, SPARE_MAX = 4;
 constexpr size_t KEPT_MIN_BYTES = (size_t)64 << 20;
 
 typedef struct class_model {
@@ -21,6 +21,8 @@ typedef struct class_model {
 typedef struct model {
     class_model classes[CLASSES_MAX];
     int class_count;
+    mr_buffer *spare[SPARE_MAX]; /* freed blocks of the smallest class that still count as live; also a stack */
+    int spare_count;
     size_t live_bytes, live_max_bytes, kept_bytes;
     mr_buffer *blocks[BLOCKS_MAX];
     int block_count;
@@ -65,7 +67,7 @@ static void model_allocate(model *m, mr_device *device, size_t size_bytes, int f
     if (fails > 0) test_fail_allocations(test_allocations() + 1, fails);
     mr_status status = device->functions->allocate(device, size_bytes, &block, &error);
     if (fails > 0) test_fail_allocations(0, 0);
-    bool is_kept = of->count > 0;
+    bool is_spare = of == &m->classes[0] && m->spare_count > 0, is_kept = is_spare || of->count > 0;
     if (!is_kept && fails > 0) forget_freed(m);
     if (!is_kept && fails > 1) {
         CHECK_EQ(status, MR_RESOURCE_EXHAUSTED);
@@ -76,6 +78,12 @@ static void model_allocate(model *m, mr_device *device, size_t size_bytes, int f
         return;
     }
     CHECK_OK(status);
+    if (is_spare) {
+        CHECK(block == m->spare[--m->spare_count]);
+        touch(block, size_bytes);
+        m->blocks[m->block_count++] = block;
+        return;
+    }
     if (is_kept) {
         CHECK(block == of->freed[--of->count]);
         m->kept_bytes -= of->capacity_bytes;
@@ -92,6 +100,10 @@ static void model_free(model *m, int which)
     class_model *of = class_of(m, mr_buffer_size(block));
     m->blocks[which] = m->blocks[--m->block_count];
     mr_buffer_unref(block);
+    if (of == &m->classes[0] && m->spare_count < SPARE_MAX) {
+        m->spare[m->spare_count++] = block;
+        return;
+    }
     m->live_bytes -= of->capacity_bytes;
     size_t most_bytes = 2 * m->live_max_bytes > KEPT_MIN_BYTES ? 2 * m->live_max_bytes : KEPT_MIN_BYTES;
     if (m->kept_bytes + of->capacity_bytes > most_bytes) return;

@@ -498,7 +498,7 @@ typedef struct gate {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool is_open;
-    char seen[512];
+    char seen[4096];
 } gate;
 
 static mr_status pass_gate(void *context, const mr_element *input, mr_random *random, mr_element *output,
@@ -527,7 +527,8 @@ static void open_gate(void *context, uint64_t waited_ns, const mr_thread_work *t
             snprintf(g->seen + used, sizeof g->seen - used, "%s %s%s;", threads[i].is_waiting ? "waits for" : "does",
                      threads[i].stage, threads[i].where[0] != '\0' ? "" : "?");
     }
-    g->is_open = true;
+    /* Until then the threads have not come to the gate. */
+    g->is_open = strstr(g->seen, "does map;") && strstr(g->seen, "waits for batch;");
     pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&g->mutex);
 }

@@ -70,6 +70,70 @@ TEST(limits_of_buffers_windows_and_cycles)
     CHECK_NUMBERS(mr_dataset_assert_cardinality(mr_dataset_range(0, 3, 1), 3), 0, 1, 2);
 }
 
+TEST(limits_of_windows_larger_than_the_input)
+{
+    for (int64_t size = INT64_MAX; size > 2; size /= 2) {
+        mr_dataset *d = mr_dataset_window(mr_dataset_range(0, 3, 1), nullptr, nullptr, nullptr, .window_size = size);
+        CHECK_NUMBERS(mr_dataset_unbatch(d), 0, 1, 2);
+        d = mr_dataset_window(mr_dataset_range(0, 3, 1), nullptr, nullptr, nullptr, .window_size = 2, .shift = size,
+                              .stride = size);
+        CHECK_NUMBERS(mr_dataset_unbatch(d), 0);
+        d = mr_dataset_window(mr_dataset_range(0, 3, 1), nullptr, nullptr, nullptr, .window_size = size, .shift = 1,
+                              .stride = size, .drop_remainder = true);
+        CHECK_EQ(numbers_of(d, nullptr, &(int64_t){0}, 1), 0);
+    }
+}
+
+TEST(limits_of_concatenations)
+{
+    int64_t found[402];
+    for (int side = 0; side < 2; side++) {
+        mr_dataset *d = mr_dataset_range(0, 2, 1);
+        for (int i = 1; i <= 200; i++) {
+            mr_dataset *next = mr_dataset_range(10 * i, 10 * i + 2, 1);
+            d = side == 0 ? mr_dataset_concatenate(d, next) : mr_dataset_concatenate(next, d);
+        }
+        CHECK_EQ(mr_dataset_cardinality(d), 402);
+        CHECK_EQ(numbers_of(d, nullptr, found, 402), 402);
+        for (int i = 0; i <= 200; i++)
+            for (int k = 0; k < 2; k++) CHECK_EQ(found[2 * i + k], 10 * (side == 0 ? i : 200 - i) + k);
+    }
+    mr_dataset *d = mr_dataset_range(0, 2, 1);
+    for (int i = 0; i < 60; i++) d = mr_dataset_concatenate(mr_dataset_ref(d), d);
+    mr_error error = {0};
+    CHECK_STATUS(mr_dataset_status(d, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "more than 10000 datasets in a pipeline");
+    mr_dataset_free(d);
+}
+
+/* ---- Recursion ---- */
+
+static mr_status map_to_itself(void *context, const mr_element *, mr_dataset **output, mr_error *)
+{
+    mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {MR_SCALAR}};
+    *output = context != nullptr ? mr_dataset_flat_map(mr_dataset_range(0, 2, 1), map_to_itself, context, &spec)
+                                 : mr_dataset_interleave(mr_dataset_range(0, 2, 1), map_to_itself, nullptr, &spec,
+                                                         .cycle_length = 2, .parallel = true);
+    return MR_OK;
+}
+
+TEST(limits_of_datasets_of_themselves)
+{
+    for (int i = 0; i < 2; i++) {
+        mr_dataset *d = nullptr;
+        mr_iterator *iterator = nullptr;
+        mr_element element = {0};
+        mr_error error = {0};
+        CHECK_OK(map_to_itself(i == 0 ? nullptr : &d, nullptr, &d, &error));
+        CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
+        CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_RESOURCE_EXHAUSTED);
+        CHECK_CONTAINS(error.message, "more than 400 calls");
+        mr_iterator_free(iterator);
+        mr_element_deinit(&element);
+        mr_dataset_free(d);
+    }
+}
+
 /* ---- Weights ---- */
 
 /* Counts how often each of two inputs was selected among the first `count` elements. Input i has sizes[i] elements of

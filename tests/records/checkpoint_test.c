@@ -3,6 +3,8 @@
 #include "records/io/file.h"
 #include "tests/test.h"
 
+#include <unistd.h>
+
 static void write_floats(mr_checkpoint_writer *writer, const char *key, mr_shape shape, float first)
 {
     mr_error error = {0};
@@ -85,6 +87,26 @@ TEST(checkpoint_is_not_there_until_it_is_closed)
     CHECK(!mr_file_exists(test_path("model.data-00000-of-00001.partial")));
     CHECK_STATUS(mr_checkpoint_reader_open(path, &reader, &error), MR_NOT_FOUND);
     CHECK_CONTAINS(error.message, "model.index");
+}
+
+/* What a process leaves that dies while it saves over a checkpoint: new data with the old index. */
+TEST(checkpoint_interrupted_save_is_named)
+{
+    mr_error error = {0};
+    mr_checkpoint_writer *writer;
+    mr_checkpoint_reader *reader;
+    mr_tensor value;
+    const char *path = test_path("model");
+    write_sample(path);
+    usleep(20'000);
+    CHECK_OK(mr_checkpoint_writer_open(test_path("other"), &writer, &error));
+    write_floats(writer, "weights", MR_SHAPE(100, 3), 5);
+    CHECK_OK(mr_checkpoint_writer_close(writer, &error));
+    CHECK(rename(test_path("other.data-00000-of-00001"), test_path("model.data-00000-of-00001")) == 0);
+    CHECK_OK(mr_checkpoint_reader_open(path, &reader, &error));
+    CHECK_STATUS(mr_checkpoint_read(reader, "weights", &value, &error), MR_DATA_LOSS);
+    CHECK(strstr(error.message, "a save over this checkpoint was interrupted") != nullptr);
+    mr_checkpoint_reader_close(reader);
 }
 
 TEST(checkpoint_refuses_a_key_twice)
