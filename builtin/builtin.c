@@ -2,8 +2,10 @@
 #include "builtin/builtin.h"
 
 #include "base/kernel.h"
+#include "graph/abi/runner.h"
 #include "graph/ir/graph.h"
 #include "graph/state/state.h"
+#include "graph/train/model.h"
 #include "pipeline/to_device.h"
 #include <pthread.h>
 
@@ -13,14 +15,28 @@
     X(constant) X(identity) X(reshape) X(concat) X(slice) X(gather) \
     X(transpose) X(pad) X(binary) X(select) X(unary) X(reduce) \
     X(matmul) X(conv) X(bias) X(activation) X(pool) X(batch_norm) \
-    X(softmax) X(control) X(image)
+    X(softmax) X(control) X(image) X(sparse) X(scan) X(segment) X(special) X(complex) X(space) \
+    X(diagonal) X(partition) X(rearrange) X(tensor_scatter) X(quantize) X(debug) \
+    X(linalg) X(fft) X(image_sample)
 /* clang-format on */
 /* kernels/FAMILY.c: mr_kernels_FAMILY */
 /* clang-format off */
 #define CPU_KERNELS(X) \
     X(array_view) X(array_join) X(array_slice) X(array_index) X(array_fill) X(math_unary) \
     X(math_binary) X(math_select) X(cast) X(reduce) X(activation) X(softmax) \
-    X(matmul) X(conv) X(pool) X(batch_norm) X(random) X(image_ops)
+    X(matmul) X(conv) X(pool) X(batch_norm) X(random) X(image_ops) \
+    X(sparse_move) X(sparse_math) X(sparse_matmul) X(sparse_sets) X(ragged) X(math_pair) \
+    X(special_gamma) X(special_bessel) X(special_integral) X(bitwise) X(complex) X(scan) X(counting) \
+    X(segment) X(segment_grad) X(reduce_arg) X(reduce_norm) X(array_space) X(array_diagonal) \
+    X(array_partition) X(array_set) X(array_rearrange) X(array_order) X(array_scatter) X(array_edit) \
+    X(quantize) X(fake_quantize) X(debug) X(random_stateless) X(random_each) X(random_bounded) \
+    X(image_resize) X(image_crop) X(image_color) X(image_box) X(image_suppress) X(image_codec) \
+    X(audio) X(depthwise) X(pool_index) X(lrn) X(volume) X(morphology) X(fractional_pool) X(ctc_loss) \
+    X(ctc_decoder) X(rnn) X(global_norm) X(linalg) X(decompose) X(least_squares) X(einsum) X(fft) \
+    X(string_format) X(string_join) X(string_split) X(string_bytes) X(string_hash) \
+    X(string_regex) X(unicode) X(decode_csv) X(decode_raw) \
+    X(sparse_cross) X(image_glimpse) X(image_transform) X(image_filter) X(resampler) \
+    X(matrix_function) X(tridiagonal) X(cholesky_grad)
 /* clang-format on */
 /* cuda/FAMILY.c: mr_cuda_kernels_FAMILY */
 /* clang-format off */
@@ -29,18 +45,30 @@
     X(matmul) X(array) X(random) X(training)
 /* clang-format on */
 /* graph/state/FAMILY.c: mr_state_kernels_FAMILY, and for operators that name a resource mr_state_FAMILY */
-#define STATE_KERNELS(X) X(basic) X(control) X(variable) X(update) X(optimizer) X(iterator) X(checkpoint) X(summary)
-#define STATES(X) X(variable) X(iterator)
+/* clang-format off */
+#define STATE_KERNELS(X) \
+    X(calls) X(script) X(basic) X(control) X(variable) X(update) X(optimizer) X(iterator) \
+    X(checkpoint) X(summary) X(queue) X(file_reader) X(stack) X(tensor_array) X(tensor_list) \
+    X(tensor_list_join) X(optional) X(variant) X(scatter) X(scatter_nd) X(gather) X(serialize_sparse) \
+    X(candidate) X(table_ops) X(file) X(serialize) X(parse_example) \
+    X(barrier) X(accumulator) X(accumulator_sparse) X(stage) X(map_stage) X(temporary) X(remap)
+/* clang-format on */
+/* graph/data/FILE.c: mr_data_kernels_FILE */
+#define DATA_KERNELS(X)                                                                                                \
+    X(iterator) X(sources) X(stages) X(functions) X(shuffle) X(window) X(reduce) X(generator) X(write) X(sparse)
+#define STATES(X) X(one_shot) X(variable) X(iterator) X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator)
 
 #define DECLARE_GRADIENTS(family) extern const mr_gradient_table mr_gradients_##family;
 #define DECLARE_CPU(family) extern const mr_kernel_table mr_kernels_##family;
 #define DECLARE_GPU(family) extern const mr_kernel_table mr_cuda_kernels_##family;
 #define DECLARE_STATE_KERNELS(family) extern const mr_kernel_table mr_state_kernels_##family;
+#define DECLARE_DATA_KERNELS(file) extern const mr_kernel_table mr_data_kernels_##file;
 #define DECLARE_STATE(family) extern const mr_state_table mr_state_##family;
 GRADIENTS(DECLARE_GRADIENTS)
 CPU_KERNELS(DECLARE_CPU)
 GPU_KERNELS(DECLARE_GPU)
 STATE_KERNELS(DECLARE_STATE_KERNELS)
+DATA_KERNELS(DECLARE_DATA_KERNELS)
 STATES(DECLARE_STATE)
 extern const mr_device_entry mr_cuda_device_entry;
 
@@ -53,8 +81,10 @@ static void register_kernels(void)
 {
 #define REGISTER_CPU(family) mr_kernel_table_register(&mr_kernels_##family);
 #define REGISTER_GPU(family) mr_kernel_table_register(&mr_cuda_kernels_##family);
+#define REGISTER_DATA(file) mr_kernel_table_register(&mr_data_kernels_##file);
 #define REGISTER_STATE(family) mr_kernel_table_register(&mr_state_kernels_##family);
     STATE_KERNELS(REGISTER_STATE)
+    DATA_KERNELS(REGISTER_DATA)
     CPU_KERNELS(REGISTER_CPU)
     GPU_KERNELS(REGISTER_GPU)
 }
@@ -89,6 +119,21 @@ mr_graph *mr_graph_new(void)
 {
     mr_builtin_register();
     return mr_graph_create();
+}
+
+mr_status mr_runner_new(const void *graph_def, size_t size_bytes, const mr_session_options *options, mr_runner **runner,
+                        mr_error *error)
+{
+    mr_builtin_register();
+    return mr_runner_create(graph_def, size_bytes, options, runner, error);
+}
+
+mr_status mr_model_open(const char *path, const char *tags, mr_model **model, mr_error *error)
+{
+    mr_builtin_register();
+    if (path == nullptr || model == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_model_open: %s is null", path == nullptr ? "path" : "model");
+    return mr_model_read(path, tags, model, error);
 }
 
 mr_status mr_device_open(const char *name, mr_device **device, mr_error *error)

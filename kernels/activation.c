@@ -13,9 +13,22 @@
     MR_UNARY_LOOP(name##_double, double, double, expression)                                                           \
     MR_UNARY_LOOP(name##_int32, int32_t, int32_t, expression)                                                          \
     MR_UNARY_LOOP(name##_int64, int64_t, int64_t, expression)                                                          \
-    static const mr_unary name##_unary = {                                                                             \
-        .float_levels = name##_float,                                                                                  \
-        .loops = {[MR_DOUBLE] = name##_double, [MR_INT32] = name##_int32, [MR_INT64] = name##_int64}};                 \
+    MR_UNARY_LOOP(name##_int8, int8_t, int8_t, expression)                                                             \
+    MR_UNARY_LOOP(name##_int16, int16_t, int16_t, expression)                                                          \
+    MR_UNARY_LOOP(name##_uint8, uint8_t, uint8_t, expression)                                                          \
+    MR_UNARY_LOOP(name##_uint16, uint16_t, uint16_t, expression)                                                       \
+    MR_UNARY_LOOP(name##_uint32, uint32_t, uint32_t, expression)                                                       \
+    MR_UNARY_LOOP(name##_uint64, uint64_t, uint64_t, expression)                                                       \
+    static const mr_unary name##_unary = {.float_levels = name##_float,                                                \
+                                          .loops = {[MR_DOUBLE] = name##_double,                                       \
+                                                    [MR_INT32] = name##_int32,                                         \
+                                                    [MR_INT64] = name##_int64,                                         \
+                                                    [MR_INT8] = name##_int8,                                           \
+                                                    [MR_INT16] = name##_int16,                                         \
+                                                    [MR_UINT8] = name##_uint8,                                         \
+                                                    [MR_UINT16] = name##_uint16,                                       \
+                                                    [MR_UINT32] = name##_uint32,                                       \
+                                                    [MR_UINT64] = name##_uint64}};                                     \
     RUN(name)
 #define REALS(name, float_expression, double_expression)                                                               \
     MR_UNARY_LEVELS(name##_float, float, float, float_expression)                                                      \
@@ -25,9 +38,35 @@
 
 NUMBERS(relu, x < 0 ? 0 : x)
 NUMBERS(relu6, x < 0 ? 0 : x > 6 ? 6 : x)
-REALS(elu, x < 0 ? mr_expm1f(x) : x, x < 0 ? expm1(x) : x)
-REALS(selu, x < 0 ? 1.7580993408473768f * mr_expm1f(x) : 1.0507009873554805f * x,
-      x < 0 ? 1.7580993408473768 * expm1(x) : 1.0507009873554805 * x)
+/* The exponential units of half types, which TensorFlow rounds after every step. */
+#define ROUNDED(suffix, number) mr_##suffix##_to_float(mr_float_to_##suffix(number))
+#define EXPONENTIAL_HALF(suffix)                                                                                       \
+    static uint16_t elu_of_##suffix(uint16_t bits)                                                                     \
+    {                                                                                                                  \
+        float x = mr_##suffix##_to_float(bits);                                                                        \
+        return x < 0 ? mr_float_to_##suffix(ROUNDED(suffix, expf(x)) - 1) : bits;                                      \
+    }                                                                                                                  \
+    static uint16_t selu_of_##suffix(uint16_t bits)                                                                    \
+    {                                                                                                                  \
+        float x = mr_##suffix##_to_float(bits);                                                                        \
+        if (!(x < 0)) return mr_float_to_##suffix(ROUNDED(suffix, 1.0507009873554805f) * x);                           \
+        return mr_float_to_##suffix(ROUNDED(suffix, 1.7580993408473768f) *                                             \
+                                    ROUNDED(suffix, ROUNDED(suffix, expf(x)) - 1));                                    \
+    }                                                                                                                  \
+    MR_UNARY_LOOP(elu_##suffix, uint16_t, uint16_t, elu_of_##suffix(x))                                                \
+    MR_UNARY_LOOP(selu_##suffix, uint16_t, uint16_t, selu_of_##suffix(x))
+EXPONENTIAL_HALF(half)
+EXPONENTIAL_HALF(bfloat16)
+#define EXPONENTIAL(name, float_expression, double_expression)                                                         \
+    MR_UNARY_LEVELS(name##_float, float, float, float_expression)                                                      \
+    MR_UNARY_LOOP(name##_double, double, double, double_expression)                                                    \
+    static const mr_unary name##_unary = {                                                                             \
+        .float_levels = name##_float,                                                                                  \
+        .loops = {[MR_DOUBLE] = name##_double, [MR_HALF] = name##_half, [MR_BFLOAT16] = name##_bfloat16}};             \
+    RUN(name)
+EXPONENTIAL(elu, x < 0 ? mr_expm1f(x) : x, x < 0 ? expm1(x) : x)
+EXPONENTIAL(selu, x < 0 ? 1.7580993408473768f * mr_expm1f(x) : 1.0507009873554805f * x,
+            x < 0 ? 1.7580993408473768 * expm1(x) : 1.0507009873554805 * x)
 REALS(softplus, mr_softplusf(x), x > 34 ? x : log1p(exp(x)))
 REALS(softsign, x / (1.0f + fabsf(x)), x / (1.0 + fabs(x)))
 
@@ -52,13 +91,26 @@ typedef struct leaky_job {
         MR_EACH_ELEMENT to[i] = x[i] > 0 ? g[i] : alpha * g[i];                                                        \
     }
 
+/* alpha is rounded to the half type, as in TensorFlow. */
+#define LEAKY_HALF(narrow, widen)                                                                                      \
+    {                                                                                                                  \
+        const uint16_t *x = job->features, *g = job->gradients ? job->gradients : job->features;                       \
+        uint16_t *to = job->target;                                                                                    \
+        const float alpha = widen(narrow(job->alpha));                                                                 \
+        for (int64_t i = begin; i < end; i++) to[i] = widen(x[i]) > 0 ? g[i] : narrow(alpha * widen(g[i]));            \
+    }
+
 static void leaky_piece(void *context, int64_t begin, int64_t end)
 {
     const leaky_job *job = context;
     if (job->dtype == MR_FLOAT)
         LEAKY(float)
-    else
+    else if (job->dtype == MR_DOUBLE)
         LEAKY(double)
+    else if (job->dtype == MR_HALF)
+        LEAKY_HALF(mr_float_to_half, mr_half_to_float)
+    else
+        LEAKY_HALF(mr_float_to_bfloat16, mr_bfloat16_to_float)
 }
 
 static mr_status leaky(mr_kernel_call *call, bool gradient, mr_error *error)
@@ -67,8 +119,7 @@ static mr_status leaky(mr_kernel_call *call, bool gradient, mr_error *error)
     leaky_job job = {.alpha = mr_attr_float_or(call->node->attrs, "alpha", 0.2f), .dtype = first->dtype};
     job.features = call->inputs[gradient ? 1 : 0].data;
     job.gradients = gradient ? first->data : nullptr;
-    if (gradient && !mr_shape_equal(first->shape, call->inputs[1].shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "gradients and features have different shapes");
+    if (gradient) MR_TRY(mr_kernel_same_shape(call, 0, 1, error));
     int64_t count = mr_tensor_count(first);
     MR_TRY(mr_kernel_forward(call, 0, 0, first->shape, error));
     job.target = call->outputs[0].data;
@@ -93,7 +144,7 @@ static const mr_kernel kernels[] = {
     {.op = "Selu", .run = selu},
     {.op = "Softplus", .run = softplus},
     {.op = "Softsign", .run = softsign},
-    {.op = "LeakyRelu", .types = "T: float, double", .run = leaky_relu},
-    {.op = "LeakyReluGrad", .types = "T: float, double", .run = leaky_relu_grad},
+    {.op = "LeakyRelu", .types = "T: float, double, half, bfloat16", .run = leaky_relu},
+    {.op = "LeakyReluGrad", .types = "T: float, double, half, bfloat16", .run = leaky_relu_grad},
 };
 MR_KERNEL_FAMILY(activation);

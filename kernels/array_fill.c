@@ -1,4 +1,4 @@
-/* Operators that generate tensors: fills, ranges, zeros and ones. Also CheckNumerics, which scans a tensor. */
+/* Operators that generate tensors: fills, ranges, zeros and ones. */
 #include "kernels/common.h"
 #include <inttypes.h>
 #include <math.h>
@@ -9,8 +9,11 @@ static mr_status fill(mr_kernel_call *call, mr_error *error)
     mr_shape shape;
     mr_sink sink;
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
-    if (mr_tensor_count(&call->inputs[1]) != 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "value must be a scalar");
+    if (mr_tensor_count(&call->inputs[1]) != 1) {
+        char text[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "value must represent a scalar, got shape %s",
+                              mr_shape_text(call->inputs[1].shape, text, sizeof text));
+    }
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     mr_fill_elements(sink.data, call->inputs[1].data, sink.element_size, sink.count, call->device->pool);
     return mr_sink_finish(call, &sink, MR_OK, error);
@@ -85,12 +88,32 @@ static int64_t range_count_int64(int64_t start, int64_t limit, int64_t delta)
         return MR_OK;                                                                                                  \
     }
 
+static mr_status range_error(mr_kernel_call *call, mr_error *error)
+{
+    double values[3];
+    for (int i = 0; i < 3; i++) {
+        const mr_tensor *tensor = &call->inputs[i];
+        values[i] = tensor->dtype == MR_FLOAT    ? (double)*(const float *)tensor->data
+                    : tensor->dtype == MR_DOUBLE ? *(const double *)tensor->data
+                    : tensor->dtype == MR_INT64  ? (double)*(const int64_t *)tensor->data
+                                                 : (double)*(const int32_t *)tensor->data;
+    }
+    if (values[2] == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Requires delta != 0: 0");
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Requires start %s limit when delta %s 0: %.9g/%.9g",
+                          values[2] > 0 ? "<=" : ">=", values[2] > 0 ? ">" : "<", values[0], values[1]);
+}
+
 static mr_status range(mr_kernel_call *call, mr_error *error)
 {
     int64_t count = -1;
-    for (int i = 0; i < 3; i++)
-        if (mr_tensor_count(&call->inputs[i]) != 1)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "start, limit and delta must be scalars");
+    static const char *const names[] = {"start", "limit", "delta"};
+    for (int i = 0; i < 3; i++) {
+        char text[MR_SHAPE_TEXT_SIZE];
+        mr_shape shape = call->inputs[i].shape;
+        if (mr_tensor_count(&call->inputs[i]) != 1 || shape.rank > 1) /* [1] as in TensorFlow's old graphs */
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a scalar, not shape %s", names[i],
+                                  mr_shape_text(shape, text, sizeof text));
+    }
     switch (call->inputs[0].dtype) {
         RANGE_TYPE(MR_FLOAT, float, float, double)
         RANGE_TYPE(MR_DOUBLE, double, double, double)
@@ -99,16 +122,21 @@ static mr_status range(mr_kernel_call *call, mr_error *error)
     default:
         break;
     }
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                          "delta must be nonzero and lead from start towards limit");
+    return range_error(call, error);
 }
 
 static mr_status lin_space(mr_kernel_call *call, mr_error *error)
 {
+    static const char *const names[] = {"start", "stop", "num"};
     int64_t count;
+    for (int i = 0; i < 3; i++) {
+        char text[MR_SHAPE_TEXT_SIZE];
+        if (call->inputs[i].shape.rank != 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a scalar, not shape %s", names[i],
+                                  mr_shape_text(call->inputs[i].shape, text, sizeof text));
+    }
     MR_TRY(mr_kernel_int(call, 2, "num", &count, error));
-    if (count < 1 || mr_tensor_count(&call->inputs[0]) != 1 || mr_tensor_count(&call->inputs[1]) != 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "start and stop must be scalars and num above 0");
+    if (count < 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Requires num > 0: %" PRId64, count);
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(count), error));
     if (call->inputs[0].dtype == MR_DOUBLE) {
         double start = *(double *)call->inputs[0].data, stop = *(double *)call->inputs[1].data;
@@ -124,34 +152,11 @@ static mr_status lin_space(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-static mr_status check_numerics(mr_kernel_call *call, mr_error *error)
-{
-    const mr_tensor *input = &call->inputs[0];
-    int64_t count = mr_tensor_count(input), nans = 0, infinities = 0;
-    for (int64_t i = 0; i < count; i++) {
-        double value = input->dtype == MR_DOUBLE     ? ((double *)input->data)[i]
-                       : input->dtype == MR_FLOAT    ? ((float *)input->data)[i]
-                       : input->dtype == MR_BFLOAT16 ? mr_bfloat16_to_float(((uint16_t *)input->data)[i])
-                                                     : mr_half_to_float(((uint16_t *)input->data)[i]);
-        nans += value != value;
-        infinities += value == INFINITY || value == -INFINITY;
-    }
-    if (nans || infinities) {
-        mr_string message = mr_attr_string_or(call->node->attrs, "message", "");
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "%.*s : Tensor had %" PRId64 " NaN and %" PRId64 " Inf values",
-                              (int)MR_MIN(message.size_bytes, (size_t)200), message.data, nans, infinities);
-    }
-    call->outputs[0] = mr_tensor_ref(input);
-    return MR_OK;
-}
-
 static const mr_kernel kernels[] = {
     {.op = "Fill", .run = fill, .host_inputs = 1 << 0},
     {.op = "ZerosLike", .run = zeros_like},
     {.op = "OnesLike", .run = ones_like},
     {.op = "Range", .types = "Tidx: float, double, int32, int64", .run = range},
     {.op = "LinSpace", .types = "T: float, double", .run = lin_space},
-    {.op = "CheckNumerics", .run = check_numerics},
 };
 MR_KERNEL_FAMILY(array_fill);

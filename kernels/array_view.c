@@ -4,7 +4,7 @@
 
 static mr_status identity(mr_kernel_call *call, mr_error *)
 {
-    for (int i = 0; i < call->node->output_count; i++) call->outputs[i] = mr_tensor_ref(&call->inputs[i]);
+    for (int i = 0; i < call->node->output_count; i++) call->outputs[i] = mr_kernel_take(call, i);
     return MR_OK;
 }
 
@@ -32,23 +32,37 @@ static mr_status reshape(mr_kernel_call *call, mr_error *error)
     int missing = -1;
     MR_TRY(mr_kernel_ints(call, 1, "shape", shape.dims, MR_RANK_MAX, &shape.rank, error));
     for (int i = 0; i < shape.rank; i++) {
-        if (shape.dims[i] == -1 && missing < 0)
+        if (shape.dims[i] == -1 && missing >= 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Only one input size may be -1, not both %d and %d", missing, i);
+        if (shape.dims[i] == -1)
             missing = i;
         else if (shape.dims[i] < 0)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "size %d of the shape is %" PRId64, i,
-                                  shape.dims[i]);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Size %d must be non-negative, not %" PRId64,
+                                  i, shape.dims[i]);
         else if (__builtin_mul_overflow(known, shape.dims[i], &known))
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shape is too large");
     }
     if (missing >= 0) {
-        if (known == 0 || count % known != 0)
+        if (known == 0 && count > 0)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "%" PRId64 " elements are not a multiple of %" PRId64, count, known);
+                                  "Input to reshape is a tensor with %" PRId64 " values, but the requested shape has 0",
+                                  count);
+        if (known == 0)
+            return mr_kernel_fail(
+                call->node, error, MR_INVALID_ARGUMENT,
+                "reshape cannot infer the missing input size for an empty tensor unless all specified "
+                "input sizes are non-zero");
+        if (count % known != 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Input to reshape is a tensor with %" PRId64 " values, but the requested shape "
+                                  "requires a multiple of %" PRId64,
+                                  count, known);
         shape.dims[missing] = count / known;
     } else if (known != count) {
-        char text[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%" PRId64 " elements cannot have the shape %s",
-                              count, mr_shape_text(shape, text, sizeof text));
+        return mr_kernel_fail(
+            call->node, error, MR_INVALID_ARGUMENT,
+            "Input to reshape is a tensor with %" PRId64 " values, but the requested shape has %" PRId64, count, known);
     }
     return mr_tensor_reshape(input, shape, &call->outputs[0], error);
 }
@@ -79,10 +93,16 @@ static mr_status expand_dims(mr_kernel_call *call, mr_error *error)
     mr_shape shape = call->inputs[0].shape, wider = {.rank = shape.rank + 1};
     int64_t given;
     int axis;
-    MR_TRY(mr_kernel_int(call, 1, "dim", &given, error));
+    if (mr_tensor_count(&call->inputs[1]) != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "'dim' must be a tensor with a single value");
+    MR_TRY(mr_kernel_single_int(call, 1, "dim", &given, error));
     if (wider.rank > MR_RANK_MAX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "more than %d dimensions", MR_RANK_MAX);
-    MR_TRY(mr_kernel_axis(call, given, wider.rank, &axis, error));
+    if (given < -wider.rank || given >= wider.rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Tried to expand dim index %" PRId64 " for tensor with %d dimensions.", given,
+                              shape.rank);
+    axis = (int)(given < 0 ? given + wider.rank : given);
     for (int i = 0; i < wider.rank; i++) wider.dims[i] = i < axis ? shape.dims[i] : i == axis ? 1 : shape.dims[i - 1];
     return mr_tensor_reshape(&call->inputs[0], wider, &call->outputs[0], error);
 }
@@ -97,10 +117,15 @@ static mr_status squeeze(mr_kernel_call *call, mr_error *error)
         MR_TRY(mr_attr_get_ints(call->node->attrs, "squeeze_dims", given, MR_RANK_MAX, &given_count, error));
     for (int i = 0; i < given_count; i++) {
         int axis;
-        MR_TRY(mr_kernel_axis(call, given[i], shape.rank, &axis, error));
+        if (given[i] < -shape.rank || given[i] >= shape.rank)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Tried to squeeze dim index %" PRId64 " for tensor with %d dimensions.", given[i],
+                                  shape.rank);
+        axis = (int)(given[i] < 0 ? given[i] + shape.rank : given[i]);
         if (shape.dims[axis] != 1)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dimension %d has size %" PRId64 ", not 1",
-                                  axis, shape.dims[axis]);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Can not squeeze dim[%d], expected a dimension of 1, got %" PRId64, axis,
+                                  shape.dims[axis]);
         drop[axis] = true;
     }
     for (int i = 0; i < shape.rank; i++)
@@ -108,11 +133,34 @@ static mr_status squeeze(mr_kernel_call *call, mr_error *error)
     return mr_tensor_reshape(&call->inputs[0], narrow, &call->outputs[0], error);
 }
 
+static mr_status incompatible(mr_kernel_call *call, const int64_t *a, int a_rank, const int64_t *b, int b_rank,
+                              mr_error *error)
+{
+    mr_shape shapes[2] = {{.rank = a_rank}, {.rank = b_rank}};
+    char texts[2][MR_SHAPE_TEXT_SIZE];
+    for (int i = 0; i < a_rank; i++) shapes[0].dims[i] = a[i];
+    for (int i = 0; i < b_rank; i++) shapes[1].dims[i] = b[i];
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Incompatible shapes: %s vs. %s",
+                          mr_shape_text(shapes[0], texts[0], sizeof texts[0]),
+                          mr_shape_text(shapes[1], texts[1], sizeof texts[1]));
+}
+
+static mr_status check_vectors(const mr_kernel_call *call, mr_error *error)
+{
+    char text[MR_SHAPE_TEXT_SIZE];
+    for (int i = 0; i < 2; i++)
+        if (call->inputs[i].shape.rank != 1)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[%d] must be a vector.%s", i,
+                                  mr_shape_text(call->inputs[i].shape, text, sizeof text));
+    return MR_OK;
+}
+
 /* Returns the axes along which broadcasting repeated each of two shapes, for their gradients. */
 static mr_status broadcast_gradient_args(mr_kernel_call *call, mr_error *error)
 {
     int64_t shapes[2][MR_RANK_MAX], axes[2][MR_RANK_MAX];
     int ranks[2], counts[2] = {0, 0};
+    MR_TRY(check_vectors(call, error));
     for (int i = 0; i < 2; i++) MR_TRY(mr_kernel_ints(call, i, "shape", shapes[i], MR_RANK_MAX, &ranks[i], error));
     int rank = MR_MAX(ranks[0], ranks[1]);
     for (int i = 0; i < rank; i++) {
@@ -122,9 +170,7 @@ static mr_status broadcast_gradient_args(mr_kernel_call *call, mr_error *error)
             sizes[s] = at < 0 ? 1 : shapes[s][at];
         }
         if (sizes[0] != sizes[1] && sizes[0] != 1 && sizes[1] != 1)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "sizes %" PRId64 " and %" PRId64 " of dimension %d do not broadcast", sizes[0],
-                                  sizes[1], i);
+            return incompatible(call, shapes[0], ranks[0], shapes[1], ranks[1], error);
         for (int s = 0; s < 2; s++)
             if (sizes[s] == 1) axes[s][counts[s]++] = i;
     }
@@ -141,14 +187,13 @@ static mr_status broadcast_args(mr_kernel_call *call, mr_error *error)
 {
     int64_t a[MR_RANK_MAX], b[MR_RANK_MAX], both[MR_RANK_MAX];
     int a_rank, b_rank;
+    MR_TRY(check_vectors(call, error));
     MR_TRY(mr_kernel_ints(call, 0, "s0", a, MR_RANK_MAX, &a_rank, error));
     MR_TRY(mr_kernel_ints(call, 1, "s1", b, MR_RANK_MAX, &b_rank, error));
     int rank = MR_MAX(a_rank, b_rank);
     for (int i = 0; i < rank; i++) {
         int64_t x = i < rank - a_rank ? 1 : a[i - (rank - a_rank)], y = i < rank - b_rank ? 1 : b[i - (rank - b_rank)];
-        if (x != y && x != 1 && y != 1)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "sizes %" PRId64 " and %" PRId64 " of dimension %d do not broadcast", x, y, i);
+        if (x != y && x != 1 && y != 1) return incompatible(call, a, a_rank, b, b_rank, error);
         both[i] = x == 1 ? y : x;
     }
     return mr_kernel_put_ints(call, 0, MR_SHAPE(rank), both, error);

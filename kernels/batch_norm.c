@@ -369,18 +369,20 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
 
 typedef struct norm_attrs {
     float epsilon, average;
+    int rank; /* of the input, which data_format specifies */
     bool training, nchw, relu;
 } norm_attrs;
 
 static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *error)
 {
     mr_string format = mr_attr_string_or(node->attrs, "data_format", "NHWC");
-    bool nchw = mr_string_equal(format, MR_STR("NCHW"));
-    if (!nchw && !mr_string_equal(format, MR_STR("NHWC")))
+    bool nchw = mr_string_equal(format, MR_STR("NCHW")) || mr_string_equal(format, MR_STR("NCDHW"));
+    if (!nchw && !mr_string_equal(format, MR_STR("NHWC")) && !mr_string_equal(format, MR_STR("NDHWC")))
         return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format %.*s", (int)MR_MIN(format.size_bytes, 32u),
                               format.data);
     *(norm_attrs *)prepared = (norm_attrs){.epsilon = mr_attr_float_or(node->attrs, "epsilon", 0.0001f),
                                            .average = mr_attr_float_or(node->attrs, "exponential_avg_factor", 1.0f),
+                                           .rank = (int)format.size_bytes,
                                            .training = mr_attr_bool_or(node->attrs, "is_training", true),
                                            .nchw = nchw};
     mr_string activation = mr_attr_string_or(node->attrs, "activation_mode", "Identity");
@@ -391,13 +393,15 @@ static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *e
 static mr_status geometry(const mr_kernel_call *call, const mr_tensor *x, norm *n, mr_error *error)
 {
     const norm_attrs *attrs = call->prepared;
-    if (x->shape.rank != 4)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x must have 4 dimensions, not %d",
-                              x->shape.rank);
+    char text[MR_SHAPE_TEXT_SIZE];
+    int rank = x->shape.rank;
+    if (rank != attrs->rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input must be 4 or 5-dimensional%s",
+                              mr_shape_text(x->shape, text, sizeof text));
     const int64_t *d = x->shape.dims;
-    *n = (norm){.rows = attrs->nchw ? d[0] : mr_dims_product(&x->shape, 0, 3),
-                .channels = attrs->nchw ? d[1] : d[3],
-                .inner = attrs->nchw ? mr_dims_product(&x->shape, 2, 4) : 1,
+    *n = (norm){.rows = attrs->nchw ? d[0] : mr_dims_product(&x->shape, 0, rank - 1),
+                .channels = attrs->nchw ? d[1] : d[rank - 1],
+                .inner = attrs->nchw ? mr_dims_product(&x->shape, 2, rank) : 1,
                 .relu = attrs->relu,
                 .x = x->data};
     constexpr int64_t PIECE_FLOATS = 131072;
@@ -407,14 +411,19 @@ static mr_status geometry(const mr_kernel_call *call, const mr_tensor *x, norm *
     return MR_OK;
 }
 
-static mr_status check_vector(const mr_kernel_call *call, int input, int64_t channels, const char *what,
-                              mr_error *error)
+/* An input with an element for each channel: name, and the name that TensorFlow reports if the size is wrong. */
+static mr_status check_vector(const mr_kernel_call *call, int input, int64_t channels, const char *name,
+                              const char *sized, mr_error *error)
 {
     mr_shape shape = call->inputs[input].shape;
-    if (shape.rank == 1 && shape.dims[0] == channels) return MR_OK;
     char text[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s has shape %s, but there are %" PRId64 " channels",
-                          what, mr_shape_text(shape, text, sizeof text), channels);
+    if (shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be 1-dimensional%s", name,
+                              mr_shape_text(shape, text, sizeof text));
+    if (shape.dims[0] == channels) return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                          "%s must have the same number of elements as the channels of x, got %" PRId64 " and %" PRId64,
+                          sized, shape.dims[0], channels);
 }
 
 /* Allocates one scratch buffer of doubles for the partial sums and floats for each channel. */
@@ -486,13 +495,19 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
     norm n;
     float *factor;
     mr_buffer *buffer;
+    MR_HALF_AS_FLOAT(fused_batch_norm);
     MR_TRY(geometry(call, &call->inputs[0], &n, error));
     mr_shape vector = MR_SHAPE(n.channels);
-    MR_TRY(check_vector(call, 1, n.channels, "scale", error));
-    MR_TRY(check_vector(call, 2, n.channels, "offset", error));
-    bool estimates = !attrs->training || attrs->average != 1.0f;
-    if (estimates) MR_TRY(check_vector(call, 3, n.channels, "mean", error));
-    if (estimates) MR_TRY(check_vector(call, 4, n.channels, "variance", error));
+    MR_TRY(check_vector(call, 1, n.channels, "scale", "scale", error));
+    MR_TRY(check_vector(call, 2, n.channels, "offset", "offset", error));
+    if (!attrs->training) {
+        MR_TRY(check_vector(call, 3, n.channels, "estimated_mean", "When is_training=false, mean", error));
+        MR_TRY(check_vector(call, 4, n.channels, "estimated_variance", "When is_training=false, variance", error));
+    } else if (attrs->average != 1.0f) {
+        MR_TRY(check_vector(call, 3, n.channels, "estimated_mean", "When exponential_avg_factor != 1, mean", error));
+        MR_TRY(check_vector(call, 4, n.channels, "estimated_variance", "When exponential_avg_factor != 1, variance",
+                            error));
+    }
     for (int i = 1; i < 5; i++) MR_TRY(mr_kernel_output(call, i, vector, error));
     if (call->node->output_count > 5) {
         MR_TRY(mr_kernel_output(call, 5, MR_SCALAR, error));
@@ -543,11 +558,19 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     norm n;
     float *floats;
     mr_buffer *buffer;
+    MR_HALF_AS_FLOAT(fused_batch_norm_grad);
     MR_TRY(geometry(call, &call->inputs[1], &n, error));
-    if (!mr_shape_equal(call->inputs[0].shape, call->inputs[1].shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "y_backprop and x have different shapes");
-    if (attrs->relu) MR_TRY(check_vector(call, 6, n.channels, "offset", error));
-    for (int i = 2; i < 5; i++) MR_TRY(check_vector(call, i, n.channels, "a statistics input", error));
+    if (!mr_shape_equal(call->inputs[0].shape, call->inputs[1].shape)) {
+        char x[MR_SHAPE_TEXT_SIZE], y[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "x and y_backprop must have same shape, but x has shape %s and y_backprop has shape %s",
+                              mr_shape_text(call->inputs[1].shape, x, sizeof x),
+                              mr_shape_text(call->inputs[0].shape, y, sizeof y));
+    }
+    if (attrs->relu) MR_TRY(check_vector(call, 6, n.channels, "offset", "offset", error));
+    MR_TRY(check_vector(call, 2, n.channels, "scale", "scale", error));
+    MR_TRY(check_vector(call, 3, n.channels, "saved mean", "reserve_space_1", error));
+    MR_TRY(check_vector(call, 4, n.channels, "saved variance", "reserve_space_2", error));
     for (int i = 1; i < 3; i++) MR_TRY(mr_kernel_output(call, i, MR_SHAPE(n.channels), error));
     for (int i = 3; i < 5; i++) {
         MR_TRY(mr_kernel_output(call, i, MR_SHAPE(0), error)); /* unused, as in TensorFlow */
@@ -600,11 +623,11 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     {.op = name, .types = served, .run = function, .prepared_size_bytes = sizeof(norm_attrs), .prepare = prepare}
 static const mr_kernel kernels[] = {
     ROW("FusedBatchNorm", "T: float", fused_batch_norm),
-    ROW("FusedBatchNormV2", "T: float; U: float", fused_batch_norm),
-    ROW("FusedBatchNormV3", "T: float; U: float", fused_batch_norm),
+    ROW("FusedBatchNormV2", "T: half, bfloat16, float; U: float", fused_batch_norm),
+    ROW("FusedBatchNormV3", "T: half, bfloat16, float; U: float", fused_batch_norm),
     ROW("FusedBatchNormGrad", "T: float", fused_batch_norm_grad),
-    ROW("FusedBatchNormGradV2", "T: float; U: float", fused_batch_norm_grad),
-    ROW("FusedBatchNormGradV3", "T: float; U: float", fused_batch_norm_grad),
+    ROW("FusedBatchNormGradV2", "T: half, bfloat16, float; U: float", fused_batch_norm_grad),
+    ROW("FusedBatchNormGradV3", "T: half, bfloat16, float; U: float", fused_batch_norm_grad),
     ROW("_FusedBatchNormEx", "T: float; U: float", fused_batch_norm),
     ROW("_FusedBatchNormGradEx", "T: float; U: float", fused_batch_norm_grad),
 };

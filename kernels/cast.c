@@ -1,4 +1,5 @@
-/* Cast: every numeric type to every other. Fractions are truncated, as in C. Half types are converted through float. */
+/* Cast: every numeric type to every other. Fractions are truncated, as in C. Half types are converted through float;
+ * complex numbers lose their imaginary part. */
 #include "kernels/elementwise.h"
 #include <string.h>
 
@@ -105,9 +106,58 @@ typedef struct cast_job {
     const char *source;
 } cast_job;
 
+static void cast_piece(void *context, int64_t begin, int64_t end);
+
 static bool is_half(mr_dtype dtype)
 {
     return dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
+static bool is_complex(mr_dtype dtype)
+{
+    return dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128;
+}
+
+static mr_dtype real_of(mr_dtype dtype)
+{
+    return dtype == MR_COMPLEX64 ? MR_FLOAT : MR_DOUBLE;
+}
+
+/* Complex numbers are converted through double, their real parts through their own type, as in TensorFlow. */
+static void cast_complex(const cast_job *job, char *target, const char *source, int64_t count)
+{
+    constexpr int64_t CHUNK = 256;
+    double numbers[2 * CHUNK], parts[CHUNK];
+    for (int64_t at = 0; at < count; at += CHUNK) {
+        int64_t n = MR_MIN(CHUNK, count - at);
+        const char *from = source + (size_t)at * job->from_size;
+        char *to = target + (size_t)at * job->to_size;
+        if (is_complex(job->from) && is_complex(job->to)) {
+            casts[MR_DOUBLE][real_of(job->from)](numbers, from, 2 * n);
+            casts[real_of(job->to)][MR_DOUBLE](to, numbers, 2 * n);
+        } else if (is_complex(job->from)) {
+            mr_dtype real = real_of(job->from);
+            for (int64_t i = 0; i < n; i++) {
+                if (real == MR_FLOAT)
+                    ((float *)parts)[i] = ((const float *)from)[2 * i];
+                else
+                    parts[i] = ((const double *)from)[2 * i];
+            }
+            cast_piece(&(cast_job){casts[job->to][real], real, job->to, mr_dtype_size(real), job->to_size, to,
+                                   (const char *)parts},
+                       0, n);
+        } else {
+            mr_dtype real = real_of(job->to);
+            cast_piece(&(cast_job){casts[real][job->from], job->from, real, job->from_size, mr_dtype_size(real),
+                                   (char *)parts, from},
+                       0, n);
+            for (int64_t i = 0; i < n; i++) {
+                numbers[2 * i] = real == MR_FLOAT ? (double)((const float *)parts)[i] : parts[i];
+                numbers[2 * i + 1] = 0;
+            }
+            casts[real][MR_DOUBLE](to, numbers, 2 * n);
+        }
+    }
 }
 
 static void cast_piece(void *context, int64_t begin, int64_t end)
@@ -116,6 +166,10 @@ static void cast_piece(void *context, int64_t begin, int64_t end)
     constexpr int64_t CHUNK = 512;
     const char *source = job->source + (size_t)begin * job->from_size;
     char *target = job->target + (size_t)begin * job->to_size;
+    if (is_complex(job->from) || is_complex(job->to)) {
+        cast_complex(job, target, source, end - begin);
+        return;
+    }
     if (!is_half(job->from) && !is_half(job->to)) {
         job->loop(target, source, end - begin);
         return;
@@ -142,6 +196,12 @@ static void cast_piece(void *context, int64_t begin, int64_t end)
     }
 }
 
+/* The type of the table that stands for a half or complex one. */
+static mr_dtype plain(mr_dtype dtype)
+{
+    return is_half(dtype) ? MR_FLOAT : is_complex(dtype) ? real_of(dtype) : dtype;
+}
+
 static mr_status cast(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
@@ -151,9 +211,9 @@ static mr_status cast(mr_kernel_call *call, mr_error *error)
         return MR_OK;
     }
     job.loop = casts[job.to][job.from];
-    if (casts[is_half(job.to) ? MR_FLOAT : job.to][is_half(job.from) ? MR_FLOAT : job.from] == nullptr)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel from %s to %s", mr_dtype_name(job.from),
-                              mr_dtype_name(job.to));
+    if (casts[plain(job.to)][plain(job.from)] == nullptr)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "Cast %s to %s is not supported",
+                              mr_dtype_name(job.from), mr_dtype_name(job.to));
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     job.from_size = mr_dtype_size(job.from);
     job.to_size = mr_dtype_size(job.to);

@@ -1,6 +1,7 @@
 /* The helpers declared in common.h: small inputs, sinks, strided copies. */
 #include "kernels/common.h"
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,24 +29,64 @@ mr_status mr_kernel_ints(const mr_kernel_call *call, int input, const char *what
                           mr_dtype_name(tensor->dtype));
 }
 
+mr_status mr_kernel_single_int(const mr_kernel_call *call, int input, const char *what, int64_t *value, mr_error *error)
+{
+    const mr_tensor *tensor = &call->inputs[input];
+    if (mr_tensor_count(tensor) != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must have exactly one element.", what);
+    switch (tensor->dtype) {
+    case MR_INT16:
+        *value = *(const int16_t *)tensor->data;
+        return MR_OK;
+    case MR_INT32:
+        *value = *(const int32_t *)tensor->data;
+        return MR_OK;
+    case MR_INT64:
+        *value = *(const int64_t *)tensor->data;
+        return MR_OK;
+    default:
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be int32 or int64, not %s", what,
+                              mr_dtype_name(tensor->dtype));
+    }
+}
+
 mr_status mr_kernel_int(const mr_kernel_call *call, int input, const char *what, int64_t *value, mr_error *error)
 {
-    int count;
-    MR_TRY(mr_kernel_ints(call, input, what, value, 1, &count, error));
-    if (count != 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s is empty", what);
-    return MR_OK;
+    char text[MR_SHAPE_TEXT_SIZE];
+    mr_shape shape = call->inputs[input].shape;
+    if (shape.rank != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a scalar, got shape %s", what,
+                              mr_shape_text(shape, text, sizeof text));
+    return mr_kernel_single_int(call, input, what, value, error);
+}
+
+mr_status mr_kernel_same_shape(const mr_kernel_call *call, int a, int b, mr_error *error)
+{
+    char left[MR_SHAPE_TEXT_SIZE], right[MR_SHAPE_TEXT_SIZE];
+    mr_shape x = call->inputs[a].shape, y = call->inputs[b].shape;
+    if (mr_shape_equal(x, y)) return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                          "Inputs to operation %s of type %s must have the same size and shape.  Input %d: %s != input "
+                          "%d: %s",
+                          call->node->name, call->node->op, a, mr_shape_text(x, left, sizeof left), b,
+                          mr_shape_text(y, right, sizeof right));
 }
 
 mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape, mr_error *error)
 {
     *shape = MR_SCALAR;
     int count;
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (call->inputs[input].shape.rank > 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "shape must be a vector of {int32,int64}, got shape %s",
+                              mr_shape_text(call->inputs[input].shape, text, sizeof text));
     MR_TRY(mr_kernel_ints(call, input, "shape", shape->dims, MR_RANK_MAX, &count, error));
     shape->rank = count;
     for (int i = 0; i < count; i++)
         if (shape->dims[i] < 0)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape has size %lld in dimension %d",
-                                  (long long)shape->dims[i], i);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Dimension %lld must be >= 0",
+                                  (long long)shape->dims[i]);
     if (mr_shape_count(*shape) < 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape has too many elements");
     return MR_OK;
@@ -58,6 +99,21 @@ mr_status mr_kernel_axis(const mr_kernel_call *call, int64_t axis, int rank, int
                               -rank, rank);
     *result = (int)(axis < 0 ? axis + rank : axis);
     return MR_OK;
+}
+
+char *mr_position_text(mr_shape shape, int64_t index, char *text, size_t size_bytes)
+{
+    int64_t at[MR_RANK_MAX] = {0};
+    size_t used = 0;
+    for (int i = shape.rank - 1; i >= 0; i--) {
+        at[i] = shape.dims[i] > 0 ? index % shape.dims[i] : 0;
+        index = shape.dims[i] > 0 ? index / shape.dims[i] : 0;
+    }
+    text[0] = 0;
+    for (int i = 0; i < shape.rank && used < size_bytes; i++)
+        used += (size_t)snprintf(text + used, size_bytes - used, "%s%lld%s", i == 0 ? "[" : ",", (long long)at[i],
+                                 i == shape.rank - 1 ? "]" : "");
+    return text;
 }
 
 mr_status mr_kernel_put_ints(mr_kernel_call *call, int index, mr_shape shape, const int64_t *values, mr_error *error)
@@ -282,4 +338,92 @@ void mr_fill_elements(void *target, const void *element, size_t element_size, in
 {
     fill_job job = {target, element, element_size};
     mr_pool_for(pool, count, 4 * MR_GRAIN, fill_piece, &job);
+}
+
+/* ---- Half types as float ---- */
+
+static bool is_half(mr_dtype dtype)
+{
+    return dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
+bool mr_kernel_has_half(const mr_kernel_call *call)
+{
+    bool found = false;
+    for (int i = 0; i < call->node->input_count; i++) found |= is_half(call->inputs[i].dtype);
+    for (int i = 0; i < call->node->output_count; i++) found |= is_half(call->node->output_dtypes[i]);
+    return found;
+}
+
+typedef struct half_job {
+    mr_dtype half;
+    const void *source;
+    void *target;
+} half_job;
+
+static void widen_range(void *context, int64_t begin, int64_t end)
+{
+    const half_job *job = context;
+    const uint16_t *from = job->source;
+    float *to = job->target;
+    for (int64_t i = begin; i < end; i++)
+        to[i] = job->half == MR_HALF ? mr_half_to_float(from[i]) : mr_bfloat16_to_float(from[i]);
+}
+
+static void narrow_range(void *context, int64_t begin, int64_t end)
+{
+    const half_job *job = context;
+    const float *from = job->source;
+    uint16_t *to = job->target;
+    for (int64_t i = begin; i < end; i++)
+        to[i] = job->half == MR_HALF ? mr_float_to_half(from[i]) : mr_float_to_bfloat16(from[i]);
+}
+
+static mr_status convert(const mr_kernel_call *call, const mr_tensor *source, mr_dtype target_dtype, mr_dtype half,
+                         mr_pool_body body, mr_tensor *target, mr_error *error)
+{
+    MR_TRY(mr_tensor_init(target, target_dtype, source->shape, error));
+    half_job job = {half, source->data, target->data};
+    if (mr_tensor_count(source) > 0) mr_pool_for(call->device->pool, mr_tensor_count(source), MR_GRAIN, body, &job);
+    return MR_OK;
+}
+
+mr_status mr_kernel_as_float(const mr_kernel_call *call, mr_kernel_run run, mr_error *error)
+{
+    mr_tensor inputs[MR_HALF_TENSORS_MAX] = {0}, outputs[MR_HALF_TENSORS_MAX] = {0};
+    mr_dtype input_dtypes[MR_HALF_TENSORS_MAX], output_dtypes[MR_HALF_TENSORS_MAX];
+    mr_kernel_node node = *call->node;
+    mr_kernel_call wide = *call;
+    if (node.input_count > MR_HALF_TENSORS_MAX || node.output_count > MR_HALF_TENSORS_MAX)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "too many inputs");
+    for (int i = 0; i < node.output_count; i++) {
+        bool half = is_half(call->node->output_dtypes[i]);
+        output_dtypes[i] = half ? MR_FLOAT : call->node->output_dtypes[i];
+    }
+    mr_status status = MR_OK;
+    for (int i = 0; i < node.input_count && status == MR_OK; i++) {
+        mr_dtype half = call->inputs[i].dtype;
+        input_dtypes[i] = is_half(half) ? MR_FLOAT : half;
+        if (is_half(half))
+            status = convert(call, &call->inputs[i], MR_FLOAT, half, widen_range, &inputs[i], error);
+        else
+            inputs[i] = mr_tensor_ref(&call->inputs[i]);
+    }
+    node.input_dtypes = input_dtypes;
+    node.output_dtypes = output_dtypes;
+    wide.node = &node;
+    wide.inputs = inputs;
+    wide.outputs = outputs;
+    wide.may_reuse = nullptr;
+    if (status == MR_OK) status = run(&wide, error);
+    for (int i = 0; i < node.output_count && status == MR_OK; i++) {
+        mr_dtype half = call->node->output_dtypes[i];
+        if (is_half(half))
+            status = convert(call, &outputs[i], half, half, narrow_range, &call->outputs[i], error);
+        else
+            call->outputs[i] = mr_tensor_ref(&outputs[i]);
+    }
+    for (int i = 0; i < node.input_count; i++) mr_tensor_deinit(&inputs[i]);
+    for (int i = 0; i < node.output_count; i++) mr_tensor_deinit(&outputs[i]);
+    return status;
 }

@@ -59,10 +59,19 @@ mr_status mr_kernel_ints(const mr_kernel_call *call, int input, const char *what
                          int *count, mr_error *error);
 /* Reads the integer of a scalar input. */
 mr_status mr_kernel_int(const mr_kernel_call *call, int input, const char *what, int64_t *value, mr_error *error);
+/* Reads the integer of an input that may have any rank, but only one element. */
+mr_status mr_kernel_single_int(const mr_kernel_call *call, int input, const char *what, int64_t *value,
+                               mr_error *error);
 /* Reads a shape from an input; every size must be at least 0. */
 mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape, mr_error *error);
+/* Fails if inputs a and b have different shapes. */
+mr_status mr_kernel_same_shape(const mr_kernel_call *call, int a, int b, mr_error *error);
 /* Converts an axis in [-rank, rank) to one in [0, rank). */
 mr_status mr_kernel_axis(const mr_kernel_call *call, int64_t axis, int rank, int *result, mr_error *error);
+
+/* Writes the position of a flat index in a shape, "[1,2]" or "" for a scalar, to text and returns text. */
+constexpr size_t MR_POSITION_TEXT_SIZE = 192;
+char *mr_position_text(mr_shape shape, int64_t index, char *text, size_t size_bytes);
 
 /* Writes integers as the output's dtype. A value that does not fit into int32 is an error; int16 and uint16 wrap, as in
  * TensorFlow's ArgMax. */
@@ -102,6 +111,15 @@ int64_t mr_dims_product(const mr_shape *shape, int begin, int end);
 
 /* Row-major strides in elements; all 0 for a shape without elements, whose dims may have any size. */
 void mr_shape_strides(mr_shape shape, int64_t strides[MR_RANK_MAX]);
+
+/* Kernels that compute half types in float begin with MR_HALF_AS_FLOAT(run), where run is the kernel's own function: if
+ * an input or output has a half type, run is called once more with inputs converted to float and float outputs, which
+ * are then rounded. */
+bool mr_kernel_has_half(const mr_kernel_call *call);
+mr_status mr_kernel_as_float(const mr_kernel_call *call, mr_kernel_run run, mr_error *error);
+#define MR_HALF_AS_FLOAT(run)                                                                                          \
+    if (mr_kernel_has_half(call)) return mr_kernel_as_float(call, run, error)
+constexpr int MR_HALF_TENSORS_MAX = 24; /* most inputs, and most outputs, of a kernel that uses it */
 
 /* target[i] = *element, count times; element_size 1, 2, 4, 8 or 16. */
 void mr_fill_elements(void *target, const void *element, size_t element_size, int64_t count, mr_pool *pool);

@@ -32,7 +32,8 @@ mr_status mr_window_attrs_read(const mr_kernel_node *node, mr_window_attrs *attr
     if (!attrs->nchw && !mr_string_equal(format, MR_STR("NHWC")))
         return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "data_format %.*s", (int)MR_MIN(format.size_bytes, 32u),
                               format.data);
-    MR_TRY(read_pair(node, "strides", attrs->nchw, false, &attrs->stride_y, &attrs->stride_x, error));
+    bool strides_are_input = mr_attrs_find(node->attrs, "strides") == nullptr;
+    MR_TRY(read_pair(node, "strides", attrs->nchw, strides_are_input, &attrs->stride_y, &attrs->stride_x, error));
     MR_TRY(read_pair(node, "dilations", attrs->nchw, true, &attrs->dilation_y, &attrs->dilation_x, error));
     MR_TRY(read_pair(node, "ksize", attrs->nchw, true, &attrs->window_y, &attrs->window_x, error));
     MR_TRY(mr_attr_get_string(node->attrs, "padding", &padding, error));
@@ -82,7 +83,9 @@ mr_status mr_window_geometry(const mr_kernel_node *node, const mr_window_attrs *
     *output = (input + *before + *after - reach + stride) / stride; /* TensorFlow's formula; the result may be 0 */
     if (*output < 0)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
-                              "a window of %" PRId64 " does not fit into %" PRId64 " elements", reach, input);
+                              "Computed output size would be negative: %" PRId64 " [input_size: %" PRId64
+                              ", effective_filter_size: %" PRId64 ", stride: %" PRId64 "]",
+                              *output, input, reach, stride);
     return MR_OK;
 }
 
@@ -106,8 +109,15 @@ static int64_t size_of(const mr_window_attrs *attrs, mr_shape shape, char dimens
 mr_status mr_conv_geometry(const mr_kernel_node *node, const mr_window_attrs *attrs, mr_shape input, mr_shape filter,
                            mr_conv *v, mr_error *error)
 {
-    if (input.rank != 4 || filter.rank != 4)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "input and filter must have 4 dimensions");
+    char text[MR_SHAPE_TEXT_SIZE];
+    bool depthwise = strncmp(node->op, "Depthwise", 9) == 0; /* which TensorFlow words differently */
+    if (input.rank != 4)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%sinput must be 4-dimensional%s%s",
+                              depthwise ? "" : "convolution ", depthwise ? "" : ": ",
+                              mr_shape_text(input, text, sizeof text));
+    if (filter.rank != 4)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%sfilter must be 4-dimensional: %s",
+                              depthwise ? "" : "convolution ", mr_shape_text(filter, text, sizeof text));
     *v = (mr_conv){.batch = input.dims[0],
                    .in_height = size_of(attrs, input, 'y'),
                    .in_width = size_of(attrs, input, 'x'),
@@ -121,9 +131,10 @@ mr_status mr_conv_geometry(const mr_kernel_node *node, const mr_window_attrs *at
                    .dilation_x = attrs->dilation_x,
                    .nchw = attrs->nchw};
     if (filter.dims[2] != v->in_channels)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
-                              "input has %" PRId64 " channels, but filter has %" PRId64, v->in_channels,
-                              filter.dims[2]);
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%s: %" PRId64 " vs %" PRId64,
+                              depthwise ? "input and filter must have the same depth"
+                                        : "input depth must be evenly divisible by filter depth",
+                              v->in_channels, filter.dims[2]);
     if (v->in_channels == 0) return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
     MR_TRY(mr_window_geometry(node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
                               &v->pad_bottom, error));
@@ -175,6 +186,7 @@ static bool finish_empty(mr_kernel_call *call, const mr_conv *v)
 
 static mr_status conv2d(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(conv2d);
     const mr_tensor *input = &call->inputs[0], *filter = &call->inputs[1];
     mr_conv v;
     mr_buffer *buffer;
@@ -196,6 +208,7 @@ static mr_status conv2d(mr_kernel_call *call, mr_error *error)
 
 static mr_status conv2d_backprop_input(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(conv2d_backprop_input);
     const mr_tensor *filter = &call->inputs[1], *gradient = &call->inputs[2];
     mr_conv v;
     mr_shape shape;
@@ -220,6 +233,7 @@ static mr_status conv2d_backprop_input(mr_kernel_call *call, mr_error *error)
 
 static mr_status conv2d_backprop_filter(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(conv2d_backprop_filter);
     const mr_tensor *input = &call->inputs[0], *gradient = &call->inputs[2];
     mr_conv v;
     mr_shape shape;
@@ -244,7 +258,6 @@ static mr_status conv2d_backprop_filter(mr_kernel_call *call, mr_error *error)
 
 #define ROW(name, function, host)                                                                                      \
     {.op = name,                                                                                                       \
-     .types = "T: float, double",                                                                                      \
      .run = function,                                                                                                  \
      .prepared_size_bytes = sizeof(mr_window_attrs),                                                                   \
      .prepare = prepare,                                                                                               \

@@ -15,7 +15,7 @@ typedef struct mr_conv {
     bool nchw;
 } mr_conv;
 
-/* The attributes of convolution and pooling, read in prepare. */
+/* The attributes of convolution and pooling, read in prepare. Strides and windows are 1 if they are inputs. */
 typedef struct mr_window_attrs {
     int64_t stride_y, stride_x, dilation_y, dilation_x;
     int64_t window_y, window_x; /* pooling: ksize */
@@ -51,7 +51,7 @@ int64_t mr_conv_backward_filter_scratch(const mr_conv *conv, int threads);
 void mr_conv_backward_filter(const mr_conv *conv, const float *input, const float *gradient, float *filter_gradient,
                              mr_conv_scratch scratch, mr_pool *pool);
 
-/* The reference implementations: float and double, any layout, dilation and number of groups. */
+/* The reference implementations: float, double and int32, any layout, dilation and number of groups. */
 void mr_conv_forward_plain(const mr_conv *conv, mr_dtype dtype, const void *input, const void *filter, void *output,
                            mr_pool *pool);
 void mr_conv_backward_input_plain(const mr_conv *conv, mr_dtype dtype, const void *filter, const void *gradient,

@@ -30,7 +30,7 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
             body                                                                                                       \
         }
 
-#define PLAIN(type, suffix)                                                                                            \
+#define PLAIN(type, sum_type, suffix)                                                                                  \
     static void forward_##suffix(void *context, int64_t begin, int64_t end)                                            \
     {                                                                                                                  \
         const plain_job *job = context;                                                                                \
@@ -40,9 +40,9 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
             int64_t n = row / v->out_height, oy = row % v->out_height;                                                 \
             for (int64_t ox = 0; ox < v->out_width; ox++)                                                              \
                 for (int64_t o = 0; o < v->out_channels; o++) {                                                        \
-                    double sum = 0;                                                                                    \
+                    sum_type sum = 0;                                                                                  \
                     EACH_TAP(for (int64_t i = 0; i < v->in_channels; i++) sum +=                                       \
-                             (double)input[INPUT(n, iy, ix, i)] * (double)filter[FILTER(fy, fx, i, o)];)               \
+                             (sum_type)input[INPUT(n, iy, ix, i)] * (sum_type)filter[FILTER(fy, fx, i, o)];)           \
                     ((type *)job->target)[OUTPUT(n, oy, ox, o)] = (type)sum;                                           \
                 }                                                                                                      \
         }                                                                                                              \
@@ -59,9 +59,9 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
             for (int64_t oy = 0; oy < v->out_height; oy++)                                                             \
                 for (int64_t ox = 0; ox < v->out_width; ox++)                                                          \
                     EACH_TAP(for (int64_t i = 0; i < v->in_channels; i++) {                                            \
-                        double sum = 0;                                                                                \
+                        sum_type sum = 0;                                                                              \
                         for (int64_t o = 0; o < v->out_channels; o++)                                                  \
-                            sum += (double)gradient[OUTPUT(n, oy, ox, o)] * (double)filter[FILTER(fy, fx, i, o)];      \
+                            sum += (sum_type)gradient[OUTPUT(n, oy, ox, o)] * (sum_type)filter[FILTER(fy, fx, i, o)];  \
                         target[INPUT(n, iy, ix, i)] += (type)sum;                                                      \
                     })                                                                                                 \
         }                                                                                                              \
@@ -75,7 +75,7 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
             int64_t i = position % v->in_channels, tap = position / v->in_channels;                                    \
             int64_t fy = tap / v->filter_width, fx = tap % v->filter_width;                                            \
             for (int64_t o = 0; o < v->out_channels; o++) {                                                            \
-                double sum = 0;                                                                                        \
+                sum_type sum = 0;                                                                                      \
                 for (int64_t n = 0; n < v->batch; n++)                                                                 \
                     for (int64_t oy = 0; oy < v->out_height; oy++) {                                                   \
                         int64_t iy = oy * v->stride_y - v->pad_top + fy * v->dilation_y;                               \
@@ -83,34 +83,37 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
                         for (int64_t ox = 0; ox < v->out_width; ox++) {                                                \
                             int64_t ix = ox * v->stride_x - v->pad_left + fx * v->dilation_x;                          \
                             if (ix < 0 || ix >= v->in_width) continue;                                                 \
-                            sum += (double)input[INPUT(n, iy, ix, i)] * (double)gradient[OUTPUT(n, oy, ox, o)];        \
+                            sum += (sum_type)input[INPUT(n, iy, ix, i)] * (sum_type)gradient[OUTPUT(n, oy, ox, o)];    \
                         }                                                                                              \
                     }                                                                                                  \
                 ((type *)job->target)[position * v->out_channels + o] = (type)sum;                                     \
             }                                                                                                          \
         }                                                                                                              \
     }
-PLAIN(float, float)
-PLAIN(double, double)
+PLAIN(float, double, float)
+PLAIN(double, double, double)
+PLAIN(uint32_t, uint32_t, int32)
+
+#define CHOOSE(dtype, loop) ((dtype) == MR_FLOAT ? loop##_float : (dtype) == MR_DOUBLE ? loop##_double : loop##_int32)
 
 void mr_conv_forward_plain(const mr_conv *conv, mr_dtype dtype, const void *input, const void *filter, void *output,
                            mr_pool *pool)
 {
     plain_job job = {conv, input, filter, output};
-    mr_pool_for(pool, conv->batch * conv->out_height, 1, dtype == MR_FLOAT ? forward_float : forward_double, &job);
+    mr_pool_for(pool, conv->batch * conv->out_height, 1, CHOOSE(dtype, forward), &job);
 }
 
 void mr_conv_backward_input_plain(const mr_conv *conv, mr_dtype dtype, const void *filter, const void *gradient,
                                   void *input_gradient, mr_pool *pool)
 {
     plain_job job = {conv, filter, gradient, input_gradient};
-    mr_pool_for(pool, conv->batch, 1, dtype == MR_FLOAT ? backward_input_float : backward_input_double, &job);
+    mr_pool_for(pool, conv->batch, 1, CHOOSE(dtype, backward_input), &job);
 }
 
 void mr_conv_backward_filter_plain(const mr_conv *conv, mr_dtype dtype, const void *input, const void *gradient,
                                    void *filter_gradient, mr_pool *pool)
 {
     plain_job job = {conv, input, gradient, filter_gradient};
-    mr_pool_for(pool, conv->filter_height * conv->filter_width * conv->in_channels, 1,
-                dtype == MR_FLOAT ? backward_filter_float : backward_filter_double, &job);
+    mr_pool_for(pool, conv->filter_height * conv->filter_width * conv->in_channels, 1, CHOOSE(dtype, backward_filter),
+                &job);
 }

@@ -64,8 +64,7 @@ mr_status mr_unary_run(mr_kernel_call *call, const mr_unary *unary, mr_error *er
     mr_dtype served = job.through_float ? MR_FLOAT : input->dtype;
     job.loop =
         served == MR_FLOAT && unary->float_levels != nullptr ? unary->float_levels[mr_cpu()] : unary->loops[served];
-    if (job.loop == nullptr)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
+    if (job.loop == nullptr) return mr_kernel_unsupported(call->node, error);
     job.size = mr_dtype_size(job.dtype);
     job.out_size = mr_dtype_size(job.out_dtype);
     job.source = input->data; /* before forwarding, which may take over the input's reference */
@@ -251,25 +250,39 @@ static mr_status check_divisor(mr_kernel_call *call, const mr_binary *binary, mr
     return MR_OK;
 }
 
+/* The loop for two scalars of one dtype, as counters and losses are, which need no broadcasting and no threads; null if
+ * they need more than a loop. */
+static mr_binary_loop scalar_loop(const mr_tensor *a, const mr_tensor *b, const mr_binary *binary)
+{
+    if (a->shape.rank != 0 || b->shape.rank != 0 || a->dtype != b->dtype) return nullptr;
+    if (binary->nonzero_b || binary->nonnegative_b) return nullptr;
+    bool has_levels = a->dtype == MR_FLOAT && binary->float_levels != nullptr;
+    return has_levels ? binary->float_levels[mr_cpu()] : binary->loops[a->dtype];
+}
+
+static mr_status run_scalars(mr_kernel_call *call, mr_binary_loop loop, mr_error *error)
+{
+    const void *a = call->inputs[0].data, *b = call->inputs[1].data;
+    bool reuses_b = call->may_reuse != nullptr && call->may_reuse[1] && !call->may_reuse[0];
+    MR_TRY(mr_kernel_forward(call, 0, reuses_b ? 1 : 0, MR_SCALAR, error));
+    loop(call->outputs[0].data, a, b, 1, MR_BOTH_ROWS);
+    return MR_OK;
+}
+
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error)
 {
     const mr_tensor *a = &call->inputs[0], *b = &call->inputs[1];
     mr_shape wide;
-    if (binary->same_shape && !mr_shape_equal(a->shape, b->shape)) {
-        char a_text[MR_SHAPE_TEXT_SIZE], b_text[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the inputs have different shapes: %s and %s",
-                              mr_shape_text(a->shape, a_text, sizeof a_text),
-                              mr_shape_text(b->shape, b_text, sizeof b_text));
-    }
+    mr_binary_loop scalars = scalar_loop(a, b, binary);
+    if (scalars != nullptr) return run_scalars(call, scalars, error);
+    if (binary->same_shape) MR_TRY(mr_kernel_same_shape(call, 0, 1, error));
     MR_TRY(mr_kernel_broadcast(call, a->shape, b->shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};
     job.through_float = is_half(a->dtype) && binary->loops[a->dtype] == nullptr;
     mr_dtype served = job.through_float ? MR_FLOAT : a->dtype;
     job.loop =
         served == MR_FLOAT && binary->float_levels != nullptr ? binary->float_levels[mr_cpu()] : binary->loops[served];
-    if (job.loop == nullptr || a->dtype != b->dtype)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s and %s", mr_dtype_name(a->dtype),
-                              mr_dtype_name(b->dtype));
+    if (job.loop == nullptr || a->dtype != b->dtype) return mr_kernel_unsupported(call->node, error);
     if (binary->nonzero_b || binary->nonnegative_b) MR_TRY(check_divisor(call, binary, error));
     job.size = mr_dtype_size(job.dtype);
     job.out_size = mr_dtype_size(job.out_dtype);

@@ -38,6 +38,9 @@ typedef struct mr_binary {
 } mr_binary;
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error);
 
+/* Concatenates strings, with broadcasting. */
+mr_status mr_string_add(mr_kernel_call *call, mr_error *error);
+
 /* Broadcasts two shapes; the error names both if they are incompatible. */
 mr_status mr_kernel_broadcast(const mr_kernel_call *call, mr_shape a, mr_shape b, mr_shape *result, mr_error *error);
 /* The strides of `shape` when it is broadcast to `wide`: 0 along repeated dimensions, and all 0 for a shape without

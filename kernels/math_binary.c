@@ -1,5 +1,5 @@
 /* Functions of two numbers with broadcasting, comparisons, and gradients that are functions of two tensors. */
-#include "kernels/elementwise.h"
+#include "kernels/complex_math.h"
 #include "kernels/vector_math.h"
 #include <string.h>
 
@@ -21,6 +21,9 @@
     [MR_INT32] = name##_int32, [MR_INT64] = name##_int64, [MR_INT8] = name##_int8, [MR_INT16] = name##_int16,          \
     [MR_UINT8] = name##_uint8, [MR_UINT16] = name##_uint16, [MR_UINT32] = name##_uint32, [MR_UINT64] = name##_uint64
 
+/* The loops of complex numbers, as arguments of the macros below. */
+#define COMPLEX(name) .loops[MR_COMPLEX64] = name##_complex64, .loops[MR_COMPLEX128] = name##_complex128
+
 /* All numeric types. Integers wrap, so their expression is unsigned where it can overflow. */
 #define NUMBERS(name, real_expression, integer_expression, ...)                                                        \
     MR_BINARY_LEVELS(name##_float, float, float, real_expression)                                                      \
@@ -30,11 +33,11 @@
         .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double, INTEGER_ROWS(name)}, __VA_ARGS__};        \
     RUN(name)
 /* Floats and doubles of equal shapes, for gradients. */
-#define REALS(name, float_expression, double_expression)                                                               \
+#define REALS(name, float_expression, double_expression, ...)                                                          \
     MR_BINARY_LEVELS(name##_float, float, float, float_expression)                                                     \
     MR_BINARY_LOOP(name##_double, double, double, double_expression)                                                   \
     static const mr_binary name##_binary = {                                                                           \
-        .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}, .same_shape = true};                     \
+        .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}, .same_shape = true, __VA_ARGS__};        \
     RUN(name)
 
 /* Division and remainder that do not trap for the lowest number divided by -1 and need no sign test for unsigned
@@ -44,15 +47,23 @@
 #define FLOOR_QUOTIENT(a, b) (QUOTIENT(a, b) - (REMAINDER(a, b) != 0 && ((a) < 0) != ((b) < 0)))
 #define FLOOR_REMAINDER(a, b) (REMAINDER(a, b) + ((REMAINDER(a, b) != 0 && ((a) < 0) != ((b) < 0)) ? (b) : 0))
 
-NUMBERS(add, a + b, (uint64_t)a + (uint64_t)b)
-NUMBERS(subtract, a - b, (uint64_t)a - (uint64_t)b)
-NUMBERS(multiply, a *b, (uint64_t)a *(uint64_t)b)
-NUMBERS(squared_difference, (a - b) * (a - b), ((uint64_t)a - (uint64_t)b) * ((uint64_t)a - (uint64_t)b))
+MR_COMPLEX_BINARY(add, a + b)
+NUMBERS(add, a + b, (uint64_t)a + (uint64_t)b, COMPLEX(add))
+MR_COMPLEX_BINARY(subtract, a - b)
+NUMBERS(subtract, a - b, (uint64_t)a - (uint64_t)b, COMPLEX(subtract))
+MR_COMPLEX_BINARY(multiply, mr_complex_times(a, b))
+NUMBERS(multiply, a *b, (uint64_t)a *(uint64_t)b, COMPLEX(multiply))
+MR_COMPLEX_BINARY(squared_difference, mr_complex_times(conj(a - b), a - b))
+NUMBERS(squared_difference, (a - b) * (a - b), ((uint64_t)a - (uint64_t)b) * ((uint64_t)a - (uint64_t)b),
+        COMPLEX(squared_difference))
 NUMBERS(maximum, a > b || a != a ? a : b, a > b ? a : b)
 NUMBERS(minimum, a < b || a != a ? a : b, a < b ? a : b)
-NUMBERS(divide, a / b, QUOTIENT(a, b), .nonzero_b = true)
-NUMBERS(divide_no_nan, b == 0 ? 0 : a / b, b == 0 ? 0 : QUOTIENT(a, b))
-NUMBERS(multiply_no_nan, b == 0 ? 0 : a * b, (uint64_t)a *(uint64_t)b)
+MR_COMPLEX_BINARY(divide, a / b)
+NUMBERS(divide, a / b, QUOTIENT(a, b), .nonzero_b = true, COMPLEX(divide))
+MR_COMPLEX_BINARY(divide_no_nan, b == 0 ? 0 : a / b)
+NUMBERS(divide_no_nan, b == 0 ? 0 : a / b, b == 0 ? 0 : QUOTIENT(a, b), COMPLEX(divide_no_nan))
+MR_COMPLEX_BINARY(multiply_no_nan, b == 0 ? 0 : mr_complex_times(a, b))
+NUMBERS(multiply_no_nan, b == 0 ? 0 : a * b, (uint64_t)a *(uint64_t)b, COMPLEX(multiply_no_nan))
 
 /* Functions that call the C library for each element: they are rare in a training step. */
 static float floor_remainder_float(float a, float b)
@@ -93,27 +104,57 @@ static int64_t power_int(int64_t base, int64_t exponent)
     static const mr_binary name##_binary = {                                                                           \
         .loops = {[MR_FLOAT] = name##_float, [MR_DOUBLE] = name##_double, INTEGER_ROWS(name)}, __VA_ARGS__};           \
     RUN(name)
-SLOW_NUMBERS(floor_divide, floorf(a / b), floor(a / b), FLOOR_QUOTIENT(a, b), .nonzero_b = true)
+/* The quotient of halves is rounded before its floor is taken, as in TensorFlow. */
+#define ROUNDED_HALF(rounded, narrow, widen) narrow(rounded(widen(narrow(widen(a) / widen(b)))))
+#define ROUNDED_HALVES(name, rounded)                                                                                  \
+    SLOW_LOOP(name##_half, uint16_t, uint16_t, ROUNDED_HALF(rounded, mr_float_to_half, mr_half_to_float))              \
+    SLOW_LOOP(name##_bfloat16, uint16_t, uint16_t, ROUNDED_HALF(rounded, mr_float_to_bfloat16, mr_bfloat16_to_float))
+ROUNDED_HALVES(truncate_divide, truncf)
+SLOW_NUMBERS(truncate_divide, truncf(a / b), trunc(a / b), QUOTIENT(a, b), .nonzero_b = true,
+             .loops[MR_HALF] = truncate_divide_half, .loops[MR_BFLOAT16] = truncate_divide_bfloat16)
+ROUNDED_HALVES(floor_divide, floorf)
+SLOW_NUMBERS(floor_divide, floorf(a / b), floor(a / b), FLOOR_QUOTIENT(a, b), .nonzero_b = true,
+             .loops[MR_HALF] = floor_divide_half, .loops[MR_BFLOAT16] = floor_divide_bfloat16)
 SLOW_NUMBERS(floor_modulo, floor_remainder_float(a, b), floor_remainder_double(a, b), FLOOR_REMAINDER(a, b),
              .nonzero_b = true)
 SLOW_NUMBERS(modulo, fmodf(a, b), fmod(a, b), REMAINDER(a, b), .nonzero_b = true)
-SLOW_NUMBERS(power, powf(a, b), pow(a, b), power_int((int64_t)a, (int64_t)b), .nonnegative_b = true)
+MR_COMPLEX_BINARY(power, cpow(a, b))
+SLOW_NUMBERS(power, powf(a, b), pow(a, b), power_int((int64_t)a, (int64_t)b), .nonnegative_b = true, COMPLEX(power))
 
-SLOW_LOOP(arc_tangent_2_float, float, float, atan2f(a, b))
-SLOW_LOOP(arc_tangent_2_double, double, double, atan2(a, b))
-static const mr_binary arc_tangent_2_binary = {
-    .loops = {[MR_FLOAT] = arc_tangent_2_float, [MR_DOUBLE] = arc_tangent_2_double}};
-RUN(arc_tangent_2)
+#define SLOW_REALS(name, float_expression, double_expression, ...)                                                     \
+    SLOW_LOOP(name##_float, float, float, float_expression)                                                            \
+    SLOW_LOOP(name##_double, double, double, double_expression)                                                        \
+    static const mr_binary name##_binary = {.loops = {[MR_FLOAT] = name##_float, [MR_DOUBLE] = name##_double},         \
+                                            __VA_ARGS__};                                                              \
+    RUN(name)
+SLOW_REALS(arc_tangent_2, atan2f(a, b), atan2(a, b))
+SLOW_REALS(next_after, nextafterf(a, b), nextafter(a, b))
+/* 0 where a is 0, even if b is NaN. */
+MR_COMPLEX_BINARY(x_divided_by_y, a == 0 ? 0 : a / b)
+SLOW_REALS(x_divided_by_y, a == 0 ? 0 : a / b, a == 0 ? 0 : a / b, COMPLEX(x_divided_by_y))
+MR_COMPLEX_BINARY(x_log_y, a == 0 ? 0 : mr_complex_times(a, clog(b)))
+SLOW_REALS(x_log_y, a == 0 ? 0 : a * logf(b), a == 0 ? 0 : a * log(b), COMPLEX(x_log_y))
+MR_COMPLEX_BINARY(x_log1p_y, a == 0 ? 0 : mr_complex_times(a, mr_complex_log1p(b)))
+SLOW_REALS(x_log1p_y, a == 0 ? 0 : a * log1pf(b), a == 0 ? 0 : a * log1p(b), COMPLEX(x_log1p_y))
 
-/* Gradients in terms of the result y (a) and dy (b). */
-REALS(root_grad, b * 0.5f / a, b * 0.5 / a)
-REALS(reciprocal_root_grad, -0.5f * b * (a * a * a), -0.5 * b * (a * a * a))
-REALS(reciprocal_grad, -b *(a *a), -b *(a *a))
-REALS(tangent_grad, b * (1.0f - a * a), b * (1.0 - a * a))
-REALS(sigmoid_grad, b *a * (1.0f - a), b *a * (1.0 - a))
+/* Gradients in terms of the result y (a) and dy (b). Where dy is 0 the first three are 0, even if y is infinite. */
+MR_COMPLEX_BINARY(root_grad, b == 0 ? 0 : 0.5 * b / conj(a))
+REALS(root_grad, b == 0 ? 0 : b * 0.5f / a, b == 0 ? 0 : b * 0.5 / a, COMPLEX(root_grad))
+MR_COMPLEX_BINARY(reciprocal_root_grad,
+                  b == 0 ? 0
+                         : -0.5 * mr_complex_times(b, mr_complex_times(conj(a), mr_complex_times(conj(a), conj(a)))))
+REALS(reciprocal_root_grad, b == 0 ? 0 : -0.5f * b * (a * a * a), b == 0 ? 0 : -0.5 * b * (a * a * a),
+      COMPLEX(reciprocal_root_grad))
+MR_COMPLEX_BINARY(reciprocal_grad, b == 0 ? 0 : -mr_complex_times(b, mr_complex_times(conj(a), conj(a))))
+REALS(reciprocal_grad, b == 0 ? 0 : -b * (a * a), b == 0 ? 0 : -b * (a * a), COMPLEX(reciprocal_grad))
+MR_COMPLEX_BINARY(tangent_grad, mr_complex_times(b, 1.0 - mr_complex_times(a, a)))
+REALS(tangent_grad, b * (1.0f - a * a), b * (1.0 - a * a), COMPLEX(tangent_grad))
+MR_COMPLEX_BINARY(sigmoid_grad, mr_complex_times(mr_complex_times(b, a), 1.0 - a))
+REALS(sigmoid_grad, b *a * (1.0f - a), b *a * (1.0 - a), COMPLEX(sigmoid_grad))
 /* Gradients of activations: gradients (a), then features or outputs (b). */
-REALS(relu_grad, b > 0 ? a : 0, b > 0 ? a : 0)
-REALS(relu6_grad, b > 0 && b < 6 ? a : 0, b > 0 && b < 6 ? a : 0)
+/* Products with 0 or 1: as in TensorFlow, a gradient of NaN stays NaN. */
+NUMBERS(relu_grad, a *(float)(b > 0), a *(b > 0), .same_shape = true)
+NUMBERS(relu6_grad, a *(float)(b > 0 && b < 6), a *(b > 0 && b < 6), .same_shape = true)
 REALS(elu_grad, b < 0 ? (b + 1) * a : a, b < 0 ? (b + 1) * a : a)
 REALS(selu_grad, b < 0 ? a * (b + 1.7580993408473768f) : a * 1.0507009873554805f,
       b < 0 ? a * (b + 1.7580993408473768) : a * 1.0507009873554805)
@@ -150,11 +191,19 @@ RUN(greater_equal)
 COMPARE(equal, a == b)
 SLOW_LOOP(equal_string, mr_string, bool, mr_string_equal(a, b))
 MR_BINARY_LOOP(equal_bool, bool, bool, a == b)
-COMPARE_BINARY(equal, [MR_STRING] = equal_string, [MR_BOOL] = equal_bool)
+MR_COMPLEX_BINARY_LOOP(equal_complex64, mr_complex64, bool, a == b)
+MR_COMPLEX_BINARY_LOOP(equal_complex128, mr_complex128, bool, a == b)
+#define QUANTIZED_ROWS(name)                                                                                           \
+    [MR_QINT8] = name##_int8, [MR_QUINT8] = name##_uint8, [MR_QINT16] = name##_int16, [MR_QUINT16] = name##_uint16,    \
+    [MR_QINT32] = name##_int32
+COMPARE_BINARY(equal, [MR_STRING] = equal_string, [MR_BOOL] = equal_bool, MR_COMPLEX_ROWS(equal), QUANTIZED_ROWS(equal))
 COMPARE(not_equal, a != b)
 SLOW_LOOP(not_equal_string, mr_string, bool, !mr_string_equal(a, b))
 MR_BINARY_LOOP(not_equal_bool, bool, bool, a != b)
-COMPARE_BINARY(not_equal, [MR_STRING] = not_equal_string, [MR_BOOL] = not_equal_bool)
+MR_COMPLEX_BINARY_LOOP(not_equal_complex64, mr_complex64, bool, a != b)
+MR_COMPLEX_BINARY_LOOP(not_equal_complex128, mr_complex128, bool, a != b)
+COMPARE_BINARY(not_equal, [MR_STRING] = not_equal_string, [MR_BOOL] = not_equal_bool, MR_COMPLEX_ROWS(not_equal),
+               QUANTIZED_ROWS(not_equal))
 
 /* If incompatible_shape_error is false, shapes that do not broadcast compare as not equal. */
 static mr_status equality(mr_kernel_call *call, const mr_binary *binary, bool different, mr_error *error)
@@ -196,20 +245,28 @@ static mr_status bias_add(mr_kernel_call *call, mr_error *error)
     mr_shape value = inputs[0].shape;
     bool nchw = mr_string_equal(mr_attr_string_or(call->node->attrs, "data_format", "NHWC"), MR_STR("NCHW"));
     int channel = nchw ? MR_MIN(1, value.rank - 1) : value.rank - 1;
-    if (value.rank < 2 || inputs[1].shape.rank != 1 || inputs[1].shape.dims[0] != value.dims[channel]) {
-        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    mr_shape_text(inputs[1].shape, a, sizeof a);
+    mr_shape_text(value, b, sizeof b);
+    if (value.rank < 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Input tensor must be at least 2D: %s", b);
+    if (inputs[1].shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Biases must be 1D: %s", a);
+    if (inputs[1].shape.dims[0] != value.dims[channel])
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "a bias of shape %s does not match the input shape %s",
-                              mr_shape_text(inputs[1].shape, a, sizeof a), mr_shape_text(value, b, sizeof b));
-    }
+                              "Must provide as many biases as the %s dimension of the input tensor: %s vs. %s",
+                              nchw ? "channel" : "last", a, b);
     inputs[1].shape.rank = value.rank - channel;
     for (int i = 1; i < inputs[1].shape.rank; i++) inputs[1].shape.dims[i] = 1;
-    return mr_binary_run(&shaped, &add_binary, error);
+    mr_status status = mr_binary_run(&shaped, &add_binary, error);
+    for (int i = 0; i < 2; i++) call->inputs[i].buffer = inputs[i].buffer; /* one may have moved to the output */
+    return status;
 }
 
 static const mr_kernel kernels[] = {
     {.op = "BiasAdd", .run = bias_add},
     {.op = "BiasAddV1", .run = bias_add},
+    {.op = "Add", .types = "T: string", .run = mr_string_add},
     {.op = "Add", .run = add},
     {.op = "AddV2", .run = add},
     {.op = "Sub", .run = subtract},
@@ -217,7 +274,7 @@ static const mr_kernel kernels[] = {
     {.op = "MulNoNan", .run = multiply_no_nan},
     {.op = "Div", .run = divide},
     {.op = "RealDiv", .run = divide},
-    {.op = "TruncateDiv", .run = divide},
+    {.op = "TruncateDiv", .run = truncate_divide},
     {.op = "DivNoNan", .run = divide_no_nan},
     {.op = "FloorDiv", .run = floor_divide},
     {.op = "FloorMod", .run = floor_modulo},
@@ -228,6 +285,10 @@ static const mr_kernel kernels[] = {
     {.op = "Minimum", .run = minimum},
     {.op = "Pow", .run = power},
     {.op = "Atan2", .run = arc_tangent_2},
+    {.op = "NextAfter", .run = next_after},
+    {.op = "Xdivy", .run = x_divided_by_y},
+    {.op = "Xlogy", .run = x_log_y},
+    {.op = "Xlog1py", .run = x_log1p_y},
     {.op = "SqrtGrad", .run = root_grad},
     {.op = "RsqrtGrad", .run = reciprocal_root_grad},
     {.op = "ReciprocalGrad", .run = reciprocal_grad},

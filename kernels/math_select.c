@@ -1,5 +1,6 @@
 /* Selects and clips elements: Select, SelectV2, ClipByValue. Select moves elements without reading them. */
 #include "kernels/elementwise.h"
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct element16 {
@@ -118,17 +119,27 @@ static mr_status select_v2(mr_kernel_call *call, mr_error *error)
 static mr_status select_v1(mr_kernel_call *call, mr_error *error)
 {
     mr_shape take = call->inputs[0].shape, wide = call->inputs[1].shape;
-    bool fits = mr_shape_equal(wide, call->inputs[2].shape);
-    if (fits && take.rank == 1 && wide.rank > 1 && take.dims[0] == wide.dims[0]) {
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    if (take.rank == 1 && wide.rank != 1) {
+        if (wide.rank == 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "'then' must be at least a vector, but saw shape: []");
+        if (take.dims[0] != wide.dims[0])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Number of batches of 'then' must match size of 'cond', but saw: %" PRId64
+                                  " vs. %" PRId64,
+                                  wide.dims[0], take.dims[0]);
+    }
+    if (!mr_shape_equal(wide, call->inputs[2].shape))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "'then' and 'else' must have the same size.  but received: %s vs. %s",
+                              mr_shape_text(wide, a, sizeof a), mr_shape_text(call->inputs[2].shape, b, sizeof b));
+    if (take.rank == 1 && wide.rank > 1 && take.dims[0] == wide.dims[0]) {
         take.rank = wide.rank;
         for (int i = 1; i < wide.rank; i++) take.dims[i] = 1;
     }
-    if (!fits || !(take.rank == 0 || take.rank == wide.rank))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shapes of condition, t and e do not match");
-    for (int i = 0; i < take.rank; i++)
-        if (take.dims[i] != wide.dims[i] && !(call->inputs[0].shape.rank == 1 && i > 0))
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "condition and t have different sizes in dimension %d", i);
+    if (call->inputs[0].shape.rank != 0 && (call->inputs[0].shape.rank != 1 || wide.rank == 1))
+        MR_TRY(mr_kernel_same_shape(call, 0, 1, error));
     mr_shape shapes[3] = {take, wide, wide};
     return select_broadcast(call, shapes, wide, error);
 }
@@ -148,10 +159,26 @@ static mr_status select_v1(mr_kernel_call *call, mr_error *error)
         }                                                                                                              \
     }
 MR_EACH_NUMBER(CLIP)
+#define CLIP_HALF(suffix)                                                                                              \
+    static void clip_##suffix(const mr_kernel_call *call, void *target, const void *source, int64_t begin,             \
+                              int64_t end)                                                                             \
+    {                                                                                                                  \
+        const uint16_t *low = call->inputs[1].data, *high = call->inputs[2].data;                                      \
+        int64_t low_step = call->inputs[1].shape.rank > 0, high_step = call->inputs[2].shape.rank > 0;                 \
+        for (int64_t i = begin; i < end; i++) {                                                                        \
+            float l = mr_##suffix##_to_float(low[i * low_step]), h = mr_##suffix##_to_float(high[i * high_step]);      \
+            float v = mr_##suffix##_to_float(((const uint16_t *)source)[i]);                                           \
+            v = v < l ? l : v;                                                                                         \
+            ((uint16_t *)target)[i] = mr_float_to_##suffix(v > h ? h : v);                                             \
+        }                                                                                                              \
+    }
+CLIP_HALF(half)
+CLIP_HALF(bfloat16)
 
 typedef void (*clip_function)(const mr_kernel_call *call, void *target, const void *source, int64_t begin, int64_t end);
 #define CLIP_ROW(dtype, type, suffix) [dtype] = clip_##suffix,
-static const clip_function clips[MR_DTYPE_COUNT] = {MR_EACH_NUMBER(CLIP_ROW)};
+static const clip_function clips[MR_DTYPE_COUNT] = {MR_EACH_NUMBER(CLIP_ROW)[MR_HALF] = clip_half, [MR_BFLOAT16] =
+                                                                                                       clip_bfloat16};
 
 typedef struct clip_job {
     const mr_kernel_call *call;
@@ -169,13 +196,17 @@ static void clip_piece(void *context, int64_t begin, int64_t end)
 static mr_status clip_by_value(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
+    char text[3][MR_SHAPE_TEXT_SIZE];
     clip_job job = {call, clips[input->dtype], nullptr, input->data};
-    if (job.clip == nullptr)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
+    if (job.clip == nullptr) return mr_kernel_unsupported(call->node, error);
     for (int i = 1; i < 3; i++)
         if (call->inputs[i].shape.rank != 0 && !mr_shape_equal(call->inputs[i].shape, input->shape))
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "the bounds must be scalars or have the shape of t");
+                                  "clip_value_min and clip_value_max must be either of the same shape as input, or a "
+                                  "scalar. input shape: %sclip_value_min shape: %sclip_value_max shape: %s",
+                                  mr_shape_text(input->shape, text[0], sizeof text[0]),
+                                  mr_shape_text(call->inputs[1].shape, text[1], sizeof text[1]),
+                                  mr_shape_text(call->inputs[2].shape, text[2], sizeof text[2]));
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     job.target = call->outputs[0].data;
     mr_pool_for(call->device->pool, mr_tensor_count(input), MR_GRAIN, clip_piece, &job);

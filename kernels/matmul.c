@@ -1,20 +1,21 @@
 /* MatMul and BatchMatMul: floats use gemm.h, other types use plain loops over rows in cache. */
+#include "kernels/matmul.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include <inttypes.h>
 #include <string.h>
 
-typedef struct product {
-    int64_t m, n, k;
-    bool a_transposed, b_transposed;
-    const void *a, *b;
-    void *c;
-} product;
+typedef struct complex_float {
+    float re, im;
+} complex_float;
+typedef struct complex_double {
+    double re, im;
+} complex_double;
 
-#define PLAIN(dtype, type, suffix)                                                                                     \
+#define PLAIN(type, suffix)                                                                                            \
     static void rows_##suffix(void *context, int64_t begin, int64_t end)                                               \
     {                                                                                                                  \
-        const product *p = context;                                                                                    \
+        const mr_product *p = context;                                                                                 \
         const type *a = p->a, *b = p->b;                                                                               \
         for (int64_t i = begin; i < end; i++) {                                                                        \
             type *c = (type *)p->c + i * p->n;                                                                         \
@@ -23,14 +24,43 @@ typedef struct product {
                 const type x = a[p->a_transposed ? k * p->m + i : i * p->k + k];                                       \
                 const type *row = b + (p->b_transposed ? k : k * p->n);                                                \
                 const int64_t step = p->b_transposed ? p->k : 1;                                                       \
-                for (int64_t j = 0; j < p->n; j++) c[j] = (type)(c[j] + (type)(x * row[j * step]));                    \
+                if (step == 1)                                                                                         \
+                    for (int64_t j = 0; j < p->n; j++) c[j] = (type)(c[j] + (type)(x * row[j]));                       \
+                else                                                                                                   \
+                    for (int64_t j = 0; j < p->n; j++) c[j] = (type)(c[j] + (type)(x * row[j * step]));                \
             }                                                                                                          \
         }                                                                                                              \
     }
-PLAIN(MR_DOUBLE, double, double)
-PLAIN(MR_INT32, uint32_t, int32)
-PLAIN(MR_INT64, uint64_t, int64)
-PLAIN(MR_UINT8, uint8_t, uint8)
+PLAIN(double, double)
+PLAIN(uint32_t, int32)
+PLAIN(uint64_t, int64)
+PLAIN(uint16_t, int16)
+PLAIN(uint8_t, uint8)
+
+#define COMPLEX(type, suffix)                                                                                          \
+    static void rows_##suffix(void *context, int64_t begin, int64_t end)                                               \
+    {                                                                                                                  \
+        const mr_product *p = context;                                                                                 \
+        const type *a = p->a, *b = p->b;                                                                               \
+        for (int64_t i = begin; i < end; i++) {                                                                        \
+            type *c = (type *)p->c + i * p->n;                                                                         \
+            memset(c, 0, (size_t)p->n * sizeof(type));                                                                 \
+            for (int64_t k = 0; k < p->k; k++) {                                                                       \
+                type x = a[p->a_transposed ? k * p->m + i : i * p->k + k];                                             \
+                if (p->a_conjugated) x.im = -x.im;                                                                     \
+                const type *row = b + (p->b_transposed ? k : k * p->n);                                                \
+                const int64_t step = p->b_transposed ? p->k : 1;                                                       \
+                for (int64_t j = 0; j < p->n; j++) {                                                                   \
+                    type y = row[j * step];                                                                            \
+                    if (p->b_conjugated) y.im = -y.im;                                                                 \
+                    c[j].re += x.re * y.re - x.im * y.im;                                                              \
+                    c[j].im += x.re * y.im + x.im * y.re;                                                              \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+COMPLEX(complex_float, complex64)
+COMPLEX(complex_double, complex128)
 
 static mr_pool_body plain_rows(mr_dtype dtype)
 {
@@ -43,15 +73,22 @@ static mr_pool_body plain_rows(mr_dtype dtype)
     case MR_INT64:
     case MR_UINT64:
         return rows_int64;
+    case MR_INT16:
+    case MR_UINT16:
+        return rows_int16;
     case MR_UINT8:
     case MR_INT8:
         return rows_uint8;
+    case MR_COMPLEX64:
+        return rows_complex64;
+    case MR_COMPLEX128:
+        return rows_complex128;
     default:
         return nullptr;
     }
 }
 
-static mr_gemm gemm_of(const product *p)
+static mr_gemm gemm_of(const mr_product *p)
 {
     return (mr_gemm){.m = p->m,
                      .n = p->n,
@@ -63,62 +100,10 @@ static mr_gemm gemm_of(const product *p)
                      .c = p->c};
 }
 
-/* The inner two dims of x and y as a product; an error if they do not match. */
-static mr_status product_of(mr_kernel_call *call, bool x_transposed, bool y_transposed, product *p, mr_error *error)
-{
-    mr_shape x = call->inputs[0].shape, y = call->inputs[1].shape;
-    const int64_t *xd = x.dims + x.rank - 2, *yd = y.dims + y.rank - 2;
-    *p = (product){.a_transposed = x_transposed, .b_transposed = y_transposed};
-    p->m = xd[x_transposed ? 1 : 0];
-    p->k = xd[x_transposed ? 0 : 1];
-    p->n = yd[y_transposed ? 0 : 1];
-    if (p->k != yd[y_transposed ? 1 : 0]) {
-        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "Matrix size-incompatible: In[0]: %s%s, In[1]: %s%s", mr_shape_text(x, a, sizeof a),
-                              x_transposed ? " transposed" : "", mr_shape_text(y, b, sizeof b),
-                              y_transposed ? " transposed" : "");
-    }
-    return MR_OK;
-}
-
-static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
-{
-    const mr_tensor *a = &call->inputs[0], *b = &call->inputs[1];
-    product p;
-    if (a->shape.rank != 2 || b->shape.rank != 2)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "a and b must be matrices, but have ranks %d and %d", a->shape.rank, b->shape.rank);
-    MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "transpose_a", false),
-                      mr_attr_bool_or(call->node->attrs, "transpose_b", false), &p, error));
-    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(p.m, p.n), error));
-    p.a = a->data;
-    p.b = b->data;
-    p.c = call->outputs[0].data;
-    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
-    if (a->dtype != MR_FLOAT) {
-        mr_pool_body rows = plain_rows(a->dtype);
-        if (rows == nullptr)
-            return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(a->dtype));
-        mr_pool_for(call->device->pool, p.m, MR_MAX(1, MR_GRAIN / MR_MAX(1, p.n * p.k)), rows, &p);
-        return MR_OK;
-    }
-    mr_gemm gemm = gemm_of(&p);
-    mr_buffer *buffer;
-    float *scratch;
-    MR_TRY(mr_scratch_new(call, mr_gemm_scratch(&gemm), &buffer, &scratch, error));
-    mr_gemm_run(&gemm, scratch, call->device->pool);
-    mr_buffer_unref(buffer);
-    return MR_OK;
-}
-
 typedef struct batch_job {
-    product product;
-    const char *x, *y;
-    char *target;
+    mr_product product;
+    const mr_product_batch *batch;
     size_t size;
-    mr_shape batch;
-    int64_t x_strides[MR_RANK_MAX], y_strides[MR_RANK_MAX];
     mr_pool *pool;
     mr_pool_body rows; /* null: floats */
     float *scratch; /* floats: one for each product if there are many, otherwise one shared by consecutive products */
@@ -128,18 +113,19 @@ typedef struct batch_job {
 static void batch_products(void *context, int64_t begin, int64_t end)
 {
     const batch_job *job = context;
+    const mr_shape *batch = &job->batch->shape;
     for (int64_t index = begin; index < end; index++) {
-        product p = job->product;
-        int64_t rest = index, x = 0, y = 0;
-        for (int d = job->batch.rank - 1; d >= 0; d--) {
-            int64_t at = rest % job->batch.dims[d];
-            rest /= job->batch.dims[d];
-            x += at * job->x_strides[d];
-            y += at * job->y_strides[d];
+        mr_product p = job->product;
+        int64_t rest = index, a = 0, b = 0;
+        for (int d = batch->rank - 1; d >= 0; d--) {
+            int64_t at = rest % batch->dims[d];
+            rest /= batch->dims[d];
+            a += at * job->batch->a_strides[d];
+            b += at * job->batch->b_strides[d];
         }
-        p.a = job->x + (size_t)(x * p.m * p.k) * job->size;
-        p.b = job->y + (size_t)(y * p.n * p.k) * job->size;
-        p.c = job->target + (size_t)(index * p.m * p.n) * job->size;
+        p.a = (const char *)p.a + (size_t)(a * p.m * p.k) * job->size;
+        p.b = (const char *)p.b + (size_t)(b * p.n * p.k) * job->size;
+        p.c = (char *)p.c + (size_t)(index * p.m * p.n) * job->size;
         if (job->rows != nullptr) {
             job->rows(&p, 0, p.m);
         } else {
@@ -149,60 +135,172 @@ static void batch_products(void *context, int64_t begin, int64_t end)
     }
 }
 
+mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product *product, const mr_product_batch *batch,
+                         mr_error *error)
+{
+    static const mr_product_batch single = {.shape = {.rank = 0}};
+    batch_job job = {.product = *product,
+                     .batch = batch != nullptr ? batch : &single,
+                     .size = mr_dtype_size(dtype),
+                     .pool = call->device->pool};
+    int64_t count = mr_shape_count(job.batch->shape);
+    if (count <= 0 || product->m == 0 || product->n == 0) return MR_OK;
+    /* Only now: the dims of an empty batch can be so large that their product overflows. */
+    const int64_t row = MR_MAX(1, product->n * product->k);
+    mr_buffer *buffer = nullptr;
+    if (dtype == MR_FLOAT) {
+        mr_gemm gemm = gemm_of(&job.product);
+        int64_t floats;
+        job.scratch_step = mr_gemm_scratch(&gemm);
+        if (__builtin_mul_overflow(job.scratch_step, count, &floats))
+            return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "the scratch memory is too large");
+        MR_TRY(mr_scratch_new(call, floats, &buffer, &job.scratch, error));
+    } else {
+        job.rows = plain_rows(dtype);
+        if (job.rows == nullptr) return mr_kernel_unsupported(call->node, error);
+    }
+    if (count == 1 && job.rows != nullptr)
+        mr_pool_for(job.pool, product->m, MR_MAX(1, MR_GRAIN / row), job.rows, &job.product);
+    else
+        mr_pool_for(job.pool, count, MR_MAX(1, MR_GRAIN * 8 / (row * product->m)), batch_products, &job);
+    mr_buffer_unref(buffer);
+    return MR_OK;
+}
+
+/* The inner two dims of x and y as a product; an error if they do not match. */
+static mr_status product_of(mr_kernel_call *call, bool x_transposed, bool y_transposed, mr_product *p, mr_error *error)
+{
+    mr_shape x = call->inputs[0].shape, y = call->inputs[1].shape;
+    const int64_t *xd = x.dims + x.rank - 2, *yd = y.dims + y.rank - 2;
+    *p = (mr_product){.a_transposed = x_transposed, .b_transposed = y_transposed};
+    p->m = xd[x_transposed ? 1 : 0];
+    p->k = xd[x_transposed ? 0 : 1];
+    p->n = yd[y_transposed ? 0 : 1];
+    p->a = call->inputs[0].data;
+    p->b = call->inputs[1].data;
+    if (p->k != yd[y_transposed ? 1 : 0]) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Matrix size-incompatible: In[0]: %s, In[1]: %s",
+                              mr_shape_text(x, a, sizeof a), mr_shape_text(y, b, sizeof b));
+    }
+    return MR_OK;
+}
+
+static mr_status equal_ranks(const mr_kernel_call *call, mr_error *error)
+{
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    mr_shape x = call->inputs[0].shape, y = call->inputs[1].shape;
+    if (x.rank == y.rank) return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[0] and In[1] has different ndims: %s vs. %s",
+                          mr_shape_text(x, a, sizeof a), mr_shape_text(y, b, sizeof b));
+}
+
+static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
+{
+    MR_HALF_AS_FLOAT(mat_mul);
+    const mr_tensor *a = &call->inputs[0];
+    mr_product p;
+    MR_TRY(equal_ranks(call, error));
+    if (a->shape.rank != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[0] and In[1] ndims must be == 2: %d",
+                              a->shape.rank);
+    MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "transpose_a", false),
+                      mr_attr_bool_or(call->node->attrs, "transpose_b", false), &p, error));
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(p.m, p.n), error));
+    p.c = call->outputs[0].data;
+    return mr_product_run(call, a->dtype, &p, nullptr, error);
+}
+
 static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(batch_mat_mul);
     const mr_tensor *x = &call->inputs[0], *y = &call->inputs[1];
-    batch_job job = {.x = x->data, .y = y->data, .size = mr_dtype_size(x->dtype), .pool = call->device->pool};
-    if (x->shape.rank < 2 || y->shape.rank < 2)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x and y must have at least 2 dimensions");
+    mr_product p;
+    mr_product_batch batch;
+    for (int i = 0; i < 2; i++)
+        if (call->inputs[i].shape.rank < 2)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[%d] ndims must be >= 2: %d", i,
+                                  call->inputs[i].shape.rank);
     MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "adj_x", false),
-                      mr_attr_bool_or(call->node->attrs, "adj_y", false), &job.product, error));
+                      mr_attr_bool_or(call->node->attrs, "adj_y", false), &p, error));
+    p.a_conjugated = p.a_transposed;
+    p.b_conjugated = p.b_transposed;
     mr_shape x_batch = x->shape, y_batch = y->shape;
     x_batch.rank -= 2;
     y_batch.rank -= 2;
-    MR_TRY(mr_kernel_broadcast(call, x_batch, y_batch, &job.batch, error));
-    mr_broadcast_strides(x_batch, job.batch, job.x_strides);
-    mr_broadcast_strides(y_batch, job.batch, job.y_strides);
-    mr_shape shape = job.batch;
-    shape.dims[shape.rank++] = job.product.m;
-    shape.dims[shape.rank++] = job.product.n;
-    MR_TRY(mr_kernel_output(call, 0, shape, error));
-    job.target = call->outputs[0].data;
-    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
-    int64_t count = mr_shape_count(job.batch), work = job.product.m * job.product.n * job.product.k;
-    mr_buffer *buffer = nullptr;
-    if (x->dtype == MR_FLOAT) {
-        mr_gemm gemm = gemm_of(&job.product);
-        job.scratch_step = mr_gemm_scratch(&gemm);
-        MR_TRY(mr_scratch_new(call, job.scratch_step * count, &buffer, &job.scratch, error));
-    } else {
-        job.rows = plain_rows(x->dtype);
-        if (job.rows == nullptr)
-            return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(x->dtype));
+    if (mr_kernel_broadcast(call, x_batch, y_batch, &batch.shape, nullptr) != MR_OK) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "In[0] and In[1] must have compatible batch dimensions: %s vs. %s",
+                              mr_shape_text(x->shape, a, sizeof a), mr_shape_text(y->shape, b, sizeof b));
     }
-    mr_pool_for(call->device->pool, count, MR_MAX(1, MR_GRAIN * 8 / MR_MAX(1, work)), batch_products, &job);
-    mr_buffer_unref(buffer);
-    return MR_OK;
+    mr_broadcast_strides(x_batch, batch.shape, batch.a_strides);
+    mr_broadcast_strides(y_batch, batch.shape, batch.b_strides);
+    mr_shape shape = batch.shape;
+    shape.dims[shape.rank++] = p.m;
+    shape.dims[shape.rank++] = p.n;
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    p.c = call->outputs[0].data;
+    return mr_product_run(call, x->dtype, &p, &batch, error);
 }
 
 /* The first version does not broadcast. */
 static mr_status batch_mat_mul_equal(mr_kernel_call *call, mr_error *error)
 {
     const mr_shape *x = &call->inputs[0].shape, *y = &call->inputs[1].shape;
-    if (x->rank != y->rank)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x has %d dimensions, y has %d", x->rank,
-                              y->rank);
+    MR_TRY(equal_ranks(call, error));
     for (int i = 0; i < x->rank - 2; i++)
-        if (x->dims[i] != y->dims[i])
+        if (x->dims[i] != y->dims[i]) {
+            char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "dimension %d of x and y must be equal (%lld, %lld)", i, (long long)x->dims[i],
-                                  (long long)y->dims[i]);
+                                  "In[0].dim(%d) and In[1].dim(%d) must be the same: %s vs %s", i, i,
+                                  mr_shape_text(*x, a, sizeof a), mr_shape_text(*y, b, sizeof b));
+        }
     return batch_mat_mul(call, error);
+}
+
+/* Converts 8-bit integers to the type of the product: int32, or bfloat16's float. */
+static mr_status widen_bytes(const mr_tensor *source, mr_dtype dtype, mr_tensor *target, mr_error *error)
+{
+    if (source->dtype != MR_INT8 && source->dtype != MR_UINT8) {
+        *target = mr_tensor_ref(source);
+        return MR_OK;
+    }
+    MR_TRY(mr_tensor_init(target, dtype, source->shape, error));
+    for (int64_t i = 0, count = mr_tensor_count(source); i < count; i++) {
+        int value = source->dtype == MR_INT8 ? ((const int8_t *)source->data)[i] : ((const uint8_t *)source->data)[i];
+        if (dtype == MR_INT32)
+            ((int32_t *)target->data)[i] = value;
+        else
+            ((float *)target->data)[i] = (float)value;
+    }
+    return MR_OK;
+}
+
+static mr_status batch_mat_mul_v3(mr_kernel_call *call, mr_error *error)
+{
+    MR_HALF_AS_FLOAT(batch_mat_mul_v3);
+    mr_dtype dtype = call->node->output_dtypes[0];
+    mr_tensor inputs[2] = {0};
+    mr_kernel_call wide = *call;
+    bool has_bytes = call->inputs[0].dtype != dtype || call->inputs[1].dtype != dtype;
+    mr_status status = MR_OK;
+    if (has_bytes && dtype != MR_INT32 && dtype != MR_FLOAT) status = mr_kernel_unsupported(call->node, error);
+    if (status == MR_OK) status = widen_bytes(&call->inputs[0], dtype, &inputs[0], error);
+    if (status == MR_OK) status = widen_bytes(&call->inputs[1], dtype, &inputs[1], error);
+    if (status == MR_OK && (inputs[0].dtype != dtype || inputs[1].dtype != dtype))
+        status = mr_kernel_unsupported(call->node, error);
+    wide.inputs = inputs;
+    if (status == MR_OK) status = batch_mat_mul(&wide, error);
+    for (int i = 0; i < 2; i++) mr_tensor_deinit(&inputs[i]);
+    return status;
 }
 
 static const mr_kernel kernels[] = {
     {.op = "MatMul", .run = mat_mul},
     {.op = "BatchMatMul", .run = batch_mat_mul_equal},
     {.op = "BatchMatMulV2", .run = batch_mat_mul},
+    {.op = "BatchMatMulV3", .run = batch_mat_mul_v3},
+    {.op = "SparseMatMul", .run = mat_mul},
 };
 MR_KERNEL_FAMILY(matmul);

@@ -27,8 +27,7 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, pooling *p
     const mr_window_attrs *attrs = call->prepared;
     int64_t bottom, right;
     if (input.rank != 4)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the input must have 4 dimensions, not %d",
-                              input.rank);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tensor_in must be 4-dimensional");
     bool nchw = attrs->nchw;
     *p = (pooling){.batch = input.dims[0],
                    .in_height = input.dims[nchw ? 2 : 1],
@@ -129,7 +128,10 @@ static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, in
     X(MR_INT32, int32_t, uint32_t, int32, INT32_MIN)                                                                   \
     X(MR_INT64, int64_t, uint64_t, int64, INT64_MIN)                                                                   \
     X(MR_INT8, int8_t, uint8_t, int8, INT8_MIN)                                                                        \
-    X(MR_UINT8, uint8_t, uint8_t, uint8, 0)
+    X(MR_INT16, int16_t, uint16_t, int16, INT16_MIN)                                                                   \
+    X(MR_UINT8, uint8_t, uint8_t, uint8, 0)                                                                            \
+    X(MR_UINT16, uint16_t, uint16_t, uint16, 0)                                                                        \
+    X(MR_UINT32, uint32_t, uint32_t, uint32, 0) X(MR_UINT64, uint64_t, uint64_t, uint64, 0)
 EACH_POOLED(PLAIN_MAX)
 
 /* A mean includes only positions inside the input. */
@@ -246,6 +248,7 @@ static const mr_pool_body max_loops[MR_DTYPE_COUNT][2] = {EACH_POOLED(MAX_ROW)};
 
 static mr_status max_pool(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(max_pool);
     const mr_tensor *input = &call->inputs[0];
     pooling p;
     MR_TRY(geometry(call, input->shape, &p, error));
@@ -260,22 +263,89 @@ static mr_status max_pool(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-static mr_status check(const mr_kernel_call *call, mr_shape given, mr_shape expected, mr_error *error)
+/* MaxPool, which may also have windows over channels instead of height and width. */
+typedef struct max_pool_attrs {
+    mr_window_attrs window; /* first: max_pool reads only this */
+    int64_t size[4], stride[4];
+} max_pool_attrs;
+
+static mr_status prepare_max_pool(const mr_kernel_node *node, void *prepared, mr_error *error)
 {
+    max_pool_attrs *attrs = prepared;
+    int32_t sizes = 0, strides = 0;
+    *attrs = (max_pool_attrs){0};
+    MR_TRY(mr_attr_get_ints(node->attrs, "ksize", attrs->size, 4, &sizes, error));
+    MR_TRY(mr_attr_get_ints(node->attrs, "strides", attrs->stride, 4, &strides, error));
+    bool nhwc = mr_string_equal(mr_attr_string_or(node->attrs, "data_format", "NHWC"), MR_STR("NHWC"));
+    if (sizes == 4 && strides == 4 && nhwc && attrs->size[3] > 1) return MR_OK;
+    attrs->size[3] = 1;
+    return mr_window_attrs_read(node, &attrs->window, error);
+}
+
+/* Every run of `size[3]` channels is an image of one channel, with one window. */
+static mr_status max_pool_depth(mr_kernel_call *call, mr_error *error)
+{
+    MR_HALF_AS_FLOAT(max_pool_depth);
+    const max_pool_attrs *attrs = call->prepared;
+    const mr_tensor *input = &call->inputs[0];
+    mr_shape shape = input->shape;
+    int64_t window = attrs->size[3];
+    if (shape.rank != 4)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tensor_in must be 4-dimensional");
+    if (attrs->size[0] != 1 || attrs->stride[0] != 1)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED,
+                              "Pooling is not yet supported on the batch dimension.");
+    if (attrs->size[1] != 1 || attrs->size[2] != 1 || attrs->stride[1] != 1 || attrs->stride[2] != 1)
+        return mr_kernel_fail(
+            call->node, error, MR_UNIMPLEMENTED,
+            "MaxPooling supports exactly one of pooling across depth or pooling across width/height.");
+    if (shape.dims[3] % window != 0)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED,
+                              "Depthwise max pooling requires the depth window to evenly divide the input depth");
+    if (attrs->stride[3] != window)
+        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED,
+                              "Depthwise max pooling requires the depth window to equal the depth stride");
+    shape.dims[3] /= window;
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    pooling p = {.batch = mr_shape_count(shape),
+                 .in_height = window,
+                 .in_width = 1,
+                 .channels = 1,
+                 .out_height = 1,
+                 .out_width = 1,
+                 .window_y = window,
+                 .window_x = 1,
+                 .stride_y = 1,
+                 .stride_x = 1,
+                 .input = input->data,
+                 .target = call->outputs[0].data};
+    mr_pool_for(call->device->pool, p.batch, MR_MAX(1, MR_GRAIN / window), max_loops[input->dtype][0], &p);
+    return MR_OK;
+}
+
+static mr_status max_pool_any(mr_kernel_call *call, mr_error *error)
+{
+    const max_pool_attrs *attrs = call->prepared;
+    return attrs->size[3] > 1 ? max_pool_depth(call, error) : max_pool(call, error);
+}
+
+static mr_status check(const mr_kernel_call *call, int input, const char *name, mr_shape expected, mr_error *error)
+{
+    mr_shape given = call->inputs[input].shape;
     if (mr_shape_equal(given, expected)) return MR_OK;
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                          "the gradient has shape %s, but the pooling's output has shape %s",
-                          mr_shape_text(given, a, sizeof a), mr_shape_text(expected, b, sizeof b));
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Expected %s shape to be %s, but got %s", name,
+                          mr_shape_text(expected, b, sizeof b), mr_shape_text(given, a, sizeof a));
 }
 
 static mr_status max_pool_grad(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(max_pool_grad);
     const mr_tensor *input = &call->inputs[0];
     pooling p;
     MR_TRY(geometry(call, input->shape, &p, error));
-    MR_TRY(check(call, call->inputs[1].shape, output_shape(&p), error));
-    MR_TRY(check(call, call->inputs[2].shape, output_shape(&p), error));
+    MR_TRY(check(call, 1, "orig_output", output_shape(&p), error));
+    MR_TRY(check(call, 2, "grad", output_shape(&p), error));
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     p.input = input->data;
     p.output = call->inputs[1].data;
@@ -291,8 +361,48 @@ static mr_status max_pool_grad(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* The gradient of MaxPoolGrad: the element of grad at the first position of each window that has the maximum. */
+#define GRAD_GRAD(dtype, type, sum_type, suffix, lowest)                                                               \
+    static void grad_grad_##suffix(void *context, int64_t begin, int64_t end)                                          \
+    {                                                                                                                  \
+        const pooling *p = context;                                                                                    \
+        for (int64_t n = begin; n < end; n++) EACH_OUTPUT                                                              \
+            {                                                                                                          \
+                WINDOW for (int64_t c = 0; c < p->channels; c++)                                                       \
+                {                                                                                                      \
+                    int64_t out = OUT(n, oy, ox, c), chosen = -1;                                                      \
+                    const type most = ((const type *)p->output)[out];                                                  \
+                    EACH_INPUT if (chosen < 0 && ((const type *)p->input)[IN(n, y, x, c)] == most) chosen =            \
+                        IN(n, y, x, c);                                                                                \
+                    ((type *)p->target)[out] = chosen < 0 ? (type)0 : ((const type *)p->gradient)[chosen];             \
+                }                                                                                                      \
+            }                                                                                                          \
+    }
+EACH_POOLED(GRAD_GRAD)
+#define GRAD_GRAD_ROW(dtype, type, sum_type, suffix, lowest) [dtype] = grad_grad_##suffix,
+static const mr_pool_body grad_grad_loops[MR_DTYPE_COUNT] = {EACH_POOLED(GRAD_GRAD_ROW)};
+
+static mr_status max_pool_grad_grad(mr_kernel_call *call, mr_error *error)
+{
+    MR_HALF_AS_FLOAT(max_pool_grad_grad);
+    const mr_tensor *input = &call->inputs[0];
+    pooling p;
+    MR_TRY(geometry(call, input->shape, &p, error));
+    MR_TRY(check(call, 1, "orig_output", output_shape(&p), error));
+    MR_TRY(check(call, 2, "grad", input->shape, error));
+    MR_TRY(mr_kernel_output(call, 0, output_shape(&p), error));
+    p.input = input->data;
+    p.output = call->inputs[1].data;
+    p.gradient = call->inputs[2].data;
+    p.target = call->outputs[0].data;
+    if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
+    mr_pool_for(call->device->pool, p.batch, 1, grad_grad_loops[input->dtype], &p);
+    return MR_OK;
+}
+
 static mr_status avg_pool(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(avg_pool);
     const mr_tensor *input = &call->inputs[0];
     pooling p;
     MR_TRY(geometry(call, input->shape, &p, error));
@@ -306,18 +416,67 @@ static mr_status avg_pool(mr_kernel_call *call, mr_error *error)
 
 static mr_status avg_pool_grad(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(avg_pool_grad);
     const mr_tensor *gradient = &call->inputs[1];
     pooling p;
     mr_shape shape;
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
     MR_TRY(geometry(call, shape, &p, error));
-    MR_TRY(check(call, gradient->shape, output_shape(&p), error));
+    MR_TRY(check(call, 1, "grad", output_shape(&p), error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     p.gradient = gradient->data;
     p.target = call->outputs[0].data;
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
     mr_pool_for(call->device->pool, p.batch, 1, gradient->dtype == MR_FLOAT ? mean_grad_float : mean_grad_double, &p);
     return MR_OK;
+}
+
+/* The second versions have ksize and strides as their last two inputs. */
+static mr_status with_window_inputs(mr_kernel_call *call, mr_kernel_run run, mr_error *error)
+{
+    mr_window_attrs attrs = *(const mr_window_attrs *)call->prepared;
+    int first = call->node->input_count - 2, count;
+    int64_t values[2][4];
+    for (int i = 0; i < 2; i++) {
+        const char *what = i == 0 ? "ksize" : "strides";
+        if (mr_tensor_count(&call->inputs[first + i]) != 4)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Sliding window %s field must specify 4 dimensions", what);
+        MR_TRY(mr_kernel_ints(call, first + i, what, values[i], 4, &count, error));
+        if (values[i][0] != 1 || values[i][attrs.nchw ? 1 : 3] != 1)
+            return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED,
+                                  "Pooling is not yet supported on the batch dimension or the channels.");
+        for (int d = 0; d < 4; d++)
+            if (values[i][d] < 1 || values[i][d] > INT32_MAX)
+                return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                      "Sliding window %s for dimension %d must be positive", what, d);
+    }
+    int height = attrs.nchw ? 2 : 1;
+    attrs.window_y = values[0][height];
+    attrs.window_x = values[0][height + 1];
+    attrs.stride_y = values[1][height];
+    attrs.stride_x = values[1][height + 1];
+    mr_kernel_node node = *call->node;
+    mr_kernel_call inner = *call;
+    node.input_count = first;
+    inner.node = &node;
+    inner.prepared = &attrs;
+    return run(&inner, error);
+}
+
+static mr_status max_pool_v2(mr_kernel_call *call, mr_error *error)
+{
+    return with_window_inputs(call, max_pool, error);
+}
+
+static mr_status max_pool_grad_v2(mr_kernel_call *call, mr_error *error)
+{
+    return with_window_inputs(call, max_pool_grad, error);
+}
+
+static mr_status max_pool_grad_grad_v2(mr_kernel_call *call, mr_error *error)
+{
+    return with_window_inputs(call, max_pool_grad_grad, error);
 }
 
 #define ROW(name, served, function, host)                                                                              \
@@ -327,10 +486,19 @@ static mr_status avg_pool_grad(mr_kernel_call *call, mr_error *error)
      .prepared_size_bytes = sizeof(mr_window_attrs),                                                                   \
      .prepare = prepare,                                                                                               \
      .host_inputs = host}
+#define NUMBERS "T: half, bfloat16, float, double, int32, int64, int16, int8, uint8, uint16, uint32, uint64"
 static const mr_kernel kernels[] = {
-    ROW("MaxPool", "T: float, double, int32, int64, int8, uint8", max_pool, 0),
-    ROW("MaxPoolGrad", "T: float, double, int32, int64, int8, uint8", max_pool_grad, 0),
-    ROW("AvgPool", "T: float, double", avg_pool, 0),
-    ROW("AvgPoolGrad", "T: float, double", avg_pool_grad, 1 << 0),
+    {.op = "MaxPool",
+     .types = NUMBERS,
+     .run = max_pool_any,
+     .prepared_size_bytes = sizeof(max_pool_attrs),
+     .prepare = prepare_max_pool},
+    ROW("MaxPoolGrad", NUMBERS, max_pool_grad, 0),
+    ROW("MaxPoolGradGrad", NUMBERS, max_pool_grad_grad, 0),
+    ROW("MaxPoolV2", NUMBERS, max_pool_v2, 3 << 1),
+    ROW("MaxPoolGradV2", NUMBERS, max_pool_grad_v2, 3 << 3),
+    ROW("MaxPoolGradGradV2", NUMBERS, max_pool_grad_grad_v2, 3 << 3),
+    ROW("AvgPool", nullptr, avg_pool, 0),
+    ROW("AvgPoolGrad", nullptr, avg_pool_grad, 1 << 0),
 };
 MR_KERNEL_FAMILY(pool);

@@ -3,6 +3,8 @@
  * element or added element by element. If there are few outputs and many elements, the work is split into pieces, each
  * with a partial result, at positions that depend only on the shape. Partials are combined in order, so that the result
  * has the same bits at any number of threads. */
+#include "kernels/reduce.h"
+#include "kernels/complex_math.h"
 #include "kernels/vector.h"
 #include <assert.h>
 #include <inttypes.h>
@@ -70,6 +72,14 @@ typedef struct reducer {
 #pragma clang diagnostic ignored "-Wtautological-compare"
 EACH_REDUCED(REDUCERS)
 
+/* Complex numbers have no order. */
+#define COMPLEX_REDUCERS(type, suffix)                                                                                 \
+    REDUCER(sum_##suffix, type, 0, a + b)                                                                              \
+    REDUCER(product_##suffix, type, 1, mr_complex_times(a, b))                                                         \
+    FINISH(suffix, type)
+COMPLEX_REDUCERS(mr_complex64, complex64)
+COMPLEX_REDUCERS(mr_complex128, complex128)
+
 /* Sums of floats: 64 partial sums, added as a tree. */
 MR_INLINE void sum_row_body(void *accumulator, const void *row, int64_t count)
 {
@@ -113,7 +123,12 @@ static void fast_sum_column(void *accumulator, const void *row, int64_t count)
     [dtype] = {REDUCER_ROW(sum_##suffix, nullptr), REDUCER_ROW(sum_##suffix, finish_##suffix),                         \
                REDUCER_ROW(product_##suffix, nullptr), REDUCER_ROW(largest_##suffix, nullptr),                         \
                REDUCER_ROW(smallest_##suffix, nullptr)},
-static const reducer reducers[MR_DTYPE_COUNT][REDUCTION_COUNT] = {EACH_REDUCED(REDUCER_ROWS)};
+#define COMPLEX_REDUCER_ROWS(dtype, suffix)                                                                            \
+    [dtype] = {REDUCER_ROW(sum_##suffix, nullptr), REDUCER_ROW(sum_##suffix, finish_##suffix),                         \
+               REDUCER_ROW(product_##suffix, nullptr)}
+static const reducer reducers[MR_DTYPE_COUNT][REDUCTION_COUNT] = {EACH_REDUCED(REDUCER_ROWS)
+                                                                      COMPLEX_REDUCER_ROWS(MR_COMPLEX64, complex64),
+                                                                  COMPLEX_REDUCER_ROWS(MR_COMPLEX128, complex128)};
 
 typedef struct reduce_job {
     reducer reducer;
@@ -230,23 +245,23 @@ static mr_status run_job(reduce_job *job, mr_kernel_call *call, void *output, mr
     return MR_OK;
 }
 
-/* Reads the axes; computes the output's shape and the number of elements reduced into each output. */
-static mr_status reduced_shape(mr_kernel_call *call, mr_shape *shape, bool reduced[MR_RANK_MAX], int64_t *divisor,
-                               mr_error *error)
+mr_status mr_reduce_shape(mr_kernel_call *call, mr_shape *shape, bool reduced[MR_RANK_MAX], int64_t *divisor,
+                          mr_error *error)
 {
-    constexpr int AXES_MAX = 64;
-    int64_t axes[AXES_MAX];
-    int count, axis;
+    const mr_tensor *axes = &call->inputs[1]; /* of any rank, as in TensorFlow */
     mr_shape input = call->inputs[0].shape;
     bool keep = mr_attr_bool_or(call->node->attrs, "keep_dims", false);
     memset(reduced, 0, sizeof(bool) * MR_RANK_MAX);
-    MR_TRY(mr_kernel_ints(call, 1, "reduction_indices", axes, AXES_MAX, &count, error));
-    for (int i = 0; i < count; i++) {
-        if (axes[i] < -input.rank || axes[i] >= input.rank)
+    for (int64_t i = 0, count = mr_tensor_count(axes); i < count; i++) {
+        int64_t given = axes->dtype == MR_INT32 ? ((const int32_t *)axes->data)[i] : ((const int64_t *)axes->data)[i];
+        if (given < -input.rank || given >= input.rank)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "Invalid reduction dimension (%" PRId64 " for input with %d dimension(s)", axes[i],
+                                  "Invalid reduction dimension (%" PRId64 " for input with %d dimension(s)", given,
                                   input.rank);
-        MR_TRY(mr_kernel_axis(call, axes[i], input.rank, &axis, error));
+        int axis = (int)(given < 0 ? given + input.rank : given);
+        if (reduced[axis])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Invalid reduction arguments: Axes contains duplicate dimension: %d", axis);
         reduced[axis] = true;
     }
     *shape = MR_SCALAR;
@@ -279,10 +294,16 @@ static mr_status reduce_values(mr_kernel_call *call, reduction which, mr_dtype d
         join_runs(&job, call->inputs[0].shape, reduced);
         MR_TRY(run_job(&job, call, target, error));
     }
-    bool integer = dtype != MR_FLOAT && dtype != MR_DOUBLE;
-    if (job.reducer.finish != nullptr && !(integer && divisor == 0))
+    bool is_real = dtype == MR_FLOAT || dtype == MR_DOUBLE; /* of nothing, only real means are NaN */
+    if (job.reducer.finish != nullptr && (is_real || divisor != 0))
         job.reducer.finish(target, job.output_count, divisor);
     return MR_OK;
+}
+
+mr_status mr_reduce_sum(mr_kernel_call *call, mr_dtype dtype, const void *source, void *target,
+                        const bool reduced[MR_RANK_MAX], mr_error *error)
+{
+    return reduce_values(call, SUM, dtype, source, target, reduced, 1, error);
 }
 
 /* The mean of narrow integers is computed from their sum as int64, as in TensorFlow. */
@@ -352,9 +373,8 @@ static mr_status reduce(mr_kernel_call *call, reduction which, mr_error *error)
     bool reduced[MR_RANK_MAX];
     int64_t divisor;
     mr_dtype dtype = input->dtype == MR_BOOL ? MR_UINT8 : input->dtype;
-    MR_TRY(reduced_shape(call, &shape, reduced, &divisor, error));
-    if (!is_half(dtype) && reducers[dtype][which].start == nullptr)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
+    MR_TRY(mr_reduce_shape(call, &shape, reduced, &divisor, error));
+    if (!is_half(dtype) && reducers[dtype][which].start == nullptr) return mr_kernel_unsupported(call->node, error);
     bool unchanged = true;
     for (int i = 0; i < input->shape.rank; i++) unchanged = unchanged && (!reduced[i] || input->shape.dims[i] == 1);
     if (unchanged) return mr_tensor_reshape(input, shape, &call->outputs[0], error);
@@ -411,129 +431,15 @@ static mr_status bias_add_grad(mr_kernel_call *call, mr_error *error)
     bool nchw = mr_string_equal(mr_attr_string_or(call->node->attrs, "data_format", "NHWC"), MR_STR("NCHW"));
     int channel = nchw ? MR_MIN(1, shape.rank - 1) : shape.rank - 1;
     mr_dtype dtype = call->inputs[0].dtype;
+    char text[MR_SHAPE_TEXT_SIZE];
     if (shape.rank < 2)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "out_backprop must have at least 2 dimensions, not %d", shape.rank);
-    if (!is_half(dtype) && reducers[dtype][SUM].start == nullptr)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(dtype));
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Input tensor must be at least 2D: %s",
+                              mr_shape_text(shape, text, sizeof text));
+    if (!is_half(dtype) && reducers[dtype][SUM].start == nullptr) return mr_kernel_unsupported(call->node, error);
     for (int i = 0; i < MR_RANK_MAX; i++) reduced[i] = i != channel;
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(shape.dims[channel]), error));
     if (is_half(dtype)) return reduce_halves(call, SUM, reduced, 1, error);
     return reduce_values(call, SUM, dtype, call->inputs[0].data, call->outputs[0].data, reduced, 1, error);
-}
-
-/* Half the sum of squares, computed in pieces of fixed size that are added in order. */
-typedef struct square_job {
-    const void *source;
-    double *sums;
-    bool is_float;
-} square_job;
-constexpr int64_t SQUARE_PIECE = 16384;
-
-MR_INLINE double squares_body(const float *x, int64_t count)
-{
-    mr_vector s0 = {}, s1 = {};
-    int64_t i = 0;
-    for (; i + 32 <= count; i += 32) {
-        mr_vector a = mr_vector_load(x + i), b = mr_vector_load(x + i + 16);
-        s0 += a * a;
-        s1 += b * b;
-    }
-    float rest = 0;
-    for (; i < count; i++) rest += x[i] * x[i];
-    return (double)mr_vector_sum(s0 + s1) + (double)rest;
-}
-
-static void square_pieces(void *context, int64_t begin, int64_t end)
-{
-    const square_job *job = context;
-    double sum = 0;
-    if (job->is_float) {
-        sum = squares_body((const float *)job->source + begin, end - begin);
-    } else {
-        for (int64_t i = begin; i < end; i++)
-            sum += ((const double *)job->source)[i] * ((const double *)job->source)[i];
-    }
-    job->sums[begin / SQUARE_PIECE] = sum;
-}
-
-static mr_status l2_loss(mr_kernel_call *call, mr_error *error)
-{
-    const mr_tensor *input = &call->inputs[0];
-    int64_t count = mr_tensor_count(input), pieces = (count + SQUARE_PIECE - 1) / SQUARE_PIECE;
-    double few[64], *sums = pieces <= 64 ? few : malloc((size_t)pieces * sizeof *sums), sum = 0;
-    if (sums == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
-    square_job job = {input->data, sums, input->dtype == MR_FLOAT};
-    mr_pool_for(call->device->pool, count, SQUARE_PIECE, square_pieces, &job);
-    for (int64_t i = 0; i < pieces; i++) sum += sums[i];
-    if (sums != few) free(sums);
-    MR_TRY(mr_kernel_output(call, 0, MR_SCALAR, error));
-    if (job.is_float)
-        *(float *)call->outputs[0].data = (float)(sum / 2);
-    else
-        *(double *)call->outputs[0].data = sum / 2;
-    return MR_OK;
-}
-
-/* The index of the maximum or minimum along one axis; the first one of equals. */
-typedef struct arg_job {
-    const void *source;
-    int64_t *indices;
-    int64_t count, inner;
-    bool smallest;
-} arg_job;
-
-#define ARG_TYPE(dtype, type, suffix)                                                                                  \
-    static void arg_##suffix(void *context, int64_t begin, int64_t end)                                                \
-    {                                                                                                                  \
-        const arg_job *job = context;                                                                                  \
-        for (int64_t o = begin; o < end; o++) {                                                                        \
-            const type *x = (const type *)job->source + o / job->inner * job->count * job->inner + o % job->inner;     \
-            int64_t best = 0;                                                                                          \
-            for (int64_t i = 1; i < job->count; i++) {                                                                 \
-                type value = x[i * job->inner], most = x[best * job->inner];                                           \
-                if (job->smallest ? value < most : value > most) best = i;                                             \
-            }                                                                                                          \
-            job->indices[o] = best;                                                                                    \
-        }                                                                                                              \
-    }
-MR_EACH_NUMBER(ARG_TYPE)
-#define ARG_ROW(dtype, type, suffix) [dtype] = arg_##suffix,
-static const mr_pool_body arg_loops[MR_DTYPE_COUNT] = {MR_EACH_NUMBER(ARG_ROW)[MR_BOOL] = arg_uint8};
-
-static mr_status arg_extreme(mr_kernel_call *call, bool smallest, mr_error *error)
-{
-    const mr_tensor *input = &call->inputs[0];
-    int64_t given;
-    int axis;
-    arg_job job = {.source = input->data, .inner = 1, .smallest = smallest};
-    MR_TRY(mr_kernel_int(call, 1, "dimension", &given, error));
-    MR_TRY(mr_kernel_axis(call, given, input->shape.rank, &axis, error));
-    mr_shape shape = {.rank = input->shape.rank - 1};
-    job.count = input->shape.dims[axis];
-    for (int i = 0; i < shape.rank; i++) shape.dims[i] = input->shape.dims[i < axis ? i : i + 1];
-    job.inner = mr_dims_product(&input->shape, axis + 1, input->shape.rank);
-    if (job.count == 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Reduction axis %d is empty", axis);
-    if (arg_loops[input->dtype] == nullptr)
-        return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "no kernel for %s", mr_dtype_name(input->dtype));
-    int64_t outputs = mr_shape_count(shape);
-    job.indices = calloc((size_t)outputs + 1, sizeof *job.indices);
-    if (job.indices == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
-    mr_pool_for(call->device->pool, outputs, MR_MAX(1, MR_GRAIN / job.count), arg_loops[input->dtype], &job);
-    mr_status status = mr_kernel_put_ints(call, 0, shape, job.indices, error);
-    free(job.indices);
-    return status;
-}
-
-static mr_status arg_max(mr_kernel_call *call, mr_error *error)
-{
-    return arg_extreme(call, false, error);
-}
-
-static mr_status arg_min(mr_kernel_call *call, mr_error *error)
-{
-    return arg_extreme(call, true, error);
 }
 
 static const mr_kernel kernels[] = {
@@ -544,9 +450,6 @@ static const mr_kernel kernels[] = {
     {.op = "Min", .run = reduce_smallest, .host_inputs = 1 << 1},
     {.op = "Any", .run = reduce_any, .host_inputs = 1 << 1},
     {.op = "All", .run = reduce_all, .host_inputs = 1 << 1},
-    {.op = "ArgMax", .run = arg_max, .host_inputs = 1 << 1},
-    {.op = "ArgMin", .run = arg_min, .host_inputs = 1 << 1},
     {.op = "BiasAddGrad", .run = bias_add_grad},
-    {.op = "L2Loss", .types = "T: float, double", .run = l2_loss},
 };
 MR_KERNEL_FAMILY(reduce);

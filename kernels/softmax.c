@@ -86,7 +86,7 @@ static mr_status softmax_as(mr_kernel_call *call, bool as_log, mr_error *error)
 {
     const mr_tensor *logits = &call->inputs[0];
     if (logits->shape.rank < 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "logits must have at least one dimension");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "logits must have >= 1 dimension, got []");
     softmax_job job = {.dtype = logits->dtype, .logits = logits->data, .as_log = as_log};
     job.classes = logits->shape.dims[logits->shape.rank - 1];
     int64_t count = mr_tensor_count(logits);
@@ -99,11 +99,13 @@ static mr_status softmax_as(mr_kernel_call *call, bool as_log, mr_error *error)
 
 static mr_status softmax(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(softmax);
     return softmax_as(call, false, error);
 }
 
 static mr_status log_softmax(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(log_softmax);
     return softmax_as(call, true, error);
 }
 
@@ -144,6 +146,7 @@ static void loss_rows(void *context, int64_t begin, int64_t end)
 
 static mr_status cross_entropy(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(cross_entropy);
     const mr_tensor *logits = &call->inputs[0], *labels = &call->inputs[1];
     mr_shape a = logits->shape, b = labels->shape, wide = {.rank = 2};
     bool fits = a.rank == 2 && b.rank == 2;
@@ -223,17 +226,24 @@ static void sparse_rows(void *context, int64_t begin, int64_t end)
 
 static mr_status sparse_cross_entropy(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(sparse_cross_entropy);
     const mr_tensor *logits = &call->inputs[0], *labels = &call->inputs[1];
-    if (logits->shape.rank != 2 || labels->shape.rank != 1 || labels->shape.dims[0] != logits->shape.dims[0]) {
-        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    mr_shape_text(logits->shape, a, sizeof a);
+    mr_shape_text(labels->shape, b, sizeof b);
+    if (logits->shape.rank != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "logits must be 2-D, but got shape %s", a);
+    if (labels->shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "labels must be 1-D, but got shape %s", b);
+    if (labels->shape.dims[0] != logits->shape.dims[0])
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "logits and labels must have the same first dimension, got logits shape %s and labels "
                               "shape %s",
-                              mr_shape_text(logits->shape, a, sizeof a), mr_shape_text(labels->shape, b, sizeof b));
-    }
+                              a, b);
     int64_t rows = logits->shape.dims[0], classes = logits->shape.dims[1];
     if (classes == 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Must have at least one class, but got none");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Must have at least one class, but got logits shape %s", a);
     for (int64_t i = 0; i < rows; i++) {
         int64_t label = label_at(labels, i);
         if (label < 0 || label >= classes)
@@ -256,10 +266,14 @@ static mr_status sparse_cross_entropy(mr_kernel_call *call, mr_error *error)
 static mr_status in_top_k_of(mr_kernel_call *call, int64_t k, mr_error *error)
 {
     const mr_tensor *predictions = &call->inputs[0], *targets = &call->inputs[1];
-    if (predictions->shape.rank != 2 || targets->shape.rank != 1 ||
-        predictions->shape.dims[0] != targets->shape.dims[0])
+    if (predictions->shape.rank != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "predictions must be 2-dimensional");
+    if (targets->shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "targets must be 1-dimensional");
+    if (predictions->shape.dims[0] != targets->shape.dims[0])
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "the shapes of predictions and targets do not match");
+                              "First dimension of predictions %" PRId64 " must match length of targets %" PRId64,
+                              predictions->shape.dims[0], targets->shape.dims[0]);
     int64_t rows = predictions->shape.dims[0], classes = predictions->shape.dims[1];
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(rows), error));
     for (int64_t row = 0; row < rows; row++) {
@@ -288,10 +302,10 @@ static mr_status in_top_k_v2(mr_kernel_call *call, mr_error *error)
 }
 
 static const mr_kernel kernels[] = {
-    {.op = "Softmax", .types = "T: float, double", .run = softmax},
-    {.op = "LogSoftmax", .types = "T: float, double", .run = log_softmax},
-    {.op = "SoftmaxCrossEntropyWithLogits", .types = "T: float, double", .run = cross_entropy},
-    {.op = "SparseSoftmaxCrossEntropyWithLogits", .types = "T: float, double", .run = sparse_cross_entropy},
+    {.op = "Softmax", .run = softmax},
+    {.op = "LogSoftmax", .run = log_softmax},
+    {.op = "SoftmaxCrossEntropyWithLogits", .run = cross_entropy},
+    {.op = "SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy},
     {.op = "InTopK", .run = in_top_k},
     {.op = "InTopKV2", .run = in_top_k_v2, .host_inputs = 1 << 2},
 };

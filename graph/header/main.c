@@ -121,6 +121,19 @@ static bool is_option(const mr_op_def *def, const mr_op_attr *attr)
     return !mr_op_attr_is_deduced(def, attr->name) && !is_positional(attr);
 }
 
+/* The attr's name, unless C++ reserves it. */
+static const char *option_name(const mr_op_attr *attr)
+{
+    static const char *const reserved[][2] = {
+        {"template", "template_"}, {"new", "new_"},           {"delete", "delete_"},
+        {"class", "class_"},       {"operator", "operator_"}, {"namespace", "namespace_"},
+        {"this", "this_"},
+    };
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+        if (strcmp(reserved[i][0], attr->name) == 0) return reserved[i][1];
+    return attr->name;
+}
+
 static const char *option_type(const mr_op_attr *attr)
 {
     if (is_choice(attr)) return "mr_choice ";
@@ -128,7 +141,7 @@ static const char *option_type(const mr_op_attr *attr)
         [MR_ATTR_STRING] = {"const char *", "mr_strings "}, [MR_ATTR_INT] = {"int64_t ", "mr_ints "},
         [MR_ATTR_FLOAT] = {"float ", "mr_floats "},         [MR_ATTR_BOOL] = {"bool ", nullptr},
         [MR_ATTR_TYPE] = {"mr_dtype ", "mr_dtypes "},       [MR_ATTR_SHAPE] = {"mr_shape ", "mr_shapes "},
-        [MR_ATTR_TENSOR] = {"const mr_tensor *", nullptr},  [MR_ATTR_FUNCTION] = {"const char *", nullptr},
+        [MR_ATTR_TENSOR] = {"const mr_tensor *", nullptr},  [MR_ATTR_FUNCTION] = {"const char *", "mr_strings "},
     };
     return types[attr->kind][attr->is_list];
 }
@@ -139,7 +152,7 @@ static const char *setter(const mr_op_attr *attr)
         [MR_ATTR_STRING] = {"string", "strings"}, [MR_ATTR_INT] = {"int", "ints"},
         [MR_ATTR_FLOAT] = {"float", "floats"},    [MR_ATTR_BOOL] = {"bool", nullptr},
         [MR_ATTR_TYPE] = {"dtype", "dtypes"},     [MR_ATTR_SHAPE] = {"shape", "shapes"},
-        [MR_ATTR_TENSOR] = {"tensor", nullptr},   [MR_ATTR_FUNCTION] = {"function", nullptr},
+        [MR_ATTR_TENSOR] = {"tensor", nullptr},   [MR_ATTR_FUNCTION] = {"function", "functions"},
     };
     return names[attr->kind][attr->is_list];
 }
@@ -184,16 +197,17 @@ static void add_default(const mr_op_attr *attr)
     const mr_attr_value *value = &attr->default_value;
     switch (attr->kind) {
     case MR_ATTR_INT:
-        if (attr->has_default && value->integer != 0) add(".%s = %lld, ", attr->name, (long long)value->integer);
+        if (attr->has_default && value->integer != 0) add(".%s = %lld, ", option_name(attr), (long long)value->integer);
         return;
     case MR_ATTR_FLOAT:
-        if (attr->has_default && value->number != 0) add(".%s = (float)%s, ", attr->name, float_text(value->number));
+        if (attr->has_default && value->number != 0)
+            add(".%s = (float)%s, ", option_name(attr), float_text(value->number));
         return;
     case MR_ATTR_BOOL:
-        if (attr->has_default && value->boolean) add(".%s = true, ", attr->name);
+        if (attr->has_default && value->boolean) add(".%s = true, ", option_name(attr));
         return;
     case MR_ATTR_SHAPE:
-        add(".%s = MR_SHAPE_UNSET, ", attr->name);
+        add(".%s = MR_SHAPE_UNSET, ", option_name(attr));
         return;
     default:
         return;
@@ -206,7 +220,7 @@ static void print_options(const mr_op_def *def, const char *name)
     for (int32_t i = 0; i < def->attr_count; i++) {
         const mr_op_attr *attr = &def->attrs[i];
         if (!is_option(def, attr)) continue;
-        printf("    %s%s;", option_type(attr), attr->name);
+        printf("    %s%s;", option_type(attr), option_name(attr));
         print_default_comment(attr);
         printf("\n");
     }
@@ -304,9 +318,10 @@ static void print_function(const mr_op_def *def, const char *name)
             printf("    mr_node_set_dtype(&builder_, \"%s\", %s_);\n", attr->name, attr->name);
         else if (is_choice(attr))
             printf("    mr_node_set_string(&builder_, \"%s\", mr_choice_text(options_->%s));\n", attr->name,
-                   attr->name);
+                   option_name(attr));
         else
-            printf("    mr_node_set_%s(&builder_, \"%s\", options_->%s);\n", setter(attr), attr->name, attr->name);
+            printf("    mr_node_set_%s(&builder_, \"%s\", options_->%s);\n", setter(attr), attr->name,
+                   option_name(attr));
     }
     print_return(def, name);
     printf("}\n");

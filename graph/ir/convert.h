@@ -34,5 +34,7 @@ mr_status mr_graph_write(const mr_graph *graph, mr_arena *arena, Mr__GraphDef **
 /* Adds the nodes of a message (import.c). size_bytes: size of the serialized message. */
 mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
                         mr_error *error);
+/* As mr_graph_import without a prefix, but inputs may also be nodes that the graph already has. */
+mr_status mr_graph_extend(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);
 
 #endif

@@ -3,6 +3,7 @@
  * After an error, builders return an output of graph->failed, a node that is in no array and that every builder
  * accepts. */
 #include "graph/ir/graph.h"
+#include "graph/ir/function_def.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -34,6 +35,10 @@ void mr_graph_free(mr_graph *graph)
     for (mr_held_tensor *held = graph->held; held != nullptr; held = held->next) mr_tensor_deinit(&held->tensor);
     mr_name_table_deinit(&graph->ids);
     mr_name_table_deinit(&graph->taken);
+    if (graph->functions != nullptr && !graph->borrows_functions) {
+        mr_name_table_deinit(&graph->functions->names);
+        mr_name_table_deinit(&graph->functions->gradients);
+    }
     mr_arena_deinit(&graph->scratch);
     mr_arena_deinit(&graph->arena);
     free(graph);
@@ -51,7 +56,7 @@ mr_status mr_graph_append(mr_graph *graph, mr_node *node, mr_error *error)
     MR_TRY(mr_name_table_set(&graph->ids, node->name, graph->node_count, error));
     node->id = graph->node_count;
     graph->nodes[graph->node_count++] = node;
-    graph->version++;
+    __atomic_fetch_add(&graph->version, 1, __ATOMIC_RELAXED);
     return MR_OK;
 }
 
@@ -60,7 +65,7 @@ void mr_graph_truncate(mr_graph *graph, int32_t node_count)
     while (graph->node_count > node_count) graph->nodes[--graph->node_count]->id = -1;
     mr_name_table_deinit(&graph->ids);
     for (int32_t i = 0; i < node_count; i++) (void)mr_name_table_set(&graph->ids, graph->nodes[i]->name, i, nullptr);
-    graph->version++;
+    __atomic_fetch_add(&graph->version, 1, __ATOMIC_RELAXED);
 }
 
 mr_node *mr_graph_find(const mr_graph *graph, const char *name)

@@ -119,7 +119,7 @@ struct mr_graph {
     mr_node **nodes;
     int32_t node_count;
     int32_t node_capacity;
-    uint64_t version;    /* incremented by every change that could invalidate a plan */
+    uint64_t version;    /* incremented by every change that could invalidate a plan; atomic: runs read it */
     mr_name_table ids;   /* node name -> id */
     mr_name_table taken; /* lower-case name -> number of requests, as counted by Graph.unique_name */
     mr_node *failed;     /* outputs of failed builders refer to it; never in nodes */
@@ -143,6 +143,9 @@ struct mr_graph {
      * are none. */
     const uint8_t *library;
     size_t library_size_bytes;
+    /* The same, unpacked (function.h). A function's body borrows the library of its graph. */
+    struct mr_function_library *functions;
+    bool borrows_functions;
     int32_t producer; /* versions.producer of the import, or that of TensorFlow 2.15 */
     int32_t min_consumer;
     const uint8_t *saver_def;

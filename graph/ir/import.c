@@ -5,6 +5,7 @@
  * an order in which inputs come first (Merge does not wait for its NextIterations). Finally they are added to the graph
  * in the file's order. A node of an unknown operator is kept unchanged; it has as many outputs as other nodes use. */
 #include "graph/ir/convert.h"
+#include "graph/ir/function.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ typedef struct importing {
     mr_graph *graph;
     const Mr__GraphDef *def;
     const char *prefix; /* "", or ends with "/" */
+    bool extends;       /* inputs that the file does not contain may be nodes of the graph */
     mr_import_budget budget;
     mr_node **nodes; /* in the file's order */
     int32_t count;
@@ -58,6 +60,15 @@ static mr_status move_location(importing *m, mr_attr *attr, mr_error *error)
     return MR_OK;
 }
 
+/* Producers up to version 21 wrote the shape {} both for scalars and for unknown shapes, as TensorFlow knows. */
+static void forget_old_shape(const importing *m, const Mr__NodeDef *def, mr_attr *attr)
+{
+    int32_t producer = m->def->versions != nullptr ? m->def->versions->producer : 0;
+    if (producer > 21 || strcmp(def->op, "Placeholder") != 0 || strcmp(attr->name, "shape") != 0) return;
+    if (attr->kind == MR_ATTR_SHAPE && !attr->is_list && attr->values[0].shape.rank == 0)
+        attr->values[0].shape = MR_SHAPE_UNKNOWN;
+}
+
 static mr_status read_attrs(importing *m, const Mr__NodeDef *def, mr_node *node, mr_error *error)
 {
     if (def->n_attr > MR_ATTRS_MAX) return mr_fail(error, MR_INVALID_ARGUMENT, "too many attrs (%zu)", def->n_attr);
@@ -73,6 +84,7 @@ static mr_status read_attrs(importing *m, const Mr__NodeDef *def, mr_node *node,
         }
         if (status != MR_OK) return mr_fail_prefix(error, status, "attr %.80s", entry->key);
         MR_TRY(move_location(m, &attr, error));
+        forget_old_shape(m, def, &attr);
         MR_TRY(mr_node_put_attr(node, attr, error));
     }
     return MR_OK;
@@ -106,6 +118,7 @@ static mr_status make_node(importing *m, int32_t index, mr_error *error)
     mr_node *node = MR_ARENA_NEW(&graph->arena, mr_node, 1);
     if (node == nullptr) return mr_fail_memory(error, sizeof *node);
     *node = (mr_node){.graph = graph, .id = -1, .def = mr_op_find(def->op), .device = ""};
+    if (node->def == nullptr) node->def = mr_function_library_op(graph->functions, def->op);
     node->name = mr_arena_printf(&graph->arena, "%s%s", m->prefix, def->name);
     node->op = node->def != nullptr ? node->def->op->name : mr_arena_strdup(&graph->arena, def->op);
     if (*def->device != '\0')
@@ -122,6 +135,51 @@ static mr_status make_node(importing *m, int32_t index, mr_error *error)
 }
 
 /* ---- Inputs ---- */
+
+/* A node of the graph that was there before; only if the import extends it. */
+static mr_node *find_earlier(const importing *m, const char *name)
+{
+    return m->extends ? mr_graph_find(m->graph, name) : nullptr;
+}
+
+static mr_status add_control(importing *m, mr_node *node, mr_node *source, mr_error *error)
+{
+    mr_node **controls = mr_graph_grow(m->graph, node->controls, node->control_count, sizeof *controls);
+    if (controls == nullptr) return mr_fail_memory(error, sizeof *controls);
+    node->controls = controls;
+    controls[node->control_count++] = source;
+    return MR_OK;
+}
+
+/* Outputs of unknown operators: as many as are used, at least one. */
+static mr_status add_opaque_outputs(mr_node *node, int32_t count, mr_error *error)
+{
+    mr_node_output *outputs = MR_ARENA_NEW(&node->graph->arena, mr_node_output, (size_t)count);
+    if (outputs == nullptr) return mr_fail_memory(error, (size_t)count * sizeof *outputs);
+    for (int32_t i = 0; i < count; i++)
+        outputs[i] = (mr_node_output){.shape = MR_SHAPE_UNKNOWN, .handle = MR_SHAPE_UNKNOWN};
+    node->outputs = outputs;
+    node->output_count = count;
+    return MR_OK;
+}
+
+/* An input that is not in the file. */
+static mr_status read_earlier_input(importing *m, mr_node *node, const char *name, int32_t index, bool is_control,
+                                    mr_error *error)
+{
+    mr_node *source = find_earlier(m, name);
+    if (source == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "input %.200s does not exist", name);
+    if (!is_control && node->control_count > 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "input %.200s follows a control input", name);
+    if (!is_control) {
+        if (source->def == nullptr && index >= source->output_count)
+            MR_TRY(add_opaque_outputs(source, index + 1, error));
+        return mr_node_append_input(node, (mr_output){source, index}, error);
+    }
+    for (int32_t i = 0; i < node->control_count; i++)
+        if (node->controls[i] == source) return MR_OK;
+    return add_control(m, node, source, error);
+}
 
 /* "name", "name:3", "^name" */
 static mr_status read_input(importing *m, int32_t reader, char *text, mr_error *error)
@@ -140,32 +198,17 @@ static mr_status read_input(importing *m, int32_t reader, char *text, mr_error *
         *colon = '\0';
     }
     int32_t found = mr_name_table_get(&m->names, name, -1);
-    if (found < 0) return mr_fail(error, MR_INVALID_ARGUMENT, "input %.200s does not exist", name);
+    if (found < 0) return read_earlier_input(m, node, name, index, is_control, error);
     mr_node *source = m->nodes[found];
     if (is_control) {
         if (m->seen[found] == reader + 1) return MR_OK;
         m->seen[found] = reader + 1;
-        mr_node **controls = mr_graph_grow(m->graph, node->controls, node->control_count, sizeof *controls);
-        if (controls == nullptr) return mr_fail_memory(error, sizeof *controls);
-        node->controls = controls;
-        controls[node->control_count++] = source;
-        return MR_OK;
+        return add_control(m, node, source, error);
     }
     if (node->control_count > 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "input %.200s follows a control input", name);
     if (source->def == nullptr && index >= source->output_count) source->output_count = index + 1;
     return mr_node_append_input(node, (mr_output){source, index}, error);
-}
-
-/* Outputs of unknown operators: as many as are used, at least one. */
-static mr_status make_opaque_outputs(mr_node *node, mr_error *error)
-{
-    if (node->output_count == 0) node->output_count = 1;
-    node->outputs = MR_ARENA_NEW(&node->graph->arena, mr_node_output, (size_t)node->output_count);
-    if (node->outputs == nullptr) return mr_fail_memory(error, (size_t)node->output_count * sizeof *node->outputs);
-    for (int32_t i = 0; i < node->output_count; i++)
-        node->outputs[i] = (mr_node_output){.shape = MR_SHAPE_UNKNOWN, .handle = MR_SHAPE_UNKNOWN};
-    return MR_OK;
 }
 
 static mr_status join_inputs(importing *m, mr_error *error)
@@ -178,7 +221,9 @@ static mr_status join_inputs(importing *m, mr_error *error)
         }
     }
     for (int32_t i = 0; i < m->count; i++)
-        if (m->nodes[i]->def == nullptr) MR_TRY(make_opaque_outputs(m->nodes[i], error));
+        if (m->nodes[i]->def == nullptr)
+            MR_TRY(
+                add_opaque_outputs(m->nodes[i], m->nodes[i]->output_count > 0 ? m->nodes[i]->output_count : 1, error));
     return MR_OK;
 }
 
@@ -208,14 +253,21 @@ typedef struct followers {
     int32_t *waiting; /* number of inputs of each node that are not done */
 } followers;
 
-static void visit_edges(importing *m, followers *f, bool fill)
+/* Nodes of the graph that was extended have their places already. During the sort a node of the file has its index in
+ * the file as its id. */
+static bool is_in_file(const importing *m, const mr_node *node)
+{
+    return node->id >= 0 && node->id < m->count && m->nodes[node->id] == node;
+}
+
+static void visit_edges(const importing *m, followers *f, bool fill)
 {
     for (int32_t i = 0; i < m->count; i++) {
         const mr_node *node = m->nodes[i];
         for (int32_t j = 0; j < node->input_count + node->control_count; j++) {
             const mr_node *source =
                 j < node->input_count ? node->inputs[j].node : node->controls[j - node->input_count];
-            if (!orders(source, node)) continue;
+            if (!orders(source, node) || !is_in_file(m, source)) continue;
             if (fill)
                 f->targets[--f->begins[source->id + 1]] = i;
             else
@@ -376,18 +428,19 @@ static mr_status import_nodes(importing *m, mr_error *error)
     m->seen = MR_ARENA_NEW(&m->temporary, int32_t, m->def->n_node + 1);
     if (m->nodes == nullptr || m->seen == nullptr) return mr_fail_memory(error, m->def->n_node * sizeof *m->nodes);
     MR_TRY(check_versions(m, error));
+    if (m->def->library != nullptr) MR_TRY(mr_graph_add_functions(m->graph, m->def->library, error));
     for (int32_t i = 0; i < m->count; i++) MR_TRY(make_node(m, i, error));
     MR_TRY(join_inputs(m, error));
     MR_TRY(resolve(m, error));
     return append_all(m, error);
 }
 
-mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
-                        mr_error *error)
+static mr_status read_graph(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
+                            bool extends, mr_error *error)
 {
     constexpr size_t slack_bytes = 256 << 20;
     size_t scaled = size_bytes < SIZE_MAX / 256 ? size_bytes * 128 : SIZE_MAX / 2;
-    importing m = {.graph = graph, .def = graph_def, .prefix = ""};
+    importing m = {.graph = graph, .def = graph_def, .prefix = "", .extends = extends};
     m.budget.tensor_bytes = slack_bytes + scaled / 8;
     if (prefix != nullptr && *prefix != '\0') {
         const char *unique = mr_graph_unique_name(graph, prefix);
@@ -405,7 +458,14 @@ mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t s
     return status;
 }
 
-mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix, mr_error *error)
+mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
+                        mr_error *error)
+{
+    return read_graph(graph, graph_def, size_bytes, prefix, false, error);
+}
+
+static mr_status import_bytes(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix, bool extends,
+                              mr_error *error)
 {
     MR_TRY(mr_graph_status(graph, error));
     if (bytes == nullptr && size_bytes > 0)
@@ -416,7 +476,17 @@ mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes,
     Mr__GraphDef *graph_def = nullptr;
     mr_status status = mr_proto_unpack_as(graph_def, ((mr_string){bytes, size_bytes}), &arena, &graph_def, error);
     if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "not a GraphDef");
-    if (status == MR_OK) status = mr_graph_read(graph, graph_def, size_bytes, prefix, error);
+    if (status == MR_OK) status = read_graph(graph, graph_def, size_bytes, prefix, extends, error);
     mr_arena_deinit(&arena);
     return status;
+}
+
+mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix, mr_error *error)
+{
+    return import_bytes(graph, bytes, size_bytes, prefix, false, error);
+}
+
+mr_status mr_graph_extend(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error)
+{
+    return import_bytes(graph, bytes, size_bytes, nullptr, true, error);
 }

@@ -36,7 +36,9 @@ const char *mr_graph_scope(const mr_graph *graph)
 
 mr_status mr_graph_status(const mr_graph *graph, mr_error *error)
 {
-    if (graph == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the graph is null: out of memory");
+    if (graph == nullptr)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED,
+                       "the graph is null: mr_graph_new had no memory, or was not called");
     if (graph->status == MR_OK) return MR_OK;
     return mr_fail(error, graph->status, "%s", graph->error_message != nullptr ? graph->error_message : "no memory");
 }

@@ -3,6 +3,7 @@
  *
  * Each call that adds inputs is one group. If the number of groups equals the operator's number of inputs, the groups
  * determine which inputs are lists, and N and T are deduced from them. */
+#include "graph/ir/function.h"
 #include "graph/ir/graph.h"
 #include "graph/ir/signature.h"
 
@@ -100,7 +101,7 @@ void mr_node_add_control(mr_node *node, mr_node *before)
     mr_error error = {0};
     mr_status status = mr_node_append_control(node, before, &error);
     if (status != MR_OK) mr_graph_record(node->graph, status, &error);
-    node->graph->version++;
+    __atomic_fetch_add(&node->graph->version, 1, __ATOMIC_RELAXED);
 }
 
 static mr_status check_input(const mr_node *node, mr_output input, mr_error *error)
@@ -189,6 +190,11 @@ static void set_one(mr_node_builder *builder, const char *name, mr_attr_kind kin
 static mr_attr_value *list_values(mr_node_builder *builder, int32_t count)
 {
     if (builder->node == nullptr) return nullptr;
+    if (count < 0) {
+        mr_error negative = {0};
+        fail(builder, mr_fail(&negative, MR_INVALID_ARGUMENT, "an attr is a list of %d values", (int)count), &negative);
+        return nullptr;
+    }
     mr_arena_reset(&builder->graph->scratch);
     mr_attr_value *values = MR_ARENA_NEW(&builder->graph->scratch, mr_attr_value, (size_t)count + 1);
     mr_error error = {0};
@@ -234,6 +240,23 @@ void mr_node_set_tensor(mr_node_builder *builder, const char *attr, const mr_ten
 void mr_node_set_function(mr_node_builder *builder, const char *attr, const char *function)
 {
     if (function != nullptr) set_one(builder, attr, MR_ATTR_FUNCTION, (mr_attr_value){.function = {.name = function}});
+}
+
+void mr_node_set_instance(mr_node_builder *builder, const char *attr, const char *function, const mr_attrs *attrs)
+{
+    set_one(builder, attr, MR_ATTR_FUNCTION, (mr_attr_value){.function = {.name = function, .attrs = attrs}});
+}
+
+void mr_node_set_functions(mr_node_builder *builder, const char *attr, mr_strings list)
+{
+    mr_attr_value *values = list.items == nullptr ? nullptr : list_values(builder, list.count);
+    if (values == nullptr) return;
+    for (int32_t i = 0; i < list.count; i++) {
+        values[i].function.name =
+            mr_arena_strndup(&builder->graph->scratch, list.items[i].data, list.items[i].size_bytes);
+        if (values[i].function.name == nullptr) return;
+    }
+    set(builder, attr, MR_ATTR_FUNCTION, true, list.count, values);
 }
 
 void mr_node_set_ints(mr_node_builder *builder, const char *attr, mr_ints list)

@@ -118,6 +118,8 @@ typedef enum mr_op_flags {
     MR_OP_PLACEHOLDER = 1 << 6, /* if it is fed, control edges from it have no effect */
     MR_OP_GET_NEXT = 1 << 7,    /* the outputs are an element of iterator input 0, on the device of its pipeline */
     MR_OP_VIEW = 1 << 8,        /* output 0 may share the buffer of input 0 or of its variable */
+    MR_OP_CALL = 1 << 9,        /* calls the function of that name in the graph's library */
+    MR_OP_WAITS = 1 << 10,      /* may wait for another call of the same run, or of another one: queues */
 } mr_op_flags;
 
 /* A kernel that computes two neighboring nodes. It is used if the value between them has no other reader. */

@@ -1,6 +1,7 @@
 /* Shapes while a graph is built: merging, broadcasting, and shapes that are the values of tensors.
  *
- * Unknown is -1, for sizes and ranks. Merging keeps what either side knows and fails if they contradict each other. */
+ * Unknown is -1, for sizes and ranks. Merging keeps what either side knows and fails if they contradict each other. The
+ * errors are worded as TensorFlow's, which programs match. */
 #include "graph/ir/op.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 mr_status mr_size_merge(int64_t a, int64_t b, int64_t *merged, mr_error *error)
 {
     if (a >= 0 && b >= 0 && a != b)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "sizes must be equal, but are %" PRId64 " and %" PRId64, a, b);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "Dimensions must be equal, but are %" PRId64 " and %" PRId64, a, b);
     *merged = a >= 0 ? a : b;
     return MR_OK;
 }
@@ -17,19 +18,22 @@ mr_status mr_size_merge(int64_t a, int64_t b, int64_t *merged, mr_error *error)
 mr_status mr_shape_merge(mr_shape a, mr_shape b, mr_shape *merged, mr_error *error)
 {
     char left[MR_SHAPE_TEXT_SIZE], right[MR_SHAPE_TEXT_SIZE];
-    if (!mr_shape_compatible(a, b))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "shapes must be equal, but are %s and %s",
-                       mr_shape_text(a, left, sizeof left), mr_shape_text(b, right, sizeof right));
+    if (a.rank >= 0 && b.rank >= 0 && a.rank != b.rank)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "Shapes must be equal rank, but are %d and %d", a.rank, b.rank);
     mr_shape result = a.rank >= 0 ? a : b;
-    if (a.rank >= 0 && b.rank >= 0)
-        for (int32_t i = 0; i < a.rank; i++) result.dims[i] = a.dims[i] >= 0 ? a.dims[i] : b.dims[i];
+    for (int32_t i = 0; i < a.rank && b.rank >= 0; i++) {
+        if (mr_size_merge(a.dims[i], b.dims[i], &result.dims[i], nullptr) != MR_OK)
+            return mr_fail(
+                error, MR_INVALID_ARGUMENT,
+                "Dimension %d in both shapes must be equal, but are %" PRId64 " and %" PRId64 ". Shapes are %s and %s.",
+                i, a.dims[i], b.dims[i], mr_shape_text(a, left, sizeof left), mr_shape_text(b, right, sizeof right));
+    }
     *merged = result;
     return MR_OK;
 }
 
 mr_status mr_shape_with_rank(mr_shape shape, int32_t rank, mr_shape *result, mr_error *error)
 {
-    char text[MR_SHAPE_TEXT_SIZE];
     if (shape.rank < 0) {
         if (rank > MR_RANK_MAX) return mr_fail(error, MR_UNIMPLEMENTED, "rank %d exceeds %d", rank, MR_RANK_MAX);
         *result = (mr_shape){.rank = rank};
@@ -37,18 +41,15 @@ mr_status mr_shape_with_rank(mr_shape shape, int32_t rank, mr_shape *result, mr_
         return MR_OK;
     }
     if (shape.rank != rank)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "shape must be of rank %d, but is %s", rank,
-                       mr_shape_text(shape, text, sizeof text));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "Shape must be rank %d but is rank %d", rank, shape.rank);
     *result = shape;
     return MR_OK;
 }
 
 mr_status mr_shape_at_least(mr_shape shape, int32_t rank, mr_error *error)
 {
-    char text[MR_SHAPE_TEXT_SIZE];
     if (shape.rank >= 0 && shape.rank < rank)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "shape must be at least of rank %d, but is %s", rank,
-                       mr_shape_text(shape, text, sizeof text));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "Shape must be at least rank %d but is rank %d", rank, shape.rank);
     return MR_OK;
 }
 
@@ -70,7 +71,6 @@ static bool broadcast_size(int64_t a, int64_t b, int64_t *result)
 
 mr_status mr_shape_broadcast(mr_shape a, mr_shape b, mr_shape *result, mr_error *error)
 {
-    char left[MR_SHAPE_TEXT_SIZE], right[MR_SHAPE_TEXT_SIZE];
     if (a.rank < 0 || b.rank < 0) {
         *result = MR_SHAPE_UNKNOWN;
         return MR_OK;
@@ -80,9 +80,8 @@ mr_status mr_shape_broadcast(mr_shape a, mr_shape b, mr_shape *result, mr_error 
         int64_t from_a = i <= a.rank ? a.dims[a.rank - i] : 1;
         int64_t from_b = i <= b.rank ? b.dims[b.rank - i] : 1;
         if (!broadcast_size(from_a, from_b, &merged.dims[merged.rank - i]))
-            return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "shapes %s and %s do not broadcast: %" PRId64 " against %" PRId64,
-                           mr_shape_text(a, left, sizeof left), mr_shape_text(b, right, sizeof right), from_a, from_b);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "Dimensions must be equal, but are %" PRId64 " and %" PRId64,
+                           from_a, from_b);
     }
     *result = merged;
     return MR_OK;
@@ -100,7 +99,7 @@ mr_status mr_shape_axis(int64_t axis, int32_t rank, int32_t *result, mr_error *e
 
 static mr_status append_size(mr_shape *shape, int64_t size, mr_error *error)
 {
-    if (size < -1) return mr_fail(error, MR_INVALID_ARGUMENT, "a size is %" PRId64, size);
+    if (size < -1) return mr_fail(error, MR_INVALID_ARGUMENT, "Invalid value in tensor used for shape: %" PRId64, size);
     if (shape->rank == MR_RANK_MAX)
         return mr_fail(error, MR_UNIMPLEMENTED, "a shape has more than %d dimensions", MR_RANK_MAX);
     shape->dims[shape->rank++] = size;
@@ -112,13 +111,18 @@ mr_status mr_shape_from_constant(const mr_tensor *constant, mr_shape *shape, mr_
     *shape = MR_SHAPE_UNKNOWN;
     if (constant == nullptr || (constant->dtype != MR_INT32 && constant->dtype != MR_INT64)) return MR_OK;
     if (constant->shape.rank > 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a shape must be a vector, but has rank %d", constant->shape.rank);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "Input tensor must be rank 1, but was rank %d",
+                       constant->shape.rank);
     /* As in TensorFlow, a scalar -1 means that the rank is unknown. */
     bool is_wide = constant->dtype == MR_INT64;
     if (constant->shape.rank == 0) {
         int64_t value = is_wide ? mr_tensor_int64s(constant)[0] : mr_tensor_int32s(constant)[0];
         if (value == -1) return MR_OK;
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a shape must be a vector, but is the scalar %" PRId64, value);
+        return mr_fail(
+            error, MR_INVALID_ARGUMENT,
+            "Input tensor must be rank 1, or if its rank 0 it must have value -1 (representing an unknown shape).  "
+            "Saw value: %" PRId64,
+            value);
     }
     mr_shape result = MR_SCALAR;
     for (int64_t i = 0; i < constant->shape.dims[0]; i++)
@@ -163,14 +167,10 @@ bool mr_shape_input_integer(const mr_shape_call *call, int32_t index, int64_t *v
 
 mr_status mr_shape_expect_rank(const mr_shape_call *call, int32_t index, int32_t rank, mr_error *error)
 {
-    static const char *const words[] = {"a scalar", "a vector", "a matrix"};
-    char text[MR_SHAPE_TEXT_SIZE];
     mr_shape shape = call->inputs[index];
     if (shape.rank < 0 || shape.rank == rank) return MR_OK;
-    mr_shape_text(shape, text, sizeof text);
-    if (rank < 3)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "input %d must be %s, but is %s", index, words[rank], text);
-    return mr_fail(error, MR_INVALID_ARGUMENT, "input %d must be of rank %d, but is %s", index, rank, text);
+    return mr_fail(error, MR_INVALID_ARGUMENT, "Shape must be rank %d but is rank %d (input %d)", rank, shape.rank,
+                   index);
 }
 
 mr_status mr_shape_unchanged(mr_shape_call *call, mr_error *)

@@ -77,11 +77,11 @@ mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initia
 
 mr_node *mr_group(mr_graph *graph, mr_node *const *nodes, int32_t count, const char *name)
 {
-    if (nodes == nullptr && count > 0)
-        return graph == nullptr
-                   ? nullptr
-                   : mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_group: nodes is null, with a count of %d", count)
-                         .node;
+    if (count < 0 || (nodes == nullptr && count > 0))
+        return graph == nullptr ? nullptr
+                                : mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_group: %d nodes at %s", count,
+                                                nodes == nullptr ? "null" : "an address")
+                                      .node;
     mr_node_builder builder = mr_node_begin(graph, "NoOp", name != nullptr ? name : "group_deps");
     for (int32_t i = 0; i < count; i++) mr_node_add_control_input(&builder, nodes[i]);
     return mr_node_finish(&builder).node;

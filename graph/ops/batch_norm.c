@@ -41,6 +41,37 @@ static mr_status batch_norm_grad_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* Merges the channels of the vector inputs [first, last) into the last dimension of x. */
+static mr_status merge_vectors(const mr_shape_call *call, int32_t first, int32_t last, mr_shape *x, mr_error *error)
+{
+    mr_shape vector;
+    for (int32_t i = first; i < last; i++) {
+        MR_TRY(mr_shape_with_rank(call->inputs[i], 1, &vector, error));
+        MR_TRY(mr_size_merge(x->dims[3], vector.dims[0], &x->dims[3], error));
+    }
+    return MR_OK;
+}
+
+static mr_status global_norm_shape(mr_shape_call *call, mr_error *error)
+{
+    mr_shape x;
+    MR_TRY(mr_shape_with_rank(call->inputs[0], 4, &x, error));
+    MR_TRY(merge_vectors(call, 1, 5, &x, error));
+    call->outputs[0] = x;
+    return MR_OK;
+}
+
+static mr_status global_norm_grad_shape(mr_shape_call *call, mr_error *error)
+{
+    mr_shape x;
+    MR_TRY(mr_shape_merge(call->inputs[0], call->inputs[4], &x, error));
+    MR_TRY(mr_shape_with_rank(x, 4, &x, error));
+    MR_TRY(merge_vectors(call, 1, 4, &x, error));
+    call->outputs[0] = x;
+    for (int32_t i = 1; i < 5; i++) call->outputs[i] = MR_SHAPE(x.dims[3]);
+    return MR_OK;
+}
+
 static const mr_op batch_norm_ops[] = {
     {.name = "FusedBatchNorm",
      .signature = "x: T, scale: T, offset: T, mean: T, variance: T -> y: T, batch_mean: T, batch_variance: T, "
@@ -89,6 +120,16 @@ static const mr_op batch_norm_ops[] = {
      .shape = batch_norm_grad_shape,
      .fusion = {.kernel = "_FusedBatchNormGradEx", .producer = "ReluGrad", .activation = "Relu"},
      .doc = "Computes the gradients of FusedBatchNormV3."},
+    {.name = "BatchNormWithGlobalNormalization",
+     .signature = "t: T, m: T, v: T, beta: T, gamma: T -> result: T",
+     .attrs = "T: numbertype; variance_epsilon: float; scale_after_normalization: bool",
+     .shape = global_norm_shape,
+     .doc = "Normalizes t with the given mean m and variance v; used by old graphs."},
+    {.name = "BatchNormWithGlobalNormalizationGrad",
+     .signature = "t: T, m: T, v: T, gamma: T, backprop: T -> dx: T, dm: T, dv: T, db: T, dg: T",
+     .attrs = "T: numbertype; variance_epsilon: float; scale_after_normalization: bool",
+     .shape = global_norm_grad_shape,
+     .doc = "Computes the gradients of BatchNormWithGlobalNormalization."},
 };
 
 const mr_op_table mr_ops_batch_norm = {batch_norm_ops, sizeof batch_norm_ops / sizeof batch_norm_ops[0]};

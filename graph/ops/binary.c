@@ -28,6 +28,25 @@ static mr_status equality_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+static mr_status approximate_equal_shape(mr_shape_call *call, mr_error *error)
+{
+    mr_shape merged;
+    MR_TRY(mr_shape_merge(call->inputs[0], call->inputs[1], &merged, error));
+    return mr_shape_unchanged(call, error);
+}
+
+static mr_status cross_shape(mr_shape_call *call, mr_error *error)
+{
+    mr_shape merged;
+    for (int32_t i = 0; i < 2; i++) MR_TRY(mr_shape_at_least(call->inputs[i], 1, error));
+    MR_TRY(mr_shape_merge(call->inputs[0], call->inputs[1], &merged, error));
+    if (merged.rank > 0 && merged.dims[merged.rank - 1] >= 0 && merged.dims[merged.rank - 1] != 3)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "Dimension must be 3 but is %lld",
+                       (long long)merged.dims[merged.rank - 1]);
+    call->outputs[0] = merged;
+    return MR_OK;
+}
+
 /* ---- Values known while the graph is built ---- */
 
 typedef bool (*fold_element)(int64_t a, int64_t b, int64_t *result);
@@ -237,6 +256,26 @@ static const mr_op binary_ops[] = {
      .attrs = "T: {bfloat16, half, float, double}",
      .shape = mr_shape_binary,
      .doc = "Computes the angle of the points (x, y) element-wise, in [-pi, pi]."},
+    {.name = "Xlogy",
+     .signature = "x: T, y: T -> z: T",
+     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
+     .shape = mr_shape_binary,
+     .doc = "Returns x * log(y) element-wise, and 0 where x is 0."},
+    {.name = "Xdivy",
+     .signature = "x: T, y: T -> z: T",
+     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
+     .shape = mr_shape_binary,
+     .doc = "Returns x / y element-wise, and 0 where x is 0."},
+    {.name = "Xlog1py",
+     .signature = "x: T, y: T -> z: T",
+     .attrs = "T: {half, bfloat16, float, double, complex64, complex128}",
+     .shape = mr_shape_binary,
+     .doc = "Returns x * log(1 + y) element-wise, and 0 where x is 0."},
+    {.name = "NextAfter",
+     .signature = "x1: T, x2: T -> output: T",
+     .attrs = "T: {double, float} = float",
+     .shape = mr_shape_binary,
+     .doc = "Returns the number after x1 in the direction of x2 element-wise."},
     {.name = "Maximum",
      .signature = "x: T, y: T -> z: T",
      .attrs = "T: realnumbertype",
@@ -269,6 +308,12 @@ static const mr_op binary_ops[] = {
      .shape = equality_shape,
      .flags = MR_OP_COMMUTATIVE | MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns x != y element-wise."},
+    {.name = "ApproximateEqual",
+     .signature = "x: T, y: T -> z: bool",
+     .attrs = "T: numbertype; tolerance: float = 1e-05",
+     .shape = approximate_equal_shape,
+     .flags = MR_OP_COMMUTATIVE | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns |x - y| < tolerance element-wise."},
     {.name = "Less",
      .signature = "x: T, y: T -> z: bool",
      .attrs = "T: realnumbertype",
@@ -303,6 +348,11 @@ static const mr_op binary_ops[] = {
      .shape = mr_shape_binary,
      .flags = MR_OP_COMMUTATIVE | MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns x OR y element-wise."},
+    {.name = "Cross",
+     .signature = "a: T, b: T -> product: T",
+     .attrs = "T: realnumbertype",
+     .shape = cross_shape,
+     .doc = "Computes the cross products of the vectors of 3 elements in the last dimension."},
 };
 
 const mr_op_table mr_ops_binary = {binary_ops, sizeof binary_ops / sizeof binary_ops[0]};

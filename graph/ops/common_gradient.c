@@ -3,6 +3,8 @@
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
 
+#include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,25 +22,52 @@ void mr_gradient_forward(mr_gradient_call *call)
 mr_output mr_gradient_scalar(mr_gradient_call *call, mr_output like, double value)
 {
     mr_dtype dtype = mr_output_dtype(like);
-    uint16_t narrow = dtype == MR_HALF ? mr_float_to_half((float)value) : mr_float_to_bfloat16((float)value);
-    float single[2] = {(float)value, 0};
-    double wide[2] = {value, 0};
-    int32_t whole = (int32_t)value;
-    int64_t whole64 = (int64_t)value;
-    const void *element = dtype == MR_FLOAT || dtype == MR_COMPLEX64     ? (const void *)single
-                          : dtype == MR_DOUBLE || dtype == MR_COMPLEX128 ? (const void *)wide
-                          : dtype == MR_INT32                            ? (const void *)&whole
-                          : dtype == MR_INT64                            ? (const void *)&whole64
-                          : dtype == MR_HALF || dtype == MR_BFLOAT16     ? (const void *)&narrow
-                                                                         : nullptr;
-    if (element == nullptr) return mr_cast(call->graph, mr_constant_float(call->graph, (float)value), dtype);
+    union {
+        uint16_t half;
+        float floats[2];
+        double doubles[2];
+        int32_t int32;
+        int64_t int64;
+    } element = {0};
+    switch (dtype) {
+    case MR_FLOAT:
+    case MR_COMPLEX64:
+        element.floats[0] = (float)value;
+        break;
+    case MR_DOUBLE:
+    case MR_COMPLEX128:
+        element.doubles[0] = value;
+        break;
+    case MR_HALF:
+        element.half = mr_float_to_half((float)value);
+        break;
+    case MR_BFLOAT16:
+        element.half = mr_float_to_bfloat16((float)value);
+        break;
+    case MR_INT32:
+        assert(value >= INT32_MIN && value <= INT32_MAX);
+        element.int32 = (int32_t)value;
+        break;
+    case MR_INT64:
+        assert(fabs(value) < 0x1p63);
+        element.int64 = (int64_t)value;
+        break;
+    default:
+        return mr_cast(call->graph, mr_constant_float(call->graph, (float)value), dtype);
+    }
     mr_error error = {0};
     mr_tensor tensor;
-    mr_status status = mr_tensor_init_copy(&tensor, dtype, MR_SCALAR, element, &error);
+    mr_status status = mr_tensor_init_copy(&tensor, dtype, MR_SCALAR, &element, &error);
     if (status != MR_OK) return mr_graph_fail(call->graph, status, "%s", error.message);
     mr_output constant = mr_constant(call->graph, &tensor, nullptr);
     mr_tensor_deinit(&tensor);
     return constant;
+}
+
+mr_output mr_gradient_conj(mr_gradient_call *call, mr_output value)
+{
+    mr_dtype dtype = mr_output_dtype(value);
+    return dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128 ? mr_conj(call->graph, value) : value;
 }
 
 mr_output mr_gradient_ints(mr_gradient_call *call, const int32_t *values, int32_t count)

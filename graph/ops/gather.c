@@ -1,4 +1,4 @@
-/* Selecting elements by index, and sums of rows with the same index. */
+/* Selecting elements by index. */
 #include "graph/ir/fold.h"
 #include "graph/ir/graph.h"
 
@@ -71,37 +71,6 @@ static mr_status scatter_nd_shape(mr_shape_call *call, mr_error *error)
     return mr_shape_from_input(call, 2, &call->outputs[0], error);
 }
 
-static mr_status segment_sum_shape(mr_shape_call *call, mr_error *error)
-{
-    mr_shape data = call->inputs[0];
-    MR_TRY(mr_shape_at_least(data, 1, error));
-    MR_TRY(mr_shape_expect_rank(call, 1, 1, error));
-    if (data.rank < 0) return MR_OK;
-    data.dims[0] = -1;
-    call->outputs[0] = data;
-    return MR_OK;
-}
-
-static mr_status unsorted_segment_sum_shape(mr_shape_call *call, mr_error *error)
-{
-    mr_shape data = call->inputs[0], ids = call->inputs[1], result = {.rank = 1, .dims = {-1}};
-    int64_t count = 0;
-    MR_TRY(mr_shape_expect_rank(call, 2, 0, error));
-    if (data.rank < 0 || ids.rank < 0) return MR_OK;
-    MR_TRY(mr_shape_at_least(data, ids.rank, error));
-    for (int32_t i = 0; i < ids.rank; i++) {
-        int64_t size = 0;
-        MR_TRY(mr_size_merge(data.dims[i], ids.dims[i], &size, error));
-    }
-    if (mr_shape_input_integer(call, 2, &count)) {
-        if (count < 0) return mr_fail(error, MR_INVALID_ARGUMENT, "num_segments is %lld", (long long)count);
-        result.dims[0] = count;
-    }
-    MR_TRY(push_range(&result, data, ids.rank, data.rank, error));
-    call->outputs[0] = result;
-    return MR_OK;
-}
-
 static mr_status one_hot_shape(mr_shape_call *call, mr_error *error)
 {
     mr_shape indices = call->inputs[0];
@@ -164,16 +133,6 @@ static const mr_op gather_ops[] = {
      .attrs = "T: type; Tindices: {int16, int32, int64}",
      .shape = scatter_nd_shape,
      .doc = "Returns a tensor of the given shape with updates added at the index tuples of indices, zeros elsewhere."},
-    {.name = "SegmentSum",
-     .signature = "data: T, segment_ids: Tindices -> output: T",
-     .attrs = "T: numbertype; Tindices: {int32, int64}",
-     .shape = segment_sum_shape,
-     .doc = "Computes the sum of the rows of data that have the same id; ids must be sorted."},
-    {.name = "UnsortedSegmentSum",
-     .signature = "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> output: T",
-     .attrs = "T: numbertype; Tindices: {int16, int32, int64}; Tnumsegments: {int32, int64} = int32",
-     .shape = unsorted_segment_sum_shape,
-     .doc = "Computes the sum of the rows of data that have the same id, in num_segments rows."},
     {.name = "OneHot",
      .signature = "indices: TI, depth: int32, on_value: T, off_value: T -> output: T",
      .attrs = "axis: int = -1; T: type; TI: {uint8, int8, int32, int64} = int64",

@@ -93,29 +93,6 @@ static void scatter_nd_gradient(mr_gradient_call *call)
     call->grad_inputs[1] = mr_gather_nd(call->graph, call->grad_outputs[0], gradient_input(call, 0));
 }
 
-static void segment_sum_gradient(mr_gradient_call *call)
-{
-    mr_output axis = mr_constant_int32(call->graph, 0);
-    call->grad_inputs[0] = mr_gather_v2(call->graph, call->grad_outputs[0], gradient_input(call, 1), axis);
-}
-
-/* Rows with a negative segment were dropped: their gradient is zero. */
-static void unsorted_segment_sum_gradient(mr_gradient_call *call)
-{
-    mr_graph *g = call->graph;
-    mr_output ids = gradient_input(call, 1), data = gradient_input(call, 0);
-    mr_output zero = mr_zeros_like(g, ids);
-    mr_output rows = mr_gather_v2(g, call->grad_outputs[0], mr_maximum(g, ids, zero), mr_constant_int32(g, 0));
-    mr_output kept = mr_greater_equal(g, ids, zero);
-    int32_t extra = mr_output_shape(data).rank - mr_output_shape(ids).rank;
-    if (mr_output_shape(data).rank < 0 || mr_output_shape(ids).rank < 0) {
-        mr_gradient_fail(call, "ranks must be known while the graph is built");
-        return;
-    }
-    for (int32_t i = 0; i < extra; i++) kept = mr_expand_dims(g, kept, mr_constant_int32(g, -1));
-    call->grad_inputs[0] = mr_select_v2(g, kept, rows, mr_gradient_scalar(call, rows, 0));
-}
-
 /* Indices in rows become indices in the flat input: row * width + index. */
 static void top_kv2_gradient(mr_gradient_call *call)
 {
@@ -140,10 +117,8 @@ static void top_kv2_gradient(mr_gradient_call *call)
 }
 
 static const mr_gradient gradients[] = {
-    {"GatherV2", gather_v2_gradient},     {"Gather", gather_gradient},
-    {"GatherNd", gather_nd_gradient},     {"ScatterNd", scatter_nd_gradient},
-    {"SegmentSum", segment_sum_gradient}, {"UnsortedSegmentSum", unsorted_segment_sum_gradient},
-    {"TopKV2", top_kv2_gradient},
+    {"GatherV2", gather_v2_gradient},   {"Gather", gather_gradient},  {"GatherNd", gather_nd_gradient},
+    {"ScatterNd", scatter_nd_gradient}, {"TopKV2", top_kv2_gradient},
 };
 
 const mr_gradient_table mr_gradients_gather = {gradients, sizeof gradients / sizeof gradients[0]};

@@ -27,6 +27,9 @@ static inline bool gradient_is_given(const mr_gradient_call *call, int32_t index
 mr_output mr_gradient_or_zeros(mr_gradient_call *call, int32_t index);
 /* A scalar constant of like's dtype. */
 mr_output mr_gradient_scalar(mr_gradient_call *call, mr_output like, double value);
+/* The complex conjugate of a complex value; a real one is returned itself. Slopes are conjugated before they are
+ * multiplied with a gradient, as in TensorFlow. */
+mr_output mr_gradient_conj(mr_gradient_call *call, mr_output value);
 /* The gradient of an operator that returns its input. */
 void mr_gradient_forward(mr_gradient_call *call);
 /* A constant vector of int32. */
@@ -38,6 +41,8 @@ mr_output mr_gradient_shape_like(mr_gradient_call *call, mr_output value, mr_out
 /* Reverses the broadcast of `target` in "target op other": sums grad, which has the shape of the result, over the
  * dimensions along which target was repeated. The result has target's shape. */
 mr_output mr_gradient_unbroadcast(mr_gradient_call *call, mr_output grad, mr_output target, mr_output other);
+/* The same for matrices in the last two dimensions, where only the dimensions before them are broadcast. */
+mr_output mr_gradient_unbroadcast_matrices(mr_gradient_call *call, mr_output grad, mr_output target, mr_output other);
 /* The dimensions in a constant vector or scalar of integers: non-negative, ascending, without duplicates. False if they
  * are not constant. */
 bool mr_gradient_axes(mr_output axes, int32_t rank, int32_t *values, int32_t *count);

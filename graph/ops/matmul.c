@@ -78,6 +78,20 @@ static const mr_op matmul_ops[] = {
               "adj_x: bool = false; adj_y: bool = false",
      .shape = batch_mat_mul_v2_shape,
      .doc = "Computes the products of the matrices in the last two dimensions; the others are broadcast."},
+    {.name = "BatchMatMulV3",
+     .signature = "x: Ta, y: Tb -> output: Tout",
+     .attrs = "Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}; Tb: "
+              "{bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128}; Tout: "
+              "{bfloat16, half, float, double, int16, int32, int64, complex64, complex128}; adj_x: bool = false; "
+              "adj_y: bool = false",
+     .shape = batch_mat_mul_v2_shape,
+     .doc = "Computes the products of the matrices in the last two dimensions; the operands may have different types."},
+    {.name = "SparseMatMul",
+     .signature = "a: Ta, b: Tb -> product: float",
+     .attrs = "transpose_a: bool = false; transpose_b: bool = false; a_is_sparse: bool = false; b_is_sparse: bool = "
+              "false; Ta: {float, bfloat16} = float; Tb: {float, bfloat16} = float",
+     .shape = mat_mul_shape,
+     .doc = "Computes the product of two matrices of float or bfloat16; the hints that one is sparse have no effect."},
 };
 
 const mr_op_table mr_ops_matmul = {matmul_ops, sizeof matmul_ops / sizeof matmul_ops[0]};

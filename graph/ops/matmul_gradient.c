@@ -15,9 +15,8 @@ static void mat_mul_gradient(mr_gradient_call *call)
         tb ? mr_mat_mul(gr, g, a, .transpose_a = true, .transpose_b = ta) : mr_mat_mul(gr, a, g, .transpose_a = !ta);
 }
 
-/* Sums over the batch dimensions along which x was repeated to match y. The last two dimensions are excluded by using
- * shapes without them. */
-static mr_output unbroadcast_batch(mr_gradient_call *call, mr_output grad, mr_output target, mr_output other)
+/* The last two dimensions are excluded by using shapes without them. */
+mr_output mr_gradient_unbroadcast_matrices(mr_gradient_call *call, mr_output grad, mr_output target, mr_output other)
 {
     mr_graph *g = call->graph;
     mr_shape shape = mr_output_shape(target), other_shape = mr_output_shape(other);
@@ -43,8 +42,8 @@ static void batch_mat_mul_gradient(mr_gradient_call *call)
         ax ? mr_batch_mat_mul_v2(gr, y, g, .adj_x = ay, .adj_y = true) : mr_batch_mat_mul_v2(gr, g, y, .adj_y = !ay);
     mr_output grad_y =
         ay ? mr_batch_mat_mul_v2(gr, g, x, .adj_x = true, .adj_y = ax) : mr_batch_mat_mul_v2(gr, x, g, .adj_x = !ax);
-    call->grad_inputs[0] = unbroadcast_batch(call, grad_x, x, y);
-    call->grad_inputs[1] = unbroadcast_batch(call, grad_y, y, x);
+    call->grad_inputs[0] = mr_gradient_unbroadcast_matrices(call, grad_x, x, y);
+    call->grad_inputs[1] = mr_gradient_unbroadcast_matrices(call, grad_y, y, x);
 }
 
 static const mr_gradient gradients[] = {

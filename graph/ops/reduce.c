@@ -1,7 +1,8 @@
 /* Reductions over dimensions: sums, means, maxima and others. */
 #include "graph/ir/fold.h"
+#include "graph/ops/shapes.h"
 
-static mr_status reduce_shape(mr_shape_call *call, mr_error *error)
+mr_status mr_reduction_shape(mr_shape_call *call, mr_error *error)
 {
     mr_shape input = call->inputs[0], result = MR_SCALAR;
     const mr_partial *axes = call->partials[1];
@@ -79,18 +80,18 @@ static const mr_op reduce_ops[] = {
     {.name = "Sum",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
-     .shape = reduce_shape,
+     .shape = mr_reduction_shape,
      .fold = fold_sum,
      .doc = "Computes the sum of elements over the dimensions in reduction_indices."},
     {.name = "Mean",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
-     .shape = reduce_shape,
+     .shape = mr_reduction_shape,
      .doc = "Computes the mean of elements over the dimensions in reduction_indices."},
     {.name = "Prod",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
-     .shape = reduce_shape,
+     .shape = mr_reduction_shape,
      .fold = fold_prod,
      .doc = "Computes the product of elements over the dimensions in reduction_indices."},
     {.name = "Max",
@@ -99,7 +100,7 @@ static const mr_op reduce_ops[] = {
               "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
               "quint8, qint32, qint16, quint16}; "
               "Tidx: {int32, int64} = int32",
-     .shape = reduce_shape,
+     .shape = mr_reduction_shape,
      .doc = "Computes the maximum of elements over the dimensions in reduction_indices."},
     {.name = "Min",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
@@ -107,24 +108,24 @@ static const mr_op reduce_ops[] = {
               "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, qint8, "
               "quint8, qint32, qint16, quint16}; "
               "Tidx: {int32, int64} = int32",
-     .shape = reduce_shape,
+     .shape = mr_reduction_shape,
      .doc = "Computes the minimum of elements over the dimensions in reduction_indices."},
     {.name = "All",
      .signature = "input: bool, reduction_indices: Tidx -> output: bool",
      .attrs = "keep_dims: bool = false; Tidx: {int32, int64} = int32",
-     .shape = reduce_shape,
+     .shape = mr_reduction_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Computes the logical AND of elements over the dimensions in reduction_indices."},
     {.name = "Any",
      .signature = "input: bool, reduction_indices: Tidx -> output: bool",
      .attrs = "keep_dims: bool = false; Tidx: {int32, int64} = int32",
-     .shape = reduce_shape,
+     .shape = mr_reduction_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Computes the logical OR of elements over the dimensions in reduction_indices."},
     {.name = "EuclideanNorm",
      .signature = "input: T, reduction_indices: Tidx -> output: T",
      .attrs = "keep_dims: bool = false; T: numbertype; Tidx: {int32, int64} = int32",
-     .shape = reduce_shape,
+     .shape = mr_reduction_shape,
      .doc = "Computes the Euclidean norm of elements over the dimensions in reduction_indices."},
     {.name = "ArgMax",
      .signature = "input: T, dimension: Tidx -> output: output_type",

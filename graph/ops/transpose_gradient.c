@@ -9,6 +9,12 @@ static void transpose_gradient(mr_gradient_call *call)
     call->grad_inputs[0] = mr_transpose(call->graph, call->grad_outputs[0], inverse);
 }
 
+static void conjugate_transpose_gradient(mr_gradient_call *call)
+{
+    mr_output inverse = mr_invert_permutation(call->graph, gradient_input(call, 1));
+    call->grad_inputs[0] = mr_conjugate_transpose(call->graph, call->grad_outputs[0], inverse);
+}
+
 /* Each dimension of the gradient is split into (multiple, size), and summed over the multiples. */
 static void tile_gradient(mr_gradient_call *call)
 {
@@ -47,6 +53,7 @@ static void broadcast_to_gradient(mr_gradient_call *call)
 static const mr_gradient gradients[] = {
     {"Tile", tile_gradient},
     {"Transpose", transpose_gradient},
+    {"ConjugateTranspose", conjugate_transpose_gradient},
     {"ReverseV2", reverse_v2_gradient},
     {"BroadcastTo", broadcast_to_gradient},
 };

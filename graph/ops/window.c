@@ -62,13 +62,12 @@ mr_status mr_window_read(const mr_attrs *attrs, mr_window *window, mr_error *err
     return window->padding == MR_WINDOW_EXPLICIT ? read_explicit(attrs, window, error) : MR_OK;
 }
 
-static mr_status slide(const mr_window *window, int32_t axis, int64_t size, int64_t extent, int64_t *places,
-                       mr_error *error)
+mr_status mr_window_places(mr_window_padding padding, int64_t size, int64_t extent, int64_t stride, int64_t dilation,
+                           int64_t padded, int64_t *places, mr_error *error)
 {
-    int64_t stride = window->strides[axis];
     *places = -1;
     if (size < 0) return MR_OK;
-    if (window->padding == MR_WINDOW_SAME) {
+    if (padding == MR_WINDOW_SAME) {
         *places = size / stride + (size % stride != 0);
         return MR_OK;
     }
@@ -76,13 +75,22 @@ static mr_status slide(const mr_window *window, int32_t axis, int64_t size, int6
     if (extent > INT32_MAX || size > INT64_MAX / 4)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a window of %lld over %lld is too large", (long long)extent,
                        (long long)size);
-    int64_t reach = extent == 0 ? 0 : (extent - 1) * window->dilations[axis] + 1;
-    int64_t whole = size + window->before[axis] + window->after[axis];
+    int64_t reach = extent == 0 ? 0 : (extent - 1) * dilation + 1;
+    int64_t whole = size + padded;
     *places = (whole - reach + stride) / stride;
     if (*places < 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "a window of %lld does not fit into %lld", (long long)reach,
-                       (long long)whole);
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "Computed output size would be negative: %lld [input_size: %lld, effective_filter_size: %lld, "
+                       "stride: %lld]",
+                       (long long)*places, (long long)size, (long long)reach, (long long)stride);
     return MR_OK;
+}
+
+static mr_status slide(const mr_window *window, int32_t axis, int64_t size, int64_t extent, int64_t *places,
+                       mr_error *error)
+{
+    return mr_window_places(window->padding, size, extent, window->strides[axis], window->dilations[axis],
+                            window->before[axis] + window->after[axis], places, error);
 }
 
 mr_status mr_window_slide(const mr_window *window, mr_shape input, int64_t channels, mr_shape *result, mr_error *error)

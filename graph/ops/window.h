@@ -21,4 +21,9 @@ mr_status mr_window_read(const mr_attrs *attrs, mr_window *window, mr_error *err
 /* The output shape for an input of rank 4, with `channels` channels. */
 mr_status mr_window_slide(const mr_window *window, mr_shape input, int64_t channels, mr_shape *result, mr_error *error);
 
+/* The output size along one dimension. size and extent, the window's size, are -1 if unknown; padded is the explicit
+ * padding on both sides together. */
+mr_status mr_window_places(mr_window_padding padding, int64_t size, int64_t extent, int64_t stride, int64_t dilation,
+                           int64_t padded, int64_t *places, mr_error *error);
+
 #endif

@@ -5,6 +5,7 @@
  * same number always run together. The opposite is not needed: a fact of its own is right for any value, and only
  * divides the program into smaller segments.
  *
+ * A loop runs if all values that enter it exist: constants, which always do, enter together with values of a branch.
  * Inside a loop the facts are those of one iteration. All variables of a loop normally continue together, so its merges
  * share one fact. If it turns out that they do not, every merge gets its own. */
 #include "graph/plan/plan.h"
@@ -38,6 +39,8 @@ typedef struct flow {
     int32_t *out;          /* by plan node: the condition under which its control edges pass */
     int32_t *out_region;   /* by plan node: the region of its outputs */
     bool *is_split;        /* by region: its merges have facts of their own */
+    bool *is_left;         /* by region: an Exit has been visited */
+    bool is_late;          /* an Enter after that has changed the condition of the region */
     int64_t fresh;         /* number of facts that belong to no predicate and no merge */
 } flow;
 
@@ -255,22 +258,22 @@ static mr_status enter(flow *f, mr_plan_node *node, int32_t *region, int32_t *co
     mr_planner *planner = f->planner;
     MR_TRY(find_region(f, node->region, node->node, region, error));
     mr_plan_region *entered = &planner->regions[*region];
-    if (entered->entry < 0) entered->entry = node->condition;
-    if (entered->entry != node->condition)
-        return mr_fail(error, MR_UNIMPLEMENTED,
-                       "%s (%s): the loop '%.*s' is entered under different conditions, which is not supported",
-                       node->node->name, node->node->op, (int)entered->name.size_bytes, entered->name.data);
+    int32_t before = entered->entry;
+    entered->entry = node->condition;
+    if (before >= 0) MR_TRY(both(f, before, node->condition, &entered->entry, error));
+    f->is_late |= before != entered->entry && f->is_left[*region];
     *condition = 0; /* an iteration exists only if the loop is entered */
     return MR_OK;
 }
 
-static mr_status leave(const flow *f, const mr_plan_node *node, int32_t *region, int32_t *condition, mr_error *error)
+static mr_status leave(flow *f, const mr_plan_node *node, int32_t *region, int32_t *condition, mr_error *error)
 {
     const mr_planner *planner = f->planner;
     if (node->region == 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) is not inside a loop", node->node->name, node->node->op);
     *region = planner->regions[node->region].parent;
     *condition = planner->regions[node->region].entry;
+    f->is_left[node->region] = true;
     return MR_OK;
 }
 
@@ -331,6 +334,8 @@ static mr_status visit_all(flow *f, mr_error *error)
 {
     int32_t *order, count;
     MR_TRY(mr_plan_topological(f->planner, &order, &count, error));
+    memset(f->is_left, false, (size_t)f->planner->node_count + 1);
+    f->is_late = false;
     f->planner->region_count = 1;
     mr_name_table_deinit(&f->regions);
     f->regions = (mr_name_table){0};
@@ -346,6 +351,7 @@ static mr_status chain_loops(mr_planner *planner, mr_error *error)
     planner->loop_edges = MR_ARENA_NEW(&planner->arena, mr_plan_edge, (size_t)planner->node_count + 1);
     if (!last || !planner->loop_edges) return mr_fail_memory(error, sizeof *planner->loop_edges);
     for (int32_t i = 0; i < planner->region_count; i++) last[i] = -1;
+    planner->loop_edge_count = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int32_t i = 0; i < planner->node_count; i++) {
             const mr_plan_node *node = &planner->nodes[i];
@@ -379,8 +385,9 @@ static mr_status find_flow(flow *f, mr_error *error)
     f->out = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
     f->out_region = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
     f->is_split = MR_ARENA_NEW(&planner->arena, bool, nodes); /* a region has an Enter node */
+    f->is_left = MR_ARENA_NEW(&planner->arena, bool, nodes);
     int32_t *continues = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
-    if (!f->out || !f->out_region || !f->is_split || !continues) return mr_fail_memory(error, nodes);
+    if (!f->out || !f->out_region || !f->is_split || !f->is_left || !continues) return mr_fail_memory(error, nodes);
     int32_t always;
     MR_TRY(number(f, nullptr, 0, &always, error));
     assert(always == 0);
@@ -388,8 +395,15 @@ static mr_status find_flow(flow *f, mr_error *error)
     for (int attempt = 1; again; attempt++) {
         again = false;
         MR_TRY(visit_all(f, error));
+        if (f->is_late) { /* again, with what enters a loop before what leaves it */
+            assert(planner->loop_edge_count == 0);
+            MR_TRY(chain_loops(planner, error));
+            memset(f->is_split, false, nodes); /* the regions get other numbers */
+            again = true;
+            continue;
+        }
         MR_TRY(check_loops(f, continues, &again, error));
-        if (again && attempt == ATTEMPTS_MAX) memset(f->is_split, true, nodes);
+        if (again && attempt >= ATTEMPTS_MAX) memset(f->is_split, true, nodes);
     }
     return MR_OK;
 }
@@ -398,10 +412,13 @@ mr_status mr_plan_flow(mr_planner *planner, mr_error *error)
 {
     int32_t region;
     MR_TRY(add_region(planner, (mr_plan_region){.parent = -1, .name = {"", 0}}, &region, error));
+    int32_t waiting = 0;
     for (int32_t i = 0; i < planner->node_count; i++) {
         mr_flow kind = mr_node_flow(planner->nodes[i].node);
         planner->has_flow |= kind != MR_FLOW_NONE && kind != MR_FLOW_TRIGGER;
+        waiting += mr_plan_waits(&planner->nodes[i]);
     }
+    planner->has_flow |= waiting > 1;
     if (!planner->has_flow) return MR_OK;
     flow f = {.planner = planner};
     mr_status status = find_flow(&f, error);

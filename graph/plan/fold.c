@@ -3,8 +3,8 @@
  * Constants come from three sources: Const nodes; integers known from shape inference (sizes of fully known shapes and
  * what is computed from them); and stateless nodes whose inputs are all constants, which run here with their CPU
  * kernels. A result larger than FOLDED_BYTES_MAX is computed in each run instead, so that a plan does not hold a step's
- * temporary results. A node with control inputs, and everything that depends on it, is not folded and keeps its
- * position in the order. */
+ * temporary results. A node with control inputs, and everything whose value depends on its value, is not folded and
+ * keeps its position in the order. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -33,6 +33,21 @@ static void make_constant(mr_planner *planner, mr_plan_node *node, int32_t outpu
     value->constant = constant;
     value->shape = constant.shape;
     value->home = nullptr;
+}
+
+/* Whether the value of a node, which is known from inference, follows from the value of a node with control inputs. */
+static bool is_anchored(const mr_planner *planner, const mr_plan_node *node, const bool *anchored)
+{
+    for (int32_t i = 0; i < node->input_count; i++) {
+        int32_t producer = planner->values[node->inputs[i]].producer;
+        if (producer >= 0 && anchored[producer]) return true;
+    }
+    return false;
+}
+
+static bool is_known(const mr_plan_node *node)
+{
+    return mr_node_has_flag(node->node, MR_OP_CONSTANT) || (node->output_count == 1 && node->node->outputs[0].value);
 }
 
 /* Folds a Const, or a value known from inference. */
@@ -140,10 +155,14 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error)
     int32_t *order, count;
     MR_TRY(mr_plan_topological(planner, &order, &count, error));
     bool trust_inference = !feeds_a_constant(planner->signature);
+    bool *anchored = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->node_count + 1);
+    if (!anchored) return mr_fail_memory(error, (size_t)planner->node_count);
     for (int32_t i = 0; i < count; i++) {
         mr_plan_node *node = &planner->nodes[order[i]];
+        bool after = is_anchored(planner, node, anchored);
+        anchored[order[i]] = is_known(node) && (after || node->control_count > 0);
         if (!node->kernel && node->output_count > 0 && planner->values[node->first_output].constant.data) continue;
-        if (fold_known(planner, node, trust_inference)) {
+        if (fold_known(planner, node, trust_inference && !after)) {
             node->kernel = nullptr;
             node->input_count = 0;
         } else if (may_compute(planner, node)) {

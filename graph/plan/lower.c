@@ -161,6 +161,13 @@ static mr_input_mode input_mode(const mr_planner *planner, const mr_plan_node *n
     return value->is_ref && !node->input_is_ref[input] ? MR_INPUT_READ : MR_INPUT_SLOT;
 }
 
+/* A function owns its arguments, so its kernels may compute in place. */
+static bool is_owned(const mr_planner *planner, const mr_plan_value *value)
+{
+    if (value->kind == MR_VALUE_FEED) return planner->signature->is_function && !planner->has_flow;
+    return value->kind == MR_VALUE_OUTPUT;
+}
+
 static mr_status lower_inputs(mr_lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
 {
     mr_planner *planner = l->planner;
@@ -177,7 +184,7 @@ static mr_status lower_inputs(mr_lowering *l, const mr_plan_node *node, int32_t 
         inputs[i] = (mr_call_input){
             .slot = l->slot_of[node->inputs[i]],
             .mode = input_mode(planner, node, i),
-            .last_use = value->kind == MR_VALUE_OUTPUT && !value->fetched && !twice && !value->is_ref &&
+            .last_use = is_owned(planner, value) && !value->fetched && !twice && !value->is_ref &&
                         l->last_use[node->inputs[i]] == place && !node->is_copy && !l->is_shared[node->inputs[i]],
         };
         call->plain &= inputs[i].mode == MR_INPUT_SLOT;
@@ -204,7 +211,7 @@ static mr_status lower_releases(mr_lowering *l, const mr_plan_node *node, int32_
     for (int32_t i = 0; i < node->input_count; i++) {
         int32_t value = node->inputs[i];
         const mr_plan_value *v = &planner->values[value];
-        if (v->kind != MR_VALUE_OUTPUT || v->fetched || l->last_use[value] != place || l->is_shared[value]) continue;
+        if (!is_owned(planner, v) || v->fetched || l->last_use[value] != place || l->is_shared[value]) continue;
         bool again = l->seen[value]++ > 0;
         if (!again && !(node->is_copy && node->copy_to)) releases[call->release_count++] = l->slot_of[value];
     }
@@ -257,7 +264,7 @@ static mr_status prepare(mr_lowering *l, const mr_plan_node *node, mr_call *call
     }
     call->prepared = prepared;
     if (node->kernel && node->node->def->op->flags & MR_OP_STATEFUL)
-        MR_TRY(context->node_state(context->session, node->node, &call->state, error));
+        MR_TRY(context->node_state(context->session, context->states, node->node, &call->state, error));
     return MR_OK;
 }
 
@@ -270,7 +277,7 @@ static mr_status lower_node(mr_lowering *l, const mr_plan_node *node, int32_t pl
                                   .op = node->is_copy ? "copy between devices" : node->node->op,
                                   .attrs = node->attrs ? node->attrs : &node->node->attrs,
                                   .device = node->device};
-    if (node->kernel) call->node.op = node->kernel->op;
+    if (node->kernel && !mr_node_has_flag(node->node, MR_OP_CALL)) call->node.op = node->kernel->op;
     if (node->kernel) call->node.host_outputs = node->kernel->host_outputs;
     MR_TRY(lower_inputs(l, node, place, call, error));
     MR_TRY(lower_outputs(l, node, call, error));
@@ -318,10 +325,6 @@ static mr_status lower_fetches(mr_lowering *l, mr_error *error)
     for (int32_t i = 0; i < count; i++) l->seen[planner->fetch_values[i]] = 0;
     for (int32_t i = count - 1; i >= 0; i--) {
         const mr_plan_value *value = &planner->values[planner->fetch_values[i]];
-        if (value->dtype == MR_RESOURCE || value->dtype == MR_VARIANT)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s:%d is a %s, which cannot be fetched",
-                           planner->signature->fetches[i].node->name, (int)planner->signature->fetches[i].index,
-                           mr_dtype_name(value->dtype));
         program->fetch_slots[i] = l->slot_of[planner->fetch_values[i]];
         assert(program->fetch_slots[i] >= 0 && value->fetched && value->region == 0);
         program->fetch_is_ref[i] = value->is_ref;
@@ -393,6 +396,7 @@ static mr_status lower_all(mr_lowering *l, mr_error *error)
         MR_TRY(lower_node(l, node, i, &program->calls[i], error));
         if (planner->has_flow) mr_lower_flow(l, node, &program->calls[i]);
     }
+    if (planner->has_flow) MR_TRY(mr_lower_last_readers(l, error));
     MR_TRY(lower_call_fetches(l, error));
     MR_TRY(lower_fetches(l, error));
     lower_guard(l);

@@ -28,6 +28,8 @@ bool mr_lower_is_invariant(const mr_planner *planner, const mr_plan_value *value
 mr_status mr_lower_sequence_segments(mr_lowering *l, mr_error *error);
 /* The edges of the segments, and the slots that they share. */
 mr_status mr_lower_segments(mr_lowering *l, mr_error *error);
+/* Finds the last readers of slots in each segment. The calls have been lowered. */
+mr_status mr_lower_last_readers(mr_lowering *l, mr_error *error);
 /* What the session needs to run a call of a conditional or a loop. */
 void mr_lower_flow(const mr_lowering *l, const mr_plan_node *node, mr_call *call);
 

@@ -52,8 +52,11 @@ mr_status mr_lower_sequence_segments(mr_lowering *l, mr_error *error)
         const mr_plan_segment *from = &planner->segments[ranks[i].index];
         mr_region *region = &program->regions[from->region];
         if (region->segment_count++ == 0) region->first_segment = i;
-        segments[i] =
-            (mr_segment){.region = from->region, .first_call = calls, .end_call = calls, .is_merge = from->is_merge};
+        segments[i] = (mr_segment){.region = from->region,
+                                   .first_call = calls,
+                                   .end_call = calls,
+                                   .is_merge = from->is_merge,
+                                   .waits = from->waits};
         rank_of[ranks[i].index] = i;
         calls += from->node_count;
     }
@@ -307,6 +310,52 @@ mr_status mr_lower_segments(mr_lowering *l, mr_error *error)
     find_shared(l);
     find_ready_inputs(l, segments);
     return lower_uses(l, segments, error);
+}
+
+/* seen: by slot: 1 + the segment that reads it; counted: 1 + the segment whose read is counted; calls, twice: 1 + the
+   last call that reads it (twice). */
+typedef struct readers {
+    int32_t *seen, *counted, *calls, *twice;
+} readers;
+
+/* A slot with one use left may be overwritten by its reader only if that use is the reader's: the fetches of values
+ * that only their own segment reads are the only uses of these. */
+static void mark_last_readers(const mr_program *program, int32_t index, readers *r)
+{
+    const mr_segment *segment = &program->segments[index];
+    for (int32_t i = segment->first_use; i < segment->end_use; i++) r->counted[program->uses[i]] = index + 1;
+    for (int32_t k = segment->end_call - 1; k >= segment->first_call; k--) {
+        const mr_call *call = &program->calls[k];
+        mr_call_input *inputs = (mr_call_input *)call->inputs;
+        for (int32_t n = 0; n < call->input_count; n++) {
+            int32_t slot = inputs[n].slot;
+            if (r->calls[slot] == k + 1) r->twice[slot] = k + 1;
+            r->calls[slot] = k + 1;
+        }
+        for (int32_t n = 0; n < call->input_count; n++) {
+            int32_t slot = inputs[n].slot;
+            inputs[n].last_in_segment =
+                r->seen[slot] != index + 1 && r->twice[slot] != k + 1 && r->counted[slot] == index + 1;
+            inputs[n].last_in_segment &= !segment->waits; /* it may run on another thread, which does not count */
+        }
+        for (int32_t n = 0; n < call->input_count; n++) r->seen[inputs[n].slot] = index + 1;
+    }
+}
+
+mr_status mr_lower_last_readers(mr_lowering *l, mr_error *error)
+{
+    const mr_program *program = l->program;
+    for (int32_t i = 0; i < program->region_count; i++) {
+        const mr_region *region = &program->regions[i];
+        size_t slots = (size_t)region->slot_count + 1;
+        readers r = {.seen = MR_ARENA_NEW(&l->planner->arena, int32_t, slots),
+                     .counted = MR_ARENA_NEW(&l->planner->arena, int32_t, slots),
+                     .calls = MR_ARENA_NEW(&l->planner->arena, int32_t, slots),
+                     .twice = MR_ARENA_NEW(&l->planner->arena, int32_t, slots)};
+        if (!r.seen || !r.counted || !r.calls || !r.twice) return mr_fail_memory(error, slots * sizeof(int32_t));
+        for (int32_t j = 0; j < region->segment_count; j++) mark_last_readers(program, region->first_segment + j, &r);
+    }
+    return MR_OK;
 }
 
 void mr_lower_flow(const mr_lowering *l, const mr_plan_node *node, mr_call *call)

@@ -1,10 +1,11 @@
 /* Order: chooses a sequence of the plan's nodes that respects data and control edges.
  *
  * Where edges leave a choice, nodes run in creation order. This is good for memory use, because builders create the
- * gradients of a layer together. There are three exceptions, which depend on the effect of a node if it ran now:
+ * gradients of a layer together. There are four exceptions, which depend on the effect of a node if it ran now:
  *   a node that frees more memory than it allocates runs first;
  *   a node that updates a variable runs after all nodes that read the variable: here they always read the old value,
  *   where TensorFlow leaves the order open, and a value that is not referenced elsewhere is updated in place;
+ *   a node that may wait (a dequeue) runs when nothing else can;
  *   in a step with a guard, a node that updates a variable runs after the guard. */
 #include "graph/plan/plan.h"
 
@@ -96,7 +97,7 @@ static int64_t heap_pop(heap *h)
     return top;
 }
 
-enum { CLASS_FREES, CLASS_PLAIN, CLASS_DEFERRED };
+enum { CLASS_FREES, CLASS_PLAIN, CLASS_WAITS, CLASS_DEFERRED };
 
 /* A node that updates a variable, in the variable's list. */
 typedef struct updater {
@@ -149,6 +150,7 @@ static int64_t key_of(const scheduler *s, int32_t index)
         if (value->kind == MR_VALUE_OUTPUT && !value->is_ref && !value->fetched && s->uses[node->inputs[i]] == 1)
             freed_bytes += mr_plan_value_bytes(value);
     }
+    if (mr_plan_waits(node)) return (int64_t)CLASS_WAITS << 32 | index;
     for (int32_t i = 0; i < node->output_count; i++) {
         const mr_plan_value *value = &planner->values[node->first_output + i];
         if (!value->is_ref) made_bytes += mr_plan_value_bytes(value);

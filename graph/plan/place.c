@@ -11,28 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "T=half, N=2": the type attrs of a node, for errors. */
-static const char *types_text(const mr_node *node, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (int32_t i = 0; i < node->attrs.count && used < size; i++) {
-        const mr_attr *attr = &node->attrs.items[i];
-        if (attr->kind != MR_ATTR_TYPE || attr->is_list || attr->name[0] == '_') continue;
-        int32_t type = attr->values[0].type;
-        if (type > MR_DTYPE_REF) type -= MR_DTYPE_REF;
-        int written = snprintf(text + used, size - used, "%s%s=%s", used ? ", " : " for ", attr->name,
-                               mr_dtype_name((mr_dtype)type));
-        used += written > 0 ? (size_t)written : 0;
-    }
-    return text;
-}
-
 static mr_status no_kernel(const mr_node *node, const char *device, mr_error *error)
 {
     char types[256];
-    return mr_fail(error, MR_UNIMPLEMENTED, "%s (%s): there is no kernel%s on %s", node->name, node->op,
-                   types_text(node, types, sizeof types), device);
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s): No OpKernel was registered to support Op '%s'%s on %s",
+                   node->name, node->op, node->op, mr_attrs_types_text(&node->attrs, types, sizeof types), device);
 }
 
 /* The device that a node requests; the CPU, with a note, if it is not available. */
@@ -166,12 +149,13 @@ static mr_status place_node(mr_planner *planner, mr_plan_node *placed, mr_error 
     mr_device *asked, *taken = taken_device(planner, placed);
     MR_TRY(asked_device(context, node, &asked, error));
     mr_device *device = taken ? taken : asked;
-    placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
+    const char *op = mr_node_has_flag(node, MR_OP_CALL) ? "StatefulPartitionedCall" : node->op;
+    placed->kernel = mr_kernel_find(op, device->kind, &node->attrs);
     if (!placed->kernel && device->kind != MR_DEVICE_CPU && !taken) {
         if (context->options->no_soft_placement) return no_kernel(node, device->name, error);
         context->note(context->session, "%s has no GPU kernel: %s runs on the CPU", node->op, node->name);
         device = context->cpu;
-        placed->kernel = mr_kernel_find(node->op, device->kind, &node->attrs);
+        placed->kernel = mr_kernel_find(op, device->kind, &node->attrs);
     }
     assert(!placed->kernel || placed->kernel->device == device->kind);
     placed->device = device;

@@ -21,14 +21,16 @@
 /* What planning uses of a session, whose mutex is held meanwhile. The functions are called with the session. */
 typedef struct mr_plan_context {
     mr_session *session;
-    const mr_graph *graph;
+    const mr_graph *graph;             /* the session's, or the body of a function */
+    mr_node_states *states;            /* of that graph */
     const mr_session_options *options; /* device is "" if there is none */
     mr_device *cpu;
     mr_device *const *gpus; /* MR_DEVICES_MAX; null: not opened yet */
     mr_resource_table *resources;
     /* The GPU with that index, or null: the reason is noted and set in *error (nullable). */
     mr_device *(*open_gpu)(mr_session *session, int index, mr_error *error);
-    mr_status (*node_state)(mr_session *session, const mr_node *node, mr_node_state **state, mr_error *error);
+    mr_status (*node_state)(mr_session *session, mr_node_states *states, const mr_node *node, mr_node_state **state,
+                            mr_error *error);
     /* Appends a line to the session's notes unless it already exists. */
     void (*note)(mr_session *session, const char *format, ...);
 } mr_plan_context;
@@ -86,7 +88,9 @@ typedef struct mr_plan_region {
 /* Nodes that run, or do not run, together. */
 typedef struct mr_plan_segment {
     int32_t region, condition, depth;
-    bool is_merge; /* one conditional merge */
+    bool is_merge;    /* one conditional merge */
+    bool waits;       /* one node that may wait */
+    uint64_t waiting; /* nodes that wait and come before it; bit 63: those from the 64th on */
     int32_t node_count;
 } mr_plan_segment;
 
@@ -108,7 +112,7 @@ typedef struct mr_planner {
     int32_t *order; /* plan nodes: the live ones that have a kernel */
     int32_t order_count;
     bool uses_gpu;
-    bool has_flow; /* it has conditionals or loops; otherwise there is one region, and every condition is 0 */
+    bool has_flow; /* it has conditionals or loops, or several nodes that wait; otherwise there is one segment */
     mr_plan_region *regions;
     int32_t region_count, region_capacity;
     mr_plan_edge *loop_edges; /* set by the flow pass: what enters a loop comes before what leaves it */
@@ -167,6 +171,11 @@ int32_t mr_plan_variable_of(const mr_planner *planner, int32_t value);
 static inline bool mr_plan_updates(const mr_plan_node *node, int32_t input)
 {
     return !node->is_copy && input < 32 && (node->node->def->op->writes >> input & 1) != 0;
+}
+/* True if the node may wait for another one, of this run or of another. */
+static inline bool mr_plan_waits(const mr_plan_node *node)
+{
+    return !node->is_copy && mr_node_has_flag(node->node, MR_OP_WAITS);
 }
 /* The node that computes the guard's value, or -1. */
 int32_t mr_plan_guard_node(const mr_planner *planner);

@@ -1,4 +1,5 @@
 /* The planner: runs the passes in sequence. */
+#include "base/cpu.h"
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -18,8 +19,10 @@ mr_status mr_plan_make(const mr_signature *signature, const mr_plan_context *con
         mr_plan_fuse,  mr_plan_copy, mr_plan_order, mr_plan_segments, mr_plan_lower,
     };
     mr_status status = mr_graph_status(context->graph, error);
+    bool flushes = mr_cpu_flush_subnormals(true); /* folding computes as runs do */
     for (size_t i = 0; status == MR_OK && i < sizeof passes / sizeof passes[0]; i++)
         status = passes[i](&planner, error);
+    (void)mr_cpu_flush_subnormals(flushes);
     release_constants(&planner);
     mr_arena_deinit(&planner.arena);
     mr_arena_deinit(&planner.kept);

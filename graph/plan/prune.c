@@ -119,9 +119,6 @@ static mr_status add_feeds(mr_planner *planner, mr_error *error)
     for (int32_t i = 0; i < signature->feed_count; i++) {
         mr_output output = signature->feeds[i];
         const mr_node_output *known = &output.node->outputs[output.index];
-        if (known->dtype == MR_RESOURCE || known->dtype == MR_VARIANT)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%s:%d is a %s, which cannot be fed", output.node->name,
-                           (int)output.index, mr_dtype_name(known->dtype));
         int32_t value;
         MR_TRY(mr_plan_add_value(
             planner,

@@ -3,7 +3,8 @@
  * The nodes of a segment have the same region and condition. A segment waits for everything that its nodes need from
  * others, so no path may leave it and come back: a node whose input comes from another segment is one level deeper than
  * that segment, and nodes of different depths are in different segments. Edges between segments therefore always lead
- * to a greater depth. A merge of a conditional is a segment of its own, because it waits for one of its inputs only.
+ * to a greater depth. A merge of a conditional is a segment of its own, because it waits for one of its inputs only. So
+ * is a node that may wait (a dequeue), and what comes after it is not in a segment with what does not.
  *
  * The order pass has decided which of a variable's readers run before its updates. Within a segment that order is kept;
  * between segments it becomes an edge. */
@@ -19,7 +20,10 @@ typedef struct reader {
 
 typedef struct segmenter {
     mr_planner *planner;
-    int32_t *depth;   /* by plan node; -1: not in the order */
+    int32_t *depth;    /* by plan node; -1: not in the order */
+    uint64_t *waiting; /* by plan node: what waits before it */
+    uint8_t *bit;      /* by plan node that waits: its bit in these sets */
+    int32_t waiting_count;
     reader **readers; /* by value, for handles */
     int32_t *buckets; /* segments by hash */
     int32_t *next;    /* by segment */
@@ -37,6 +41,7 @@ bool mr_plan_is_conditional_merge(const mr_planner *planner, const mr_plan_node 
 static bool is_together(const segmenter *s, int32_t a, int32_t b)
 {
     const mr_plan_node *first = &s->planner->nodes[a], *second = &s->planner->nodes[b];
+    if (mr_plan_waits(first) || mr_plan_waits(second) || s->waiting[a] != s->waiting[b]) return false;
     return first->region == second->region && first->condition == second->condition &&
            !mr_plan_is_conditional_merge(s->planner, first) && !mr_plan_is_conditional_merge(s->planner, second);
 }
@@ -104,10 +109,30 @@ static mr_status go_below_readers(segmenter *s, int32_t index, mr_error *error)
     return MR_OK;
 }
 
+/* What waits before the consumers of a node. */
+static uint64_t waiting_after(const segmenter *s, int32_t index)
+{
+    if (index < 0 || s->depth[index] < 0) return 0;
+    if (!mr_plan_waits(&s->planner->nodes[index])) return s->waiting[index];
+    return s->waiting[index] | UINT64_C(1) << s->bit[index];
+}
+
+static void find_waiting(segmenter *s, int32_t index)
+{
+    const mr_planner *planner = s->planner;
+    const mr_plan_node *node = &planner->nodes[index];
+    for (int32_t i = 0; i < node->input_count; i++)
+        if (!mr_plan_is_back_edge(planner, node, i))
+            s->waiting[index] |= waiting_after(s, planner->values[node->inputs[i]].producer);
+    for (int32_t i = 0; i < node->control_count; i++) s->waiting[index] |= waiting_after(s, node->controls[i]);
+    if (mr_plan_waits(node)) s->bit[index] = s->waiting_count < 63 ? (uint8_t)s->waiting_count++ : 63;
+}
+
 static mr_status set_depth(segmenter *s, int32_t index, mr_error *error)
 {
     mr_planner *planner = s->planner;
     mr_plan_node *node = &planner->nodes[index];
+    find_waiting(s, index);
     s->depth[index] = 0;
     for (int32_t i = 0; i < node->input_count; i++)
         if (!mr_plan_is_back_edge(planner, node, i)) go_below(s, index, planner->values[node->inputs[i]].producer);
@@ -119,18 +144,21 @@ static mr_status set_depth(segmenter *s, int32_t index, mr_error *error)
     return MR_OK;
 }
 
-/* The segment of the node: an existing one, unless it is a merge. */
+/* The segment of the node: an existing one, unless it is a merge or may wait. */
 static void find_segment(segmenter *s, int32_t index)
 {
     mr_planner *planner = s->planner;
     mr_plan_node *node = &planner->nodes[index];
     bool is_merge = mr_plan_is_conditional_merge(planner, node);
     uint64_t hash = ((uint64_t)node->region * 0x9e3779b97f4a7c15u ^ (uint64_t)node->condition) * 0xd6e8feb86659fd93u;
-    hash = (hash ^ (uint64_t)s->depth[index]) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ (uint64_t)s->depth[index] ^ s->waiting[index]) * 0x9e3779b97f4a7c15u;
+    bool waits = mr_plan_waits(node), is_alone = is_merge || waits;
     int32_t *bucket = &s->buckets[(hash ^ hash >> 32) & (s->bucket_count - 1)];
-    for (int32_t i = *bucket; i >= 0 && !is_merge; i = s->next[i]) {
+    for (int32_t i = *bucket; i >= 0 && !is_alone; i = s->next[i]) {
         const mr_plan_segment *at = &planner->segments[i];
-        if (at->region != node->region || at->condition != node->condition || at->depth != s->depth[index]) continue;
+        if (at->region != node->region || at->condition != node->condition || at->depth != s->depth[index] ||
+            at->waiting != s->waiting[index])
+            continue;
         node->segment = i;
         planner->segments[i].node_count++;
         return;
@@ -140,8 +168,10 @@ static void find_segment(segmenter *s, int32_t index)
                                                          .condition = node->condition,
                                                          .depth = s->depth[index],
                                                          .is_merge = is_merge,
+                                                         .waits = waits,
+                                                         .waiting = s->waiting[index],
                                                          .node_count = 1};
-    if (is_merge) return;
+    if (is_alone) return;
     s->next[node->segment] = *bucket;
     *bucket = node->segment;
 }
@@ -153,11 +183,13 @@ mr_status mr_plan_segments(mr_planner *planner, mr_error *error)
     segmenter s = {.planner = planner, .bucket_count = 64};
     while (s.bucket_count < ordered) s.bucket_count *= 2;
     s.depth = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
+    s.waiting = MR_ARENA_NEW(&planner->arena, uint64_t, nodes);
+    s.bit = MR_ARENA_NEW(&planner->arena, uint8_t, nodes);
     s.readers = MR_ARENA_NEW(&planner->arena, reader *, (size_t)planner->value_count + 1);
     s.buckets = MR_ARENA_NEW(&planner->arena, int32_t, s.bucket_count);
     s.next = MR_ARENA_NEW(&planner->arena, int32_t, ordered);
     planner->segments = MR_ARENA_NEW(&planner->arena, mr_plan_segment, ordered);
-    if (!s.depth || !s.readers || !s.buckets || !s.next || !planner->segments)
+    if (!s.depth || !s.waiting || !s.bit || !s.readers || !s.buckets || !s.next || !planner->segments)
         return mr_fail_memory(error, nodes * sizeof(mr_plan_segment));
     for (size_t i = 0; i < nodes; i++) s.depth[i] = -1;
     for (uint32_t i = 0; i < s.bucket_count; i++) s.buckets[i] = -1;

@@ -10,8 +10,10 @@
  * Invariants: frame->busy counts the frame's queued segments and its loops, so a frame with busy == 0 changes only
  * through tokens from the frame before it. loop->first is the oldest iteration, and its frame is not finished. */
 #include "graph/run/dataflow.h"
+#include "graph/run/waiting.h"
 
 #include "base/buffer.h"
+#include "graph/state/run.h"
 #include "graph/state/state.h"
 
 #include <assert.h>
@@ -22,6 +24,7 @@ typedef struct runner {
     mr_program *program;
     mr_frame *outer; /* of region 0; it keeps the queue */
     int32_t head, count;
+    mr_waiting waiting;
     uint64_t began_ns;
 } runner;
 
@@ -102,6 +105,7 @@ static void end_frame(mr_frame *frame)
     frame->loop = nullptr;
     frame->later = nullptr;
     frame->iteration = 0;
+    frame->run = nullptr;
     mr_frame_give(frame);
 }
 
@@ -113,6 +117,8 @@ static mr_status later_frame(runner *r, mr_frame *frame, mr_frame **later, mr_er
     if (*later) return MR_OK;
     if (frame->iteration == INT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "a loop has too many iterations");
     MR_TRY(mr_frame_take(r->program, frame->loop->region, later, error));
+    (*later)->run = frame->run;
+    (*later)->depth = frame->depth;
     (*later)->loop = frame->loop;
     (*later)->iteration = frame->iteration + 1;
     assert(frame->loop->latest == frame);
@@ -137,6 +143,8 @@ static mr_status enter_loop(runner *r, mr_frame *frame, int32_t region, mr_loop 
     if (loop->is_running) return MR_OK;
     MR_TRY(mr_frame_take(r->program, region, &loop->first, error));
     loop->first->loop = loop;
+    loop->first->run = frame->run;
+    loop->first->depth = frame->depth;
     loop->latest = loop->first;
     loop->waiting = inner->enter_tokens;
     loop->is_dead = false;
@@ -252,9 +260,13 @@ static mr_status finish_segment(runner *r, mr_frame *frame, int32_t index, bool 
 
 static mr_status take_input(mr_frame *frame, const mr_call *call, int32_t input, mr_tensor *value, mr_error *error)
 {
-    const mr_tensor *slot = &frame->slots[call->inputs[input].slot];
-    if (call->inputs[input].mode == MR_INPUT_READ) return mr_variable_read(slot->data, value, error);
-    *value = mr_tensor_ref(slot);
+    mr_tensor *slot = &frame->slots[call->inputs[input].slot];
+    if (call->inputs[input].mode == MR_INPUT_READ) return mr_frame_read_variable(frame, call, input, value, error);
+    *value = *slot;
+    if (mr_frame_is_last_use(frame, &call->inputs[input]))
+        slot->buffer = nullptr; /* moved */
+    else
+        mr_buffer_ref(slot->buffer);
     return MR_OK;
 }
 
@@ -381,17 +393,45 @@ static mr_status check_guard(const runner *r, mr_frame *frame, int32_t segment, 
     return mr_guard_check(frame, diverged, error);
 }
 
+/* Ends a segment that has run, unless the run ends because of the guard. */
+static mr_status end_segment(runner *r, mr_frame *frame, int32_t segment, bool *diverged, mr_error *error)
+{
+    MR_TRY(check_guard(r, frame, segment, diverged, error));
+    return *diverged ? MR_OK : finish_segment(r, frame, segment, false, error);
+}
+
+static mr_status run_queued(runner *r, bool *diverged, mr_error *error)
+{
+    mr_queued next = dequeue(r);
+    if (mr_run_is_stopped(r->outer->run)) return mr_run_stopped(r->outer->run, error);
+    if (state_of(next.frame, next.segment)->is_dead) return finish_segment(r, next.frame, next.segment, true, error);
+    MR_TRY(run_segment(r, next.frame, next.segment, error));
+    if (r->program->segments[next.segment].waits && next.frame->would_wait) {
+        next.frame->would_wait = false;
+        return mr_waiting_park(&r->waiting, next.frame, next.segment, error);
+    }
+    return end_segment(r, next.frame, next.segment, diverged, error);
+}
+
+/* Nothing can run until a call that waits is done. */
+static mr_status run_waiting(runner *r, bool *diverged, mr_error *error)
+{
+    mr_frame *frame;
+    int32_t segment;
+    MR_TRY(mr_waiting_next(&r->waiting, &frame, &segment, error));
+    const mr_call *call = &r->program->calls[r->program->segments[segment].first_call];
+    MR_TRY(mr_frame_end_call(frame, call, r->outer, error));
+    return end_segment(r, frame, segment, diverged, error);
+}
+
 mr_status mr_frame_run_segments(mr_frame *frame, uint64_t began_ns, bool *diverged, mr_error *error)
 {
     runner r = {.program = frame->program, .outer = frame, .began_ns = began_ns};
     mr_status status = start_frame(&r, frame, error);
-    while (status == MR_OK && r.count > 0 && !*diverged) {
-        mr_queued next = dequeue(&r);
-        bool is_dead = state_of(next.frame, next.segment)->is_dead;
-        if (!is_dead) status = run_segment(&r, next.frame, next.segment, error);
-        if (status == MR_OK && !is_dead) status = check_guard(&r, next.frame, next.segment, diverged, error);
-        if (status == MR_OK && !*diverged) status = finish_segment(&r, next.frame, next.segment, is_dead, error);
-    }
+    frame->may_wait = false;
+    while (status == MR_OK && !*diverged && (r.count > 0 || r.waiting.count > 0))
+        status = r.count > 0 ? run_queued(&r, diverged, error) : run_waiting(&r, diverged, error);
+    mr_waiting_end(&r.waiting);
     if (status == MR_OK && !*diverged && frame->program->signature.guard >= 0 && frame->program->guard_segment < 0)
         status = mr_guard_check(frame, diverged, error);
     if (status == MR_OK && !*diverged && frame->busy > 0)

@@ -7,6 +7,7 @@
  * Variables updated by one call are locked together, in the order of their addresses. */
 #include "graph/run/execute.h"
 #include "base/buffer.h"
+#include "graph/state/run.h"
 #include "graph/state/state.h"
 
 #include <assert.h>
@@ -35,12 +36,23 @@ static mr_kernel_call kernel_call(const mr_frame *frame, const mr_call *call)
                            .device = call->device,
                            .inputs = frame->inputs,
                            .may_reuse = frame->may_reuse,
-                           .outputs = frame->slots + call->first_output};
+                           .outputs = frame->slots + call->first_output,
+                           .run = frame->run,
+                           .depth = frame->depth,
+                           .may_wait = frame->may_wait};
     if (call->state) {
         made.random = &call->state->random;
+        made.state = &call->state->memory;
         made.invocation = __atomic_fetch_add(&call->state->invocations, 1, __ATOMIC_RELAXED);
     }
     return made;
+}
+
+/* The slot of an input whose reference the kernel has taken has none any more. */
+static void end_input(mr_frame *frame, const mr_call *call, int32_t input)
+{
+    if (frame->may_reuse[input] && !frame->inputs[input].buffer)
+        frame->slots[call->inputs[input].slot].buffer = nullptr;
 }
 
 static mr_status run_plain(mr_frame *frame, const mr_call *call, mr_error *error)
@@ -48,10 +60,13 @@ static mr_status run_plain(mr_frame *frame, const mr_call *call, mr_error *error
     for (int32_t i = 0; i < call->input_count; i++) {
         const mr_call_input *input = &call->inputs[i];
         frame->inputs[i] = frame->slots[input->slot];
-        frame->may_reuse[i] = input->last_use && is_unshared(&frame->inputs[i]);
+        frame->may_reuse[i] = mr_frame_is_last_use(frame, input) && is_unshared(&frame->inputs[i]);
     }
     mr_kernel_call kernel = kernel_call(frame, call);
-    return call->run(&kernel, error);
+    mr_status status = call->run(&kernel, error);
+    frame->would_wait = kernel.would_wait;
+    for (int32_t i = 0; i < call->input_count; i++) end_input(frame, call, i);
+    return status;
 }
 
 typedef struct held {
@@ -64,9 +79,8 @@ static mr_status find_updates(const mr_frame *frame, const mr_call *call, held *
 {
     for (int32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i].mode != MR_INPUT_UPDATE) continue;
-        mr_resource *resource = frame->slots[call->inputs[i].slot].data;
-        if (!resource || resource->class != &mr_variable_class)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is not a variable", (int)i);
+        mr_resource *resource = mr_tensor_resource(&frame->slots[call->inputs[i].slot], &mr_variable_class);
+        if (!resource) return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is not a variable", (int)i);
         mr_variable_state *variable = (mr_variable_state *)resource;
         int at = 0;
         while (at < h->count && (uintptr_t)h->variables[at] < (uintptr_t)variable) at++;
@@ -109,6 +123,14 @@ static mr_status run_updates(mr_frame *frame, const mr_call *call, mr_error *err
     return MR_OK;
 }
 
+mr_status mr_frame_read_variable(const mr_frame *frame, const mr_call *call, int32_t input, mr_tensor *value,
+                                 mr_error *error)
+{
+    mr_resource *resource = mr_tensor_resource(&frame->slots[call->inputs[input].slot], &mr_variable_class);
+    if (!resource) return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is not a variable", (int)input);
+    return mr_variable_read((mr_variable_state *)resource, value, error);
+}
+
 static mr_status run_with_variables(mr_frame *frame, const mr_call *call, mr_error *error)
 {
     mr_status status = MR_OK;
@@ -121,10 +143,10 @@ static mr_status run_with_variables(mr_frame *frame, const mr_call *call, mr_err
         frame->may_reuse[taken] = false;
         updates |= input->mode == MR_INPUT_UPDATE;
         if (input->mode == MR_INPUT_READ) {
-            status = mr_variable_read(frame->slots[input->slot].data, tensor, error);
+            status = mr_frame_read_variable(frame, call, taken, tensor, error);
         } else if (input->mode == MR_INPUT_SLOT) {
             *tensor = frame->slots[input->slot];
-            frame->may_reuse[taken] = input->last_use && is_unshared(tensor);
+            frame->may_reuse[taken] = mr_frame_is_last_use(frame, input) && is_unshared(tensor);
         }
     }
     if (status == MR_OK && updates) {
@@ -132,9 +154,13 @@ static mr_status run_with_variables(mr_frame *frame, const mr_call *call, mr_err
     } else if (status == MR_OK) {
         mr_kernel_call kernel = kernel_call(frame, call);
         status = call->run(&kernel, error);
+        frame->would_wait = kernel.would_wait;
     }
     for (int32_t i = 0; i < taken; i++)
-        if (call->inputs[i].mode == MR_INPUT_READ) mr_tensor_deinit(&frame->inputs[i]);
+        if (call->inputs[i].mode == MR_INPUT_READ)
+            mr_tensor_deinit(&frame->inputs[i]);
+        else
+            end_input(frame, call, i);
     return status;
 }
 
@@ -168,10 +194,19 @@ mr_status mr_frame_end_call(mr_frame *frame, const mr_call *call, mr_frame *oute
     return MR_OK;
 }
 
+mr_status mr_frame_compute_call(mr_frame *frame, const mr_call *call, mr_error *error)
+{
+    if (mr_run_is_stopped(frame->run)) return mr_run_stopped(frame->run, error);
+    mr_status status = call->plain ? run_plain(frame, call, error) : run_with_variables(frame, call, error);
+    assert(!frame->would_wait || !frame->may_wait);
+    return status == MR_OK ? MR_OK : mr_call_named(&call->node, status, error);
+}
+
 static mr_status run_call(mr_frame *frame, const mr_call *call, mr_frame *outer, mr_error *error)
 {
-    mr_status status = call->plain ? run_plain(frame, call, error) : run_with_variables(frame, call, error);
-    if (status == MR_OK) status = mr_frame_end_call(frame, call, outer, error);
+    MR_TRY(mr_frame_compute_call(frame, call, error));
+    if (frame->would_wait) return MR_OK;
+    mr_status status = mr_frame_end_call(frame, call, outer, error);
     return status == MR_OK ? MR_OK : mr_call_named(&call->node, status, error);
 }
 
@@ -193,6 +228,7 @@ mr_status mr_frame_run_calls(mr_frame *frame, int32_t first, int32_t end, uint64
     const mr_call *calls = frame->program->calls;
     assert(0 <= first && first <= end && end <= frame->program->call_count);
     assert(began_ns == 0 || frame->times);
+    frame->may_wait = true;
     for (int32_t i = first; i < end; i++) MR_TRY(mr_frame_run_call(frame, &calls[i], frame, began_ns, error));
     return MR_OK;
 }

@@ -9,14 +9,30 @@
  * diverged  see mr_session_run_guarded
  * threads   any, each with a frame of its own; one run at a time of a program with a guard */
 mr_status mr_frame_run(mr_frame *frame, const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error);
+/* Checks a tensor that the program made: its dtype and shape are those of a value, and it has data for its elements.
+ * errors  MR_INVALID_ARGUMENT */
+mr_status mr_run_check_value(const mr_tensor *value, mr_error *error);
 /* Runs the calls from first to end - 1 on slots that earlier calls have filled. began_ns: start of the run if it is
  * traced; otherwise 0. */
 mr_status mr_frame_run_calls(mr_frame *frame, int32_t first, int32_t end, uint64_t began_ns, mr_error *error);
 
-/* Runs one call. outer: the frame of region 0, which has the results and the times. */
+/* Computes the outputs of one call. A call that may not wait, but would have to, sets frame->would_wait. */
+mr_status mr_frame_compute_call(mr_frame *frame, const mr_call *call, mr_error *error);
+/* Computes one call and, unless it would have to wait, ends it. outer: the frame of region 0, which has the results and
+ * the times. */
 mr_status mr_frame_run_call(mr_frame *frame, const mr_call *call, mr_frame *outer, uint64_t began_ns, mr_error *error);
+/* True if nothing else will read the slot of an input. A slot that several segments read belongs to the last one that
+ * has not run. */
+static inline bool mr_frame_is_last_use(const mr_frame *frame, const mr_call_input *input)
+{
+    return input->last_use || (input->last_in_segment && frame->uses[input->slot] == 1);
+}
 /* After a call: takes the fetched outputs that must be copied now, and releases what is no longer needed. */
 mr_status mr_frame_end_call(mr_frame *frame, const mr_call *call, mr_frame *outer, mr_error *error);
+
+/* A reference to the value of the variable whose handle is that input. */
+mr_status mr_frame_read_variable(const mr_frame *frame, const mr_call *call, int32_t input, mr_tensor *value,
+                                 mr_error *error);
 
 /* ---- The guard (guard.c) ---- */
 

@@ -15,7 +15,7 @@ static void assert_is_idle(const mr_frame *frame)
         assert(region->owned[i] >= 0 && region->owned[i] < region->slot_count);
         assert(!frame->slots[region->owned[i]].buffer);
     }
-    assert(!frame->times && frame->timed_count == 0 && frame->busy == 0 && !frame->loop);
+    assert(!frame->run && !frame->times && frame->timed_count == 0 && frame->busy == 0 && !frame->loop);
     for (int32_t i = 0; i < region->loop_count; i++) assert(!frame->loops[i].is_running);
     if (region->parent >= 0) return;
     for (int32_t i = 0; i < program->kept_count; i++) assert(!frame->kept[i].buffer);

@@ -41,7 +41,11 @@ typedef struct mr_queued {
 } mr_queued;
 
 struct mr_frame {
-    mr_frame *next; /* in the region's idle frames */
+    mr_frame *next;      /* in the region's idle frames */
+    int32_t depth;       /* of calls of functions */
+    mr_run_context *run; /* that uses the frame; null: none does */
+    /* Of the call that runs: see mr_kernel_call. */
+    bool may_wait, would_wait;
     mr_program *program;
     mr_region *region;
     mr_tensor *slots;  /* region->slot_count */

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/kernel.h"
 #include "graph/ir/graph.h"
+#include "graph/state/state.h"
 #include <pthread.h>
 
 typedef struct mr_frame mr_frame;
@@ -23,7 +24,14 @@ typedef struct mr_node_state {
     const mr_node *node;
     mr_kernel_random random;
     uint64_t invocations;
+    mr_node_memory memory; /* of its kernel */
 } mr_node_state;
+
+/* Those of one graph: the session's, or the body of a function. */
+typedef struct mr_node_states {
+    mr_node_state **items; /* by node id; null for nodes without state; owned */
+    int32_t capacity;
+} mr_node_states;
 
 /* What a program computes. */
 typedef struct mr_signature {
@@ -31,7 +39,8 @@ typedef struct mr_signature {
     const mr_output *feeds;
     const mr_output *fetches;
     mr_node *const *targets;
-    int32_t guard; /* index of a fetch that must be finite before variables are updated; -1: none */
+    int32_t guard;    /* index of a fetch that must be finite before variables are updated; -1: none */
+    bool is_function; /* the feeds may be handles; the run owns them */
 } mr_signature;
 
 typedef enum mr_input_mode {
@@ -43,7 +52,8 @@ typedef enum mr_input_mode {
 typedef struct mr_call_input {
     int32_t slot;
     mr_input_mode mode;
-    bool last_use; /* no later call reads the slot, and it is neither fed, constant nor fetched */
+    bool last_use;        /* no later call reads the slot, and it is neither fed, constant nor fetched */
+    bool last_in_segment; /* no later call of the segment reads the slot, whose readers are counted */
 } mr_call_input;
 
 /* An output of a call that is fetched. */
@@ -75,6 +85,7 @@ typedef struct mr_segment {
     int32_t first_use, end_use;   /* in the program's uses: slots that it reads and others have filled */
     int32_t pending;              /* tokens that it waits for in the first iteration */
     int32_t pending_later;        /* in later iterations */
+    bool waits;                   /* one call that may wait for others */
     bool is_merge;                /* one conditional merge: it waits for one live input and all control inputs */
     int32_t merge_inputs;
     int32_t ready_input; /* of a merge: an input that needs no token; -1: none */

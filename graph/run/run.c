@@ -12,6 +12,32 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+mr_status mr_run_check_value(const mr_tensor *value, mr_error *error)
+{
+    if (value->dtype <= MR_DTYPE_INVALID || value->dtype >= MR_DTYPE_COUNT)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor of dtype %d", (int)value->dtype);
+    if (value->shape.rank < 0 || value->shape.rank > MR_RANK_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "a tensor has 0 to %d dimensions, not %d", MR_RANK_MAX,
+                       (int)value->shape.rank);
+    char text[MR_SHAPE_TEXT_SIZE];
+    int64_t count = mr_shape_count(value->shape);
+    if (count < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the shape %s of a tensor is too large or not fully known",
+                       mr_shape_text(value->shape, text, sizeof text));
+    bool is_handle = mr_dtype_size(value->dtype) == 0; /* of nothing, if it is null */
+    if (count > 0 && !value->data && !is_handle)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the data of a tensor of shape %s is null",
+                       mr_shape_text(value->shape, text, sizeof text));
+    return MR_OK;
+}
+
+static mr_status check_feed(const mr_tensor *value, mr_output feed, mr_error *error)
+{
+    mr_status status = mr_run_check_value(value, error);
+    return status == MR_OK ? MR_OK
+                           : mr_fail_prefix(error, status, "Cannot feed %s:%d", feed.node->name, (int)feed.index);
+}
+
 static mr_status set_feeds(mr_frame *frame, const mr_tensor *values, mr_error *error)
 {
     const mr_program *program = frame->program;
@@ -22,6 +48,7 @@ static mr_status set_feeds(mr_frame *frame, const mr_tensor *values, mr_error *e
         if (value->dtype != known->dtype)
             return mr_fail(error, MR_INVALID_ARGUMENT, "Cannot feed a %s for %s:%d, which is a %s",
                            mr_dtype_name(value->dtype), feed.node->name, (int)feed.index, mr_dtype_name(known->dtype));
+        if (!program->signature.is_function) MR_TRY(check_feed(value, feed, error));
         if (!mr_shape_compatible(value->shape, known->shape)) {
             char fed[MR_SHAPE_TEXT_SIZE], declared[MR_SHAPE_TEXT_SIZE];
             return mr_fail(error, MR_INVALID_ARGUMENT, "Cannot feed value of shape %s for %s:%d, which has shape %s",
@@ -33,6 +60,7 @@ static mr_status set_feeds(mr_frame *frame, const mr_tensor *values, mr_error *e
             value = &frame->fed[i];
         }
         frame->slots[program->feed_slots[i]] = *value;
+        if (program->signature.is_function) *(mr_tensor *)value = (mr_tensor){0}; /* moved */
     }
     return MR_OK;
 }
@@ -48,7 +76,11 @@ static mr_status take_results(mr_frame *frame, mr_tensor *results, mr_error *err
                            "Retval[%d] does not have value: %s:%d is in a branch that did not run", (int)i,
                            fetch.node->name, (int)fetch.index);
         if (program->fetch_is_ref[i]) {
-            MR_TRY(mr_variable_snapshot(slot->data, &results[i], error));
+            mr_resource *resource = mr_tensor_resource(slot, &mr_variable_class);
+            if (!resource)
+                return mr_fail(error, MR_INVALID_ARGUMENT, "%s:%d is not a variable and cannot be fetched",
+                               fetch.node->name, (int)fetch.index);
+            MR_TRY(mr_variable_snapshot((mr_variable_state *)resource, &results[i], error));
         } else if (frame->taken[i].buffer) {
             results[i] = frame->taken[i];
             frame->taken[i] = (mr_tensor){0};
@@ -98,6 +130,7 @@ mr_status mr_frame_run(mr_frame *frame, const mr_tensor *values, mr_tensor *resu
     for (int32_t i = 0; i < program->kept_count; i++) mr_tensor_deinit(&frame->kept[i]);
     for (int32_t i = 0; i < signature->feed_count; i++) {
         mr_tensor_deinit(&frame->fed[i]);
+        if (signature->is_function) mr_tensor_deinit(&frame->slots[program->feed_slots[i]]);
         frame->slots[program->feed_slots[i]] = (mr_tensor){0};
     }
     for (int32_t i = 0; i < signature->fetch_count; i++) mr_tensor_deinit(&frame->taken[i]);

@@ -4,17 +4,17 @@
  * never while waiting, except that runs with a guard hold their step's. So any number of runs may proceed at the same
  * time, and functions of a pipeline may run steps of the session that waits for their elements. */
 #include "graph/run/session.h"
+#include "base/cpu.h"
 #include "base/options.h"
 
 #include "graph/run/execute.h"
+#include "graph/run/function.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 static mr_status check_device(const char *device, mr_error *error)
 {
@@ -25,11 +25,25 @@ static mr_status check_device(const char *device, mr_error *error)
                            : mr_fail_prefix(error, error ? error->status : MR_INVALID_ARGUMENT, "session.device");
 }
 
+mr_status mr_session_null(const char *argument, mr_error *error)
+{
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is null", argument);
+}
+
+mr_status mr_session_check_list(const char *argument, const void *items, int32_t count, mr_error *error)
+{
+    if (count < 0) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the count is %d", argument, (int)count);
+    if (!items && count > 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is null, with a count of %d", argument, (int)count);
+    return MR_OK;
+}
+
 /* cpu is set when the device is open. */
 static void set_context(mr_session *session)
 {
     session->context = (mr_plan_context){.session = session,
                                          .graph = session->graph,
+                                         .states = &session->states,
                                          .options = &session->options,
                                          .gpus = session->gpus,
                                          .resources = &session->resources,
@@ -40,16 +54,20 @@ static void set_context(mr_session *session)
 
 mr_status mr_session_new(mr_graph *graph, const mr_session_options *given, mr_session **session, mr_error *error)
 {
+    if (!session) return mr_session_null("mr_session_new: session", error);
     *session = nullptr;
     MR_TRY(mr_graph_status(graph, error));
     mr_session_options options;
     MR_TRY(MR_OPTIONS_READ(mr_session_options, &options, given, error));
     if (options.device) MR_TRY(check_device(options.device, error));
+    if (options.timeout_ms < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "session.timeout_ms is %" PRId64, options.timeout_ms);
     mr_session *made = calloc(1, sizeof *made);
     if (!made) return mr_fail_memory(error, sizeof *made);
     made->graph = graph;
     made->options = options;
     pthread_mutex_init(&made->mutex, nullptr);
+    mr_cancellation_init(&made->runs);
     made->default_device = strdup(options.device ? options.device : "");
     made->options.device = made->default_device;
     set_context(made);
@@ -82,12 +100,14 @@ void mr_session_free(mr_session *session)
             free_step(step);
         }
     free(session->steps);
-    mr_resource_table_deinit(&session->resources);
-    free(session->node_states);
+    mr_resource_table_deinit(&session->resources); /* iterators call functions */
+    mr_session_free_functions(session);
+    mr_node_states_deinit(&session->states);
     mr_arena_deinit(&session->arena);
     for (int i = 0; i < MR_DEVICES_MAX; i++) mr_device_close(session->gpus[i]);
     mr_device_free(session->cpu);
     mr_pool_free(session->pool);
+    mr_cancellation_deinit(&session->runs);
     pthread_mutex_destroy(&session->mutex);
     free(session->default_device);
     free(session->notes);
@@ -127,6 +147,7 @@ void mr_session_note(mr_session *session, const char *format, ...)
 const char *mr_session_log(const mr_session *session)
 {
     mr_session *own = (mr_session *)session;
+    if (!own) return "";
     pthread_mutex_lock(&own->mutex);
     if (!own->notes_copy && own->notes) own->notes_copy = mr_arena_strdup(&own->arena, own->notes);
     const char *copy = own->notes_copy;
@@ -148,42 +169,6 @@ mr_device *mr_session_gpu(mr_session *session, int index, mr_error *error)
     mr_session_note(session, "/device:GPU:%d is not used: %s", index, reason.message);
     (void)mr_fail(error, status, "%s", reason.message);
     return nullptr;
-}
-
-/* ---- State of nodes ---- */
-
-static uint64_t system_random(void)
-{
-    uint64_t word;
-    if (getrandom(&word, sizeof word, 0) == (ssize_t)sizeof word) return word;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000007u + (uint64_t)now.tv_nsec;
-}
-
-mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_node_state **state, mr_error *error)
-{
-    assert(mr_mutex_is_held(&session->mutex));
-    assert(node->graph == session->graph && node->id >= 0 && node->id < session->graph->node_count);
-    if (node->id >= session->node_state_capacity) {
-        int32_t capacity = session->graph->node_count;
-        mr_node_state **larger = realloc(session->node_states, (size_t)capacity * sizeof(mr_node_state *));
-        if (!larger) return mr_fail_memory(error, (size_t)capacity * sizeof(mr_node_state *));
-        for (int32_t i = session->node_state_capacity; i < capacity; i++) larger[i] = nullptr;
-        session->node_states = larger;
-        session->node_state_capacity = capacity;
-    }
-    if (!session->node_states[node->id]) {
-        mr_node_state *made = MR_ARENA_NEW(&session->arena, mr_node_state, 1);
-        if (!made) return mr_fail_memory(error, sizeof *made);
-        made->node = node;
-        made->random.seed = system_random();
-        made->random.seed2 = system_random();
-        session->node_states[node->id] = made;
-    }
-    *state = session->node_states[node->id];
-    assert((*state)->node == node);
-    return MR_OK;
 }
 
 /* ---- Steps ---- */
@@ -362,7 +347,12 @@ static mr_status find_step(mr_session *session, const step_key *key, mr_step **s
 mr_status mr_session_prepare(mr_session *session, const mr_output *feeds, int32_t feed_count, mr_outputs fetches,
                              mr_node *const *targets, int32_t target_count, mr_step **step, mr_error *error)
 {
+    if (!step) return mr_session_null("mr_session_prepare: step", error);
     *step = nullptr;
+    if (!session) return mr_session_null("mr_session_prepare: session", error);
+    MR_TRY(mr_session_check_list("mr_session_prepare: feeds", feeds, feed_count, error));
+    MR_TRY(mr_session_check_list("mr_session_prepare: fetches", fetches.items, fetches.count, error));
+    MR_TRY(mr_session_check_list("mr_session_prepare: targets", targets, target_count, error));
     step_key key = {.feeds = feeds,
                     .feed_count = feed_count,
                     .fetches = fetches,
@@ -381,7 +371,8 @@ static mr_status update_program(mr_step *step, mr_error *error)
     mr_session *session = step->session;
     mr_program *program = nullptr;
     assert(mr_mutex_is_held(&step->mutex));
-    if (step->program->graph_version == session->graph->version) return MR_OK;
+    uint64_t version = __atomic_load_n(&session->graph->version, __ATOMIC_RELAXED);
+    if (step->program->graph_version == version) return MR_OK;
     pthread_mutex_lock(&session->mutex);
     mr_status status = mr_plan_make(&step->signature, &session->context, &program, error);
     pthread_mutex_unlock(&session->mutex);
@@ -392,11 +383,11 @@ static mr_status update_program(mr_step *step, mr_error *error)
 }
 
 /* Makes the times of a run those that mr_session_trace_times reports. */
-static void set_times(mr_session *session, mr_node_time *times, int32_t count)
+static void set_times(mr_session *session, mr_status status, mr_node_time *times, int32_t count)
 {
     pthread_mutex_lock(&session->mutex);
     mr_node_time *before = times;
-    if (__atomic_load_n(&session->trace, __ATOMIC_RELAXED)) {
+    if (status == MR_OK && __atomic_load_n(&session->trace, __ATOMIC_RELAXED)) {
         before = session->times;
         session->times = times;
         session->time_count = count;
@@ -416,50 +407,86 @@ static mr_status run_traced(mr_session *session, mr_frame *frame, const mr_tenso
     int32_t count = frame->timed_count;
     frame->times = nullptr;
     frame->timed_count = 0;
-    set_times(session, times, count);
+    set_times(session, status, times, count);
     return status;
 }
 
-static mr_status run_program(mr_session *session, mr_program *program, const mr_tensor *values, mr_tensor *results,
-                             bool *diverged, mr_error *error)
+static mr_status run_program(mr_session *session, const mr_run_options *options, mr_program *program,
+                             const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error)
 {
     mr_frame *frame;
+    mr_run_context run;
     MR_TRY(mr_frame_take(program, 0, &frame, error));
-    mr_status status = __atomic_load_n(&session->trace, __ATOMIC_RELAXED)
+    bool flushes = mr_cpu_flush_subnormals(true); /* as TensorFlow's threads do */
+    mr_run_context_init(&run, session, &session->runs, options->cancellation, options->timeout_ms);
+    run.rights.read_only = session->options.read_only;
+    frame->run = &run;
+    mr_status status = !options->is_untraced && __atomic_load_n(&session->trace, __ATOMIC_RELAXED)
                            ? run_traced(session, frame, values, results, diverged, error)
                            : mr_frame_run(frame, values, results, diverged, error);
+    mr_run_context_deinit(&run, &session->runs, options->cancellation);
+    frame->run = nullptr;
     mr_frame_give(frame);
+    (void)mr_cpu_flush_subnormals(flushes);
     return status;
 }
 
-static mr_status run_step(mr_step *step, const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error)
+static mr_status read_options(const mr_session *session, const mr_run_options *given, mr_run_options *options,
+                              mr_error *error)
+{
+    *options = (mr_run_options){.size = sizeof *options};
+    if (given) MR_TRY(MR_OPTIONS_READ(mr_run_options, options, given, error));
+    if (options->timeout_ms < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "run.timeout_ms is %" PRId64, options->timeout_ms);
+    if (options->timeout_ms == 0) options->timeout_ms = session->options.timeout_ms;
+    return MR_OK;
+}
+
+static mr_status run_step(mr_step *step, const mr_run_options *given, const mr_tensor *values, mr_tensor *results,
+                          bool *diverged, mr_error *error)
 {
     bool is_alone = step->signature.guard >= 0;
+    mr_run_options options;
+    MR_TRY(read_options(step->session, given, &options, error));
     pthread_mutex_lock(&step->mutex);
     mr_status status = update_program(step, error);
     mr_program *program = status == MR_OK ? mr_program_ref(step->program) : nullptr;
     if (!is_alone) pthread_mutex_unlock(&step->mutex);
-    if (status == MR_OK) status = run_program(step->session, program, values, results, diverged, error);
+    if (status == MR_OK) status = run_program(step->session, &options, program, values, results, diverged, error);
     if (is_alone) pthread_mutex_unlock(&step->mutex);
     mr_program_unref(program);
     return status;
 }
 
-mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error)
+mr_status mr_step_run_with(mr_step *step, const mr_run_options *options, const mr_tensor *values, mr_tensor *results,
+                           mr_error *error)
 {
     bool diverged = false;
+    if (!step) return mr_session_null("mr_step_run: step", error);
+    MR_TRY(mr_session_check_list("mr_step_run: values", values, step->signature.feed_count, error));
+    MR_TRY(mr_session_check_list("mr_step_run: results", results, step->signature.fetch_count, error));
     assert(step->signature.guard < 0);
-    return run_step(step, values, results, &diverged, error);
+    return run_step(step, options, values, results, &diverged, error);
+}
+
+mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error)
+{
+    return mr_step_run_with(step, nullptr, values, results, error);
 }
 
 constexpr int32_t FEEDS_ON_STACK = 16;
 
-mr_status mr_session_run_guarded(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
-                                 mr_node *const *targets, int32_t target_count, int32_t guard, bool *diverged,
-                                 mr_error *error)
+static mr_status run_once(mr_session *session, const mr_run_options *options, mr_feeds feeds, mr_outputs fetches,
+                          mr_tensor *results, mr_node *const *targets, int32_t target_count, int32_t guard,
+                          bool *diverged, mr_error *error)
 {
     *diverged = false;
+    if (!session) return mr_session_null("mr_session_run: session", error);
+    MR_TRY(mr_session_check_list("mr_session_run: fetches", fetches.items, fetches.count, error));
+    MR_TRY(mr_session_check_list("mr_session_run: results", results, fetches.count, error));
     for (int32_t i = 0; i < fetches.count; i++) results[i] = (mr_tensor){0};
+    MR_TRY(mr_session_check_list("mr_session_run: feeds", feeds.items, feeds.count, error));
+    MR_TRY(mr_session_check_list("mr_session_run: targets", targets, target_count, error));
     step_key key = {.run_feeds = feeds.items,
                     .feed_count = feeds.count,
                     .fetches = fetches,
@@ -475,16 +502,34 @@ mr_status mr_session_run_guarded(mr_session *session, mr_feeds feeds, mr_outputs
     if (feeds.count > FEEDS_ON_STACK) values = calloc((size_t)feeds.count, sizeof *values);
     if (!values) return mr_fail_memory(error, (size_t)feeds.count * sizeof *values);
     for (int32_t i = 0; i < feeds.count; i++) values[i] = feeds.items[i].value;
-    status = run_step(step, values, results, diverged, error);
+    status = run_step(step, options, values, results, diverged, error);
     if (values != few) free(values);
     return status;
+}
+
+mr_status mr_session_run_guarded(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
+                                 mr_node *const *targets, int32_t target_count, int32_t guard, bool *diverged,
+                                 mr_error *error)
+{
+    return run_once(session, nullptr, feeds, fetches, results, targets, target_count, guard, diverged, error);
+}
+
+mr_status mr_session_run_with(mr_session *session, const mr_run_options *options, mr_feeds feeds, mr_outputs fetches,
+                              mr_tensor *results, mr_node *const *targets, int32_t target_count, mr_error *error)
+{
+    bool diverged = false;
+    return run_once(session, options, feeds, fetches, results, targets, target_count, -1, &diverged, error);
+}
+
+void mr_session_cancel(mr_session *session)
+{
+    if (session) mr_cancellation_stop_all(&session->runs);
 }
 
 mr_status mr_session_run(mr_session *session, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
                          mr_node *const *targets, int32_t target_count, mr_error *error)
 {
-    bool diverged = false;
-    return mr_session_run_guarded(session, feeds, fetches, results, targets, target_count, -1, &diverged, error);
+    return mr_session_run_with(session, nullptr, feeds, fetches, results, targets, target_count, error);
 }
 
 /* ---- Access to variables ---- */
@@ -510,7 +555,9 @@ mr_status mr_session_variable(mr_session *session, mr_output ref, mr_variable_st
 
 mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error)
 {
+    if (!value) return mr_session_null("mr_session_read_variable: value", error);
     *value = (mr_tensor){0};
+    if (!session) return mr_session_null("mr_session_read_variable: session", error);
     mr_variable_state *variable;
     MR_TRY(mr_session_variable(session, ref, &variable, error));
     mr_tensor share = {0};
@@ -522,6 +569,9 @@ mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor
 
 mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr_tensor *value, mr_error *error)
 {
+    if (!session) return mr_session_null("mr_session_write_variable: session", error);
+    if (!value) return mr_session_null("mr_session_write_variable: value", error);
+    MR_TRY(mr_run_check_value(value, error));
     mr_variable_state *variable;
     MR_TRY(mr_session_variable(session, ref, &variable, error));
     mr_tensor there = {0};
@@ -535,6 +585,7 @@ mr_status mr_session_write_variable(mr_session *session, mr_output ref, const mr
 
 void mr_session_trace(mr_session *session, bool enabled)
 {
+    if (!session) return;
     pthread_mutex_lock(&session->mutex);
     __atomic_store_n(&session->trace, enabled, __ATOMIC_RELAXED);
     if (!enabled) session->time_count = 0;
@@ -544,6 +595,7 @@ void mr_session_trace(mr_session *session, bool enabled)
 int32_t mr_session_trace_times(const mr_session *session, mr_node_time *times, int32_t capacity)
 {
     mr_session *own = (mr_session *)session;
+    if (!own || !times) return 0;
     pthread_mutex_lock(&own->mutex);
     int32_t count = session->time_count < capacity ? session->time_count : capacity;
     if (count > 0) memcpy(times, session->times, (size_t)count * sizeof *times);

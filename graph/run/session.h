@@ -5,6 +5,7 @@
 #include "base/mutex.h"
 #include "base/pool.h"
 #include "graph/plan/plan.h"
+#include "graph/state/run.h"
 
 struct mr_session {
     mr_graph *graph;
@@ -18,9 +19,9 @@ struct mr_session {
     pthread_mutex_t mutex; /* guards what follows */
     mr_arena arena;        /* for node states */
     mr_resource_table resources;
-    mr_node_state **node_states; /* by node id; null for nodes without state */
-    int32_t node_state_capacity;
-    mr_step **steps; /* buckets, chained */
+    mr_node_states states;         /* of the graph's nodes */
+    struct mr_function *functions; /* function.h */
+    mr_step **steps;               /* buckets, chained */
     uint32_t step_bucket_count;
     uint32_t step_count;
     char *notes;
@@ -29,7 +30,8 @@ struct mr_session {
     mr_node_time *times; /* of the last run that was traced; owned */
     int32_t time_count;
 
-    bool trace; /* atomic; not guarded by the mutex */
+    bool trace;           /* atomic; not guarded by the mutex */
+    mr_cancellation runs; /* those in progress */
 };
 
 /* A signature, and its program. */
@@ -43,8 +45,16 @@ struct mr_step {
     mr_program *program;   /* replaced when the graph has changed; runs of the old one end with it */
 };
 
-/* The caller holds the session's mutex. */
-mr_status mr_session_node_state(mr_session *session, const mr_node *node, mr_node_state **state, mr_error *error);
+/* Reports a null argument of a public function, named "mr_session_run: results"; always MR_INVALID_ARGUMENT. */
+mr_status mr_session_null(const char *argument, mr_error *error);
+/* Checks a list of a public function, named "mr_session_run: feeds".
+ * errors  MR_INVALID_ARGUMENT: its count is negative, or the items are null and the count is not 0 */
+mr_status mr_session_check_list(const char *argument, const void *items, int32_t count, mr_error *error);
+/* The state of a node of the states' graph. The caller holds the session's mutex. */
+mr_status mr_session_node_state(mr_session *session, mr_node_states *states, const mr_node *node, mr_node_state **state,
+                                mr_error *error);
+/* Frees the states; no program uses them. */
+void mr_node_states_deinit(mr_node_states *states);
 /* Appends a line to the notes unless it already exists. */
 [[gnu::format(printf, 2, 3)]] void mr_session_note(mr_session *session, const char *format, ...);
 /* The GPU with that index, or null: the reason is added to the notes and to *error (nullable). */

@@ -131,8 +131,8 @@ static mr_status list_iterators(mr_session *session, mr_arena *arena, iterators 
 static mr_status save_all_random(mr_session *session, text *t, mr_error *error)
 {
     MR_TRY(append(t, MAGIC, MAGIC_BYTES, error));
-    for (int32_t i = 0; i < session->node_state_capacity; i++) {
-        const mr_node_state *state = session->node_states[i];
+    for (int32_t i = 0; i < session->states.capacity; i++) {
+        const mr_node_state *state = session->states.items[i];
         assert(!state || state->node->id == i);
         if (state && __atomic_load_n(&state->random.draws, __ATOMIC_RELAXED) > 0) MR_TRY(save_random(t, state, error));
     }
@@ -203,7 +203,7 @@ static mr_status restore_random(mr_session *session, const mr_node *node, mr_str
     mr_node_state *state = nullptr;
     const unsigned char *words = (const unsigned char *)payload.data;
     pthread_mutex_lock(&session->mutex);
-    mr_status status = mr_session_node_state(session, node, &state, error);
+    mr_status status = mr_session_node_state(session, &session->states, node, &state, error);
     if (status == MR_OK) {
         assert(state->node == node);
         state->random.seed = get_little(words, 8);
@@ -234,7 +234,7 @@ static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_s
     mr_tensor place = {0};
     MR_TRY(mr_tensor_init_string(&place, payload, error));
     pthread_mutex_lock(&state->mutex);
-    mr_status status = mr_iterator_start(state, error);
+    mr_status status = mr_iterator_start(state, nullptr, error);
     if (status == MR_OK) status = mr_iterator_restore(state->iterator, &place, error);
     pthread_mutex_unlock(&state->mutex);
     mr_tensor_deinit(&place);
@@ -245,8 +245,8 @@ static mr_status restore_iterator(mr_session *session, const mr_node *node, mr_s
 static void forget_random(mr_session *session)
 {
     pthread_mutex_lock(&session->mutex);
-    for (int32_t i = 0; i < session->node_state_capacity; i++)
-        if (session->node_states[i]) __atomic_store_n(&session->node_states[i]->random.draws, 0, __ATOMIC_RELAXED);
+    for (int32_t i = 0; i < session->states.capacity; i++)
+        if (session->states.items[i]) __atomic_store_n(&session->states.items[i]->random.draws, 0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&session->mutex);
 }
 

@@ -7,6 +7,9 @@
  * IteratorGetNext holds the iterator's mutex while it waits for an element, and no lock of the session: functions of
  * the pipeline may run steps of the same session. */
 #include "graph/state/iterator.h"
+#include "graph/state/optional.h"
+#include "graph/state/run.h"
+#include "graph/state/serialized.h"
 
 #include "base/element.h"
 #include "base/options.h"
@@ -40,18 +43,12 @@ static void iterator_deinit(mr_resource *resource)
 const mr_resource_class mr_iterator_class = {
     .name = "iterator", .size_bytes = sizeof(mr_iterator_state), .deinit = iterator_deinit};
 
-static mr_status make_iterator(mr_resource_table *resources, const mr_node *node, mr_device *device,
-                               mr_resource **resource, mr_error *error)
+mr_status mr_iterator_make(mr_resource_table *resources, const mr_node *node, mr_device *device, mr_resource **resource,
+                           mr_error *error)
 {
     (void)device;
-    mr_arena arena = {0};
-    const char *container, *name;
     bool made = false;
-    mr_status status = mr_resource_names(node, &arena, &container, &name, error);
-    if (status == MR_OK)
-        status = mr_resource_make(resources, &mr_iterator_class, container, name, resource, &made, error);
-    mr_arena_deinit(&arena);
-    MR_TRY(status);
+    MR_TRY(mr_resource_of_node(resources, &mr_iterator_class, node, resource, &made, error));
     mr_iterator_state *state = (mr_iterator_state *)*resource;
     if (made) pthread_mutex_init(&state->mutex, nullptr);
     if (!state->source) {
@@ -63,17 +60,28 @@ static mr_status make_iterator(mr_resource_table *resources, const mr_node *node
 }
 
 static const mr_state_row rows[] = {
-    {.op = "IteratorV2", .make = make_iterator},
-    {.op = "Iterator", .make = make_iterator},
+    {.op = "IteratorV2", .make = mr_iterator_make},
+    {.op = "Iterator", .make = mr_iterator_make},
 };
 
 const mr_state_table mr_state_iterator = {rows, sizeof rows / sizeof rows[0]};
 
-mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
+static mr_status start_made(mr_iterator_state *state, mr_run_context *run, mr_error *error)
+{
+    mr_dataset *dataset = nullptr;
+    mr_iterator *made = nullptr;
+    MR_TRY(state->make_dataset(state, run, &dataset, error));
+    mr_status status = mr_iterator_new(dataset, nullptr, &made, error);
+    mr_dataset_free(dataset);
+    if (status == MR_OK) __atomic_store_n(&state->iterator, made, __ATOMIC_RELEASE);
+    return status;
+}
+
+mr_status mr_iterator_start(mr_iterator_state *state, mr_run_context *run, mr_error *error)
 {
     assert(mr_mutex_is_held(&state->mutex));
     if (state->iterator) return MR_OK;
-    assert(mr_mutex_is_held(&state->mutex));
+    if (state->make_dataset && run) return start_made(state, run, error);
     const source *s = state->source;
     if (!s)
         return mr_fail(error, MR_FAILED_PRECONDITION,
@@ -85,12 +93,31 @@ mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error)
     return MR_OK;
 }
 
+/* An iterator that a stopped run has cancelled is replaced. */
+mr_status mr_iterator_set(mr_iterator_state *state, mr_dataset *dataset, mr_error *error)
+{
+    mr_iterator *made = nullptr;
+    pthread_mutex_lock(&state->mutex);
+    mr_status status = state->iterator ? mr_iterator_initialize(state->iterator, dataset, error) : MR_CANCELLED;
+    if (status == MR_CANCELLED) {
+        status = mr_iterator_new(dataset, nullptr, &made, error);
+        if (status == MR_OK) {
+            mr_iterator_free(state->iterator);
+            __atomic_store_n(&state->iterator, made, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&state->mutex);
+    return status;
+}
+
 /* Moves the element to the node's outputs. It must have as many tensors, of the same dtypes. */
 static mr_status take_element(mr_kernel_call *call, mr_element *element, mr_error *error)
 {
     if (element->count != call->node->output_count)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the dataset has %d components, the node has %d",
                               (int)element->count, (int)call->node->output_count);
+    for (int32_t i = 0; i < element->count; i++)
+        MR_TRY(mr_serialized_to_graph(&element->tensors[i], call->node->output_dtypes[i], error));
     for (int32_t i = 0; i < element->count; i++)
         if (element->tensors[i].dtype != call->node->output_dtypes[i])
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "component %d is a %s, not a %s", (int)i,
@@ -104,12 +131,27 @@ static mr_status take_element(mr_kernel_call *call, mr_element *element, mr_erro
 static mr_status bring_home(const mr_iterator_state *state, mr_tensor *tensor, mr_error *error)
 {
     mr_tensor brought;
-    mr_device *home = tensor->dtype == MR_STRING ? nullptr : state->home;
+    mr_device *home = tensor->dtype == MR_STRING || tensor->dtype == MR_VARIANT ? nullptr : state->home;
     if (mr_tensor_device(tensor) == home) return MR_OK;
     MR_TRY(home ? mr_tensor_to_device(tensor, home, &brought, error) : mr_tensor_to_host(tensor, &brought, error));
     mr_tensor_deinit(tensor);
     *tensor = brought;
     return MR_OK;
+}
+
+static void cancel_iterator(mr_waiter *waiter)
+{
+    mr_iterator_cancel(waiter->object);
+}
+
+/* The caller holds the iterator's mutex. */
+static mr_status next_element(mr_iterator_state *state, mr_run_context *run, mr_error *error)
+{
+    mr_waiter waiter = {.wake = cancel_iterator, .object = state->iterator};
+    MR_TRY(mr_run_begin_wait(run, &waiter, error));
+    mr_status status = mr_iterator_next(state->iterator, &state->element, error);
+    mr_run_end_wait(run, &waiter);
+    return status == MR_CANCELLED && mr_run_is_stopped(run) ? mr_run_stopped(run, error) : status;
 }
 
 static mr_status get_next(mr_kernel_call *call, mr_error *error)
@@ -118,8 +160,8 @@ static mr_status get_next(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_handle_get(call, 0, &mr_iterator_class, &resource, error));
     mr_iterator_state *state = (mr_iterator_state *)resource;
     pthread_mutex_lock(&state->mutex);
-    mr_status status = mr_iterator_start(state, error);
-    if (status == MR_OK) status = mr_iterator_next(state->iterator, &state->element, error);
+    mr_status status = mr_iterator_start(state, call->run, error);
+    if (status == MR_OK) status = next_element(state, call->run, error);
     bool has_ended = status == MR_OUT_OF_RANGE;
     if (status == MR_OK) status = take_element(call, &state->element, error);
     mr_element_clear(&state->element);
@@ -132,8 +174,76 @@ static mr_status get_next(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
+/* ---- Elements as optionals ---- */
+
+/* An element has at least one tensor. null: the end of the sequence. */
+static mr_status make_optional(mr_kernel_call *call, mr_element *element, mr_error *error)
+{
+    mr_status status = MR_OK;
+    const mr_attr *types = mr_attrs_find(call->node->attrs, "output_types");
+    for (int32_t i = 0; element && types && i < element->count && i < types->count; i++)
+        MR_TRY(mr_serialized_to_graph(&element->tensors[i], (mr_dtype)types->values[i].type, error));
+    for (int32_t i = 0; element && i < element->count && status == MR_OK; i++) {
+        mr_tensor brought, *tensor = &element->tensors[i];
+        if (!mr_tensor_device(tensor)) continue;
+        status = mr_tensor_to_host(tensor, &brought, error);
+        if (status != MR_OK) break;
+        mr_tensor_deinit(tensor);
+        *tensor = brought;
+    }
+    if (status != MR_OK) return status;
+    return mr_optional_new(call, element ? element->tensors : nullptr, element ? element->count : 0, &call->outputs[0],
+                           error);
+}
+
+static mr_status get_next_as_optional(mr_kernel_call *call, mr_error *error)
+{
+    mr_resource *resource;
+    MR_TRY(mr_handle_get(call, 0, &mr_iterator_class, &resource, error));
+    mr_iterator_state *state = (mr_iterator_state *)resource;
+    pthread_mutex_lock(&state->mutex);
+    mr_status status = mr_iterator_start(state, call->run, error);
+    if (status == MR_OK) status = next_element(state, call->run, error);
+    if (status == MR_OK) status = make_optional(call, &state->element, error);
+    mr_element_clear(&state->element);
+    pthread_mutex_unlock(&state->mutex);
+    return status == MR_OUT_OF_RANGE ? make_optional(call, nullptr, error) : status;
+}
+
+/* ---- Iterators without a name ---- */
+
+static mr_status make_anonymous(mr_kernel_call *call, mr_error *error)
+{
+    mr_resource *resource;
+    MR_TRY(mr_resource_new(&mr_iterator_class, &resource, error));
+    pthread_mutex_init(&((mr_iterator_state *)resource)->mutex, nullptr);
+    call->outputs[0] = mr_tensor_take_resource(MR_RESOURCE, resource);
+    if (call->node->output_count > 1) call->outputs[1] = (mr_tensor){.dtype = MR_VARIANT, .shape = MR_SCALAR};
+    return MR_OK;
+}
+
+/* The handle stays valid: the iterator is then one that is not initialized. */
+static mr_status delete_iterator(mr_kernel_call *call, mr_error *error)
+{
+    mr_resource *resource;
+    MR_TRY(mr_handle_get(call, 0, &mr_iterator_class, &resource, error));
+    mr_iterator_state *state = (mr_iterator_state *)resource;
+    pthread_mutex_lock(&state->mutex);
+    mr_iterator *iterator = state->iterator;
+    __atomic_store_n(&state->iterator, (mr_iterator *)nullptr, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&state->mutex);
+    mr_iterator_free(iterator);
+    return MR_OK;
+}
+
 static const mr_kernel kernels[] = {
+    {.op = "IteratorGetNextAsOptional", .run = get_next_as_optional},
+    {.op = "AnonymousIterator", .run = make_anonymous},
+    {.op = "AnonymousIteratorV2", .run = make_anonymous},
+    {.op = "AnonymousIteratorV3", .run = make_anonymous},
+    {.op = "DeleteIterator", .run = delete_iterator},
     {.op = "IteratorGetNext", .run = get_next},
+    {.op = "IteratorGetNextSync", .run = get_next},
 };
 const mr_kernel_table mr_state_kernels_iterator = {kernels, sizeof kernels / sizeof kernels[0]};
 

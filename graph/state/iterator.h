@@ -2,10 +2,12 @@
 #ifndef MR_GRAPH_STATE_ITERATOR_H
 #define MR_GRAPH_STATE_ITERATOR_H
 
+#include "graph/state/run.h"
 #include "graph/state/state.h"
 #include <millrace/dataset.h>
 
-typedef struct mr_iterator_state {
+typedef struct mr_iterator_state mr_iterator_state;
+struct mr_iterator_state {
     mr_resource resource;
     pthread_mutex_t mutex;
     mr_element element;  /* keeps its array between steps; guarded by mutex, empty without it */
@@ -16,12 +18,22 @@ typedef struct mr_iterator_state {
     /* The GPU on which steps receive the elements, except for strings; null: host memory. Taken from the dataset for
      * which the plan was made; elements of a dataset that is set later are copied there. */
     mr_device *home;
-} mr_iterator_state;
+    /* Of a one-shot iterator, whose dataset is made at the first GetNext; otherwise null. */
+    const mr_node *factory;
+    mr_status (*make_dataset)(const mr_iterator_state *state, mr_run_context *run, mr_dataset **dataset,
+                              mr_error *error);
+};
 
 extern const mr_resource_class mr_iterator_class;
 
+/* Finds or makes the resource of a node: mr_state_row.make. */
+mr_status mr_iterator_make(mr_resource_table *resources, const mr_node *node, mr_device *device, mr_resource **resource,
+                           mr_error *error);
 /* Creates the iterator unless it exists. The caller holds the mutex.
+ * run     may be null for an iterator with a source
  * errors  MR_FAILED_PRECONDITION if it has no dataset; the errors of the dataset */
-mr_status mr_iterator_start(mr_iterator_state *state, mr_error *error);
+mr_status mr_iterator_start(mr_iterator_state *state, mr_run_context *run, mr_error *error);
+/* Makes the iterator start at the dataset's first element. The dataset is referenced. */
+mr_status mr_iterator_set(mr_iterator_state *state, mr_dataset *dataset, mr_error *error);
 
 #endif

@@ -99,10 +99,52 @@ mr_status mr_resource_names(const mr_node *node, mr_arena *arena, const char **c
     return MR_OK;
 }
 
+mr_status mr_resource_of_node(mr_resource_table *table, const mr_resource_class *class, const mr_node *node,
+                              mr_resource **resource, bool *made, mr_error *error)
+{
+    mr_arena arena = {0};
+    const char *container, *name;
+    mr_status status = mr_resource_names(node, &arena, &container, &name, error);
+    if (status == MR_OK) status = mr_resource_make(table, class, container, name, resource, made, error);
+    mr_arena_deinit(&arena);
+    return status;
+}
+
+static void destroy(mr_buffer *buffer)
+{
+    mr_resource *resource = buffer->owner;
+    assert(&resource->buffer == buffer);
+    resource->class->deinit(resource);
+    free(resource);
+}
+
+mr_status mr_resource_new(const mr_resource_class *class, mr_resource **resource, mr_error *error)
+{
+    assert(class->size_bytes >= sizeof(mr_resource));
+    mr_resource *new = *resource = calloc(1, class->size_bytes);
+    if (!new) return mr_fail_memory(error, class->size_bytes);
+    mr_buffer_init(&new->buffer, new, 0, destroy, new);
+    new->class = class;
+    new->container = new->name = "";
+    return MR_OK;
+}
+
+/* A tensor that was fed in place of a handle has a buffer of another kind. */
+mr_resource *mr_tensor_any_resource(const mr_tensor *tensor)
+{
+    return tensor->buffer && tensor->buffer->destroy != destroy ? nullptr : tensor->data;
+}
+
+mr_resource *mr_tensor_resource(const mr_tensor *tensor, const mr_resource_class *class)
+{
+    mr_resource *resource = mr_tensor_any_resource(tensor);
+    return resource && resource->class == class ? resource : nullptr;
+}
+
 mr_status mr_handle_get(const mr_kernel_call *call, int input, const mr_resource_class *class, mr_resource **resource,
                         mr_error *error)
 {
-    *resource = call->inputs[input].data;
-    if (*resource && !call->inputs[input].buffer && (*resource)->class == class) return MR_OK;
+    *resource = mr_tensor_resource(&call->inputs[input], class);
+    if (*resource) return MR_OK;
     return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input %d is not a %s", input, class->name);
 }

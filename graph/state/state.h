@@ -1,16 +1,20 @@
-/* State that a session keeps for its graph between runs: variables, iterators and other resources.
+/* State: variables, iterators and other resources of a session, and the objects that tensors refer to.
  *
- * A resource is an object that starts with mr_resource. It is created once for a class, a container and a name
- * (shared_name, or the node's name) and lives until the session is freed. The operators that name a resource
- * (VariableV2, VarHandleOp, IteratorV2, …) have a row of mr_state_row instead of a kernel: the planner finds the
- * resource and treats its handle as a constant.
+ * A resource is an object that starts with mr_resource. There are two kinds of owners:
+ *   named    created once for a class, a container and a name (shared_name, or the node's name). It lives until the
+ *            session is freed. The operators that name one (VariableV2, VarHandleOp, IteratorV2, …) have a row of
+ *            mr_state_row instead of a kernel: the planner finds the resource and treats its handle as a constant.
+ *   counted  made by a kernel with mr_resource_new, and freed with the last tensor that refers to it: stacks, arrays of
+ *            tensors, lists (variants).
  *
- * A handle, either a reference or of dtype MR_RESOURCE, is a tensor without a buffer whose data points to the resource.
+ * A handle is a scalar tensor, a reference or of dtype MR_RESOURCE or MR_VARIANT, whose data points to the resource. It
+ * has no buffer if the resource is named; otherwise its buffer is the resource's own reference count.
  * Locks: the session's mutex guards the table. Each resource has its own lock, which is taken after the session's. */
 #ifndef MR_GRAPH_STATE_STATE_H
 #define MR_GRAPH_STATE_STATE_H
 
 #include "base/arena.h"
+#include "base/buffer.h"
 #include "base/kernel.h"
 #include "base/mutex.h"
 #include "graph/ir/graph.h"
@@ -19,13 +23,21 @@
 
 typedef struct mr_resource mr_resource;
 
+typedef enum mr_resource_kind {
+    MR_RESOURCE_OTHER,
+    MR_RESOURCE_HOLDER,  /* an mr_holder: a stack or an array; see members.h */
+    MR_RESOURCE_VARIANT, /* an mr_variant: a list or an optional */
+} mr_resource_kind;
+
 typedef struct mr_resource_class {
     const char *name; /* "variable", for errors */
+    mr_resource_kind kind;
     size_t size_bytes;
     void (*deinit)(mr_resource *resource);
 } mr_resource_class;
 
 struct mr_resource {
+    mr_buffer buffer; /* of a counted resource: its references; otherwise not used */
     const mr_resource_class *class;
     const char *container; /* "" for the default one */
     const char *name;
@@ -53,15 +65,39 @@ void mr_resource_table_deinit(mr_resource_table *table);
 /* The container and name in a node's attrs: shared_name, or the node's own name. Allocated from the arena. */
 mr_status mr_resource_names(const mr_node *node, mr_arena *arena, const char **container, const char **name,
                             mr_error *error);
+/* Finds or creates the resource of a node, with these names: mr_resource_make. */
+mr_status mr_resource_of_node(mr_resource_table *table, const mr_resource_class *class, const mr_node *node,
+                              mr_resource **resource, bool *made, mr_error *error);
 
 /* A handle to the resource, as an output of that dtype. */
 static inline mr_tensor mr_tensor_of_resource(mr_dtype dtype, mr_resource *resource)
 {
     return (mr_tensor){.dtype = dtype, .shape = MR_SCALAR, .data = resource};
 }
+/* A counted resource with one reference, which the caller gives to a tensor with mr_tensor_take_resource. Memory after
+ * the header is zeroed. The class's deinit is called on the thread that releases the last reference.
+ * errors  MR_RESOURCE_EXHAUSTED */
+mr_status mr_resource_new(const mr_resource_class *class, mr_resource **resource, mr_error *error);
+/* A handle that owns the caller's reference to a counted resource. */
+static inline mr_tensor mr_tensor_take_resource(mr_dtype dtype, mr_resource *resource)
+{
+    return (mr_tensor){.dtype = dtype, .shape = MR_SCALAR, .buffer = &resource->buffer, .data = resource};
+}
+/* The resource that a tensor of dtype MR_RESOURCE or MR_VARIANT is a handle of, of any class; or null. Borrowed. */
+mr_resource *mr_tensor_any_resource(const mr_tensor *tensor);
+/* The resource that the tensor is a handle of, if it has that class; otherwise null. Borrowed from the tensor. */
+mr_resource *mr_tensor_resource(const mr_tensor *tensor, const mr_resource_class *class);
 /* The resource of a handle if it has that class; otherwise an error that names the node. */
 mr_status mr_handle_get(const mr_kernel_call *call, int input, const mr_resource_class *class, mr_resource **resource,
                         mr_error *error);
+
+/* Memory that a stateful kernel keeps between runs in the same session: mr_kernel_call.state points to one, with null
+ * data in the first run. It is not saved in checkpoints. Calls of the node that run at the same time share it, so the
+ * kernel holds the mutex while it uses the data. */
+typedef struct mr_node_memory {
+    pthread_mutex_t mutex;
+    void *data; /* freed with free() when the session is freed */
+} mr_node_memory;
 
 /* ---- Variables ---- */
 

@@ -1,6 +1,11 @@
-/* ScalarSummary, HistogramSummary, ImageSummary, MergeSummary: convert tensors to serialized Summary messages. */
+/* ScalarSummary, HistogramSummary, ImageSummary, AudioSummary, TensorSummary, MergeSummary: convert tensors to
+ * serialized Summary messages. */
 #include "graph/state/state.h"
 
+#include "graph/ir/convert.h"
+#include "kernels/wav.h"
+#include "proto/event.pb-c.h"
+#include "proto/proto.h"
 #include "records/event/summary.h"
 #include <math.h>
 #include <millrace/image.h>
@@ -185,6 +190,83 @@ static mr_status image_summary(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
+static mr_status audio_summary(mr_kernel_call *call, mr_error *error)
+{
+    mr_string tag;
+    MR_TRY(one_tag(call, &tag, error));
+    const mr_tensor *audio = &call->inputs[1];
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (audio->shape.rank < 2 || audio->shape.rank > 3)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Tensor must be 3-D or 2-D, got: %s",
+                              mr_shape_text(audio->shape, text, sizeof text));
+    float rate = mr_attr_float_or(call->node->attrs, "sample_rate", 0);
+    if (call->node->input_count > 2 && mr_tensor_count(&call->inputs[2]) != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "sample_rate must be a scalar");
+    if (call->node->input_count > 2) rate = mr_tensor_floats(&call->inputs[2])[0];
+    if (!(rate > 0)) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "sample_rate must be > 0");
+    int64_t most = mr_attr_int_or(call->node->attrs, "max_outputs", 3);
+    int64_t count = audio->shape.dims[0] < most ? audio->shape.dims[0] : most, frames = audio->shape.dims[1];
+    int64_t channels = audio->shape.rank == 2 ? 1 : audio->shape.dims[2];
+    int64_t whole = rate < 0x1p40f ? (int64_t)lrintf(rate) : INT64_MAX;
+    mr_arena arena = {0};
+    mr_string summary = {0};
+    if (count > INT32_MAX) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "too many clips");
+    mr_string *encoded = MR_ARENA_NEW(&arena, mr_string, (size_t)count + 1);
+    mr_status status = encoded ? MR_OK : mr_fail_memory(error, (size_t)count * sizeof *encoded);
+    for (int64_t i = 0; status == MR_OK && i < count; i++) {
+        status = mr_wav_encode(mr_tensor_floats(audio) + i * frames * channels, frames, channels,
+                               whole == 0 ? 1 : whole, &arena, &encoded[i], error);
+        if (status != MR_OK) status = mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
+    }
+    if (status == MR_OK)
+        status = mr_summary_pack_audio(tag, encoded, (int32_t)count, most == 1, rate, channels, frames, &arena,
+                                       &summary, error);
+    return put(call, &arena, status, summary, error);
+}
+
+/* Packs a tensor with a tag and metadata (V2), or with the node's name. */
+static mr_status pack_tensor(mr_kernel_call *call, mr_arena *arena, mr_string *summary, mr_error *error)
+{
+    bool is_tagged = call->node->input_count == 3;
+    Mr__Summary message = MR__SUMMARY__INIT;
+    Mr__Summary__Value value = MR__SUMMARY__VALUE__INIT, *values[] = {&value};
+    Mr__SummaryMetadata *metadata = nullptr;
+    message.value = values;
+    message.n_value = 1;
+    char *name = mr_arena_printf(arena, "%s", call->node->name);
+    if (is_tagged) {
+        mr_string tag = mr_tensor_strings(&call->inputs[0])[0], bytes = mr_tensor_strings(&call->inputs[2])[0];
+        name = mr_arena_strndup(arena, tag.data, tag.size_bytes);
+        metadata = mr__summary_metadata__unpack(nullptr, bytes.size_bytes, (const uint8_t *)bytes.data);
+        if (!metadata)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "serialized_summary_metadata is not a SummaryMetadata message");
+    }
+    if (is_tagged)
+        value.tag = name;
+    else
+        value.node_name = name;
+    value.metadata = metadata;
+    value.value_case = MR__SUMMARY__VALUE__VALUE_TENSOR;
+    mr_status status = name ? mr_tensor_write(&call->inputs[is_tagged ? 1 : 0], arena, &value.tensor, error)
+                            : mr_fail_memory(error, 1);
+    if (status == MR_OK) status = mr_proto_pack(&message, arena, summary, error);
+    if (metadata) mr__summary_metadata__free_unpacked(metadata, nullptr);
+    return status;
+}
+
+static mr_status tensor_summary(mr_kernel_call *call, mr_error *error)
+{
+    for (int i = 0; i < call->node->input_count && call->node->input_count == 3; i += 2)
+        if (mr_tensor_count(&call->inputs[i]) != 1)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be scalar",
+                                  i == 0 ? "tag" : "serialized_summary_metadata");
+    mr_arena arena = {0};
+    mr_string summary = {0};
+    mr_status status = pack_tensor(call, &arena, &summary, error);
+    return put(call, &arena, status, summary, error);
+}
+
 static mr_status merge_summary(mr_kernel_call *call, mr_error *error)
 {
     int64_t total = 0, at = 0;
@@ -201,9 +283,9 @@ static mr_status merge_summary(mr_kernel_call *call, mr_error *error)
 }
 
 static const mr_kernel kernels[] = {
-    {.op = "ScalarSummary", .run = scalar_summary},
-    {.op = "HistogramSummary", .run = histogram_summary},
-    {.op = "ImageSummary", .run = image_summary},
-    {.op = "MergeSummary", .run = merge_summary},
+    {.op = "ScalarSummary", .run = scalar_summary},   {.op = "HistogramSummary", .run = histogram_summary},
+    {.op = "ImageSummary", .run = image_summary},     {.op = "AudioSummary", .run = audio_summary},
+    {.op = "AudioSummaryV2", .run = audio_summary},   {.op = "TensorSummary", .run = tensor_summary},
+    {.op = "TensorSummaryV2", .run = tensor_summary}, {.op = "MergeSummary", .run = merge_summary},
 };
 const mr_kernel_table mr_state_kernels_summary = {kernels, sizeof kernels / sizeof kernels[0]};

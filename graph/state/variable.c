@@ -29,8 +29,9 @@ mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error 
     return mr_fail(
         error, MR_FAILED_PRECONDITION,
         "Could not find variable %s. This could mean that the variable has been deleted. In TF1, it can also "
-        "mean the variable is uninitialized",
-        variable->resource.name);
+        "mean the variable is uninitialized. Debug info: container=localhost, status error message=Resource "
+        "localhost/%s/N10tensorflow3VarE does not exist.",
+        variable->resource.name, variable->resource.name);
 }
 
 mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_error *error)
@@ -94,7 +95,8 @@ static void set_value(mr_variable_state *variable, mr_tensor value)
 {
     pthread_mutex_lock(&variable->mutex);
     mr_tensor before = variable->value;
-    if (value.buffer && value.dtype != MR_STRING) value.buffer->is_mutable = !variable->by_handle;
+    bool has_bytes = value.dtype != MR_STRING && mr_dtype_size(value.dtype) > 0;
+    if (value.buffer && has_bytes) value.buffer->is_mutable = !variable->by_handle;
     variable->value = value;
     variable->initialized = true;
     pthread_mutex_unlock(&variable->mutex);
@@ -125,7 +127,7 @@ mr_status mr_variable_write(mr_variable_state *variable, const mr_tensor *value,
     MR_TRY(write_in_place(variable, value, &written, error));
     if (written) return MR_OK;
     mr_tensor own = {0};
-    if (take || value->dtype == MR_STRING || !value->buffer)
+    if (take || value->dtype == MR_STRING || mr_dtype_size(value->dtype) == 0 || !value->buffer)
         own = mr_tensor_ref(value);
     else
         MR_TRY(mr_tensor_duplicate(variable->device, value, &own, error));
@@ -164,14 +166,8 @@ static mr_status check_shared(const mr_variable_state *variable, mr_dtype dtype,
 static mr_status make_variable(mr_resource_table *resources, const mr_node *node, mr_device *device,
                                mr_resource **resource, mr_error *error)
 {
-    mr_arena arena = {0};
-    const char *container, *name;
     bool made = false;
-    mr_status status = mr_resource_names(node, &arena, &container, &name, error);
-    if (status == MR_OK)
-        status = mr_resource_make(resources, &mr_variable_class, container, name, resource, &made, error);
-    mr_arena_deinit(&arena);
-    MR_TRY(status);
+    MR_TRY(mr_resource_of_node(resources, &mr_variable_class, node, resource, &made, error));
     mr_variable_state *variable = (mr_variable_state *)*resource;
     mr_dtype dtype = mr_attr_type_or(&node->attrs, "dtype", MR_DTYPE_INVALID);
     mr_shape shape = MR_SHAPE_UNKNOWN;
@@ -221,7 +217,7 @@ static mr_status assign(mr_kernel_call *call, mr_error *error)
 
 static mr_status assign_by_handle(mr_kernel_call *call, mr_error *error)
 {
-    return set_variable(call, false, error);
+    return set_variable(call, !mr_attr_bool_or(call->node->attrs, "validate_shape", false), error);
 }
 
 static mr_status read_by_handle(mr_kernel_call *call, mr_error *error)
@@ -278,8 +274,15 @@ static mr_status destroy(mr_kernel_call *call, mr_error *error)
 
 static mr_status pass_reference(mr_kernel_call *call, mr_error *)
 {
-    call->outputs[0] = call->inputs[0];
+    call->outputs[0] = mr_tensor_ref(&call->inputs[0]);
     return MR_OK;
+}
+
+/* A value that was read never changes, so there is nothing to disable. */
+static mr_status keep_copies(mr_kernel_call *call, mr_error *error)
+{
+    mr_variable_state *variable;
+    return variable_at(call, 0, &variable, error);
 }
 
 #define ON_BOTH(...)                                                                                                   \
@@ -296,5 +299,6 @@ static const mr_kernel kernels[] = {
     ON_BOTH(.op = "VariableShape", .run = variable_shape, .host_outputs = 1u << 31),
     ON_BOTH(.op = "DestroyResourceOp", .run = destroy),
     ON_BOTH(.op = "RefIdentity", .run = pass_reference),
+    ON_BOTH(.op = "DisableCopyOnRead", .run = keep_copies),
 };
 const mr_kernel_table mr_state_kernels_variable = {kernels, sizeof kernels / sizeof kernels[0]};

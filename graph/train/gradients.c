@@ -5,6 +5,7 @@
  * operator runs, and the results are passed to its inputs. The traversal uses arrays indexed by node id, so it neither
  * recurses nor loops indefinitely on (imported) graphs with cycles: a node on a cycle never gets all its partial
  * gradients, and is reported. */
+#include "graph/ir/function.h"
 #include "graph/ir/graph.h"
 #include <millrace/ops.h>
 
@@ -165,11 +166,53 @@ static void set_shape(mr_output grad, mr_output input)
     if (shape.rank >= 0 && mr_shape_compatible(mr_output_shape(grad), shape)) mr_output_set_shape(grad, shape);
 }
 
+/* The function that a node calls; its name is null if it calls none. */
+static mr_attr_value called_function(const mr_graph *graph, const mr_node *node)
+{
+    if (mr_function_library_op(graph->functions, node->op) != nullptr)
+        return (mr_attr_value){.function = {.name = node->op, .attrs = &node->attrs}};
+    if (strcmp(node->op, "PartitionedCall") != 0 && strcmp(node->op, "StatefulPartitionedCall") != 0)
+        return (mr_attr_value){0};
+    const mr_attr *f = mr_attrs_find(&node->attrs, "f");
+    bool is_function = f != nullptr && f->kind == MR_ATTR_FUNCTION && f->count == 1;
+    return is_function ? f->values[0] : (mr_attr_value){0};
+}
+
+/* The gradients of a call of a function are a SymbolicGradient of the function. */
+static mr_status add_symbolic_gradient(sweep *s, mr_node *node, const mr_attr_value *call, const mr_output *grads,
+                                       mr_output *results)
+{
+    int32_t count = node->input_count + node->output_count;
+    mr_dtype *dtypes = MR_ARENA_NEW(&s->arena, mr_dtype, (size_t)count + 1);
+    if (dtypes == nullptr) return no_memory(s);
+    mr_output *given = MR_ARENA_NEW(&s->arena, mr_output, (size_t)node->output_count + 1);
+    if (given == nullptr) return no_memory(s);
+    for (int32_t i = 0; i < node->output_count; i++) {
+        mr_output output = {node, i};
+        given[i] = grads[i].node == nullptr ? mr_zeros_like(s->graph, output) : grads[i];
+    }
+    mr_node_builder b = mr_node_begin(s->graph, "SymbolicGradient", "SymbolicGradient");
+    for (int32_t i = 0; i < count; i++) {
+        mr_output input = i < node->input_count ? node->inputs[i] : given[i - node->input_count];
+        mr_node_add_input(&b, input);
+        dtypes[i] = mr_output_dtype(input);
+    }
+    mr_node_set_dtypes(&b, "Tin", (mr_dtypes){dtypes, count});
+    mr_node_set_dtypes(&b, "Tout", (mr_dtypes){dtypes, node->input_count});
+    mr_node_set_instance(&b, "f", call->function.name, call->function.attrs);
+    mr_node *made = mr_node_finish(&b).node;
+    for (int32_t i = 0; made != nullptr && i < node->input_count && i < made->output_count; i++)
+        if (is_trainable(node->inputs[i].node->outputs[node->inputs[i].index].dtype)) results[i] = (mr_output){made, i};
+    return mr_graph_status(s->graph, nullptr);
+}
+
 /* Runs the gradient function of a node whose partial gradients are complete, in scope "NODE_grad", on the node's
  * device. */
 static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_output *results)
 {
-    if (node->def == nullptr || node->def->gradient == nullptr) {
+    mr_attr_value callee = called_function(s->graph, node);
+    bool is_call = callee.function.name != nullptr;
+    if (!is_call && (node->def == nullptr || node->def->gradient == nullptr)) {
         if (node->def != nullptr && (node->def->op->flags & MR_OP_NOT_DIFFERENTIABLE) != 0) return MR_OK;
         (void)mr_graph_fail(s->graph, MR_UNIMPLEMENTED, "gradients: the operator %s of node %s has no gradient",
                             node->op, node->name);
@@ -179,11 +222,15 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
     if (scope == nullptr) return no_memory(s);
     mr_graph_push_scope(s->graph, scope);
     mr_graph_push_device(s->graph, node->device);
-    mr_gradient_call call = {.graph = s->graph, .node = node, .grad_outputs = grads, .grad_inputs = results};
-    node->def->gradient(&call);
+    mr_status status = MR_OK;
+    if (is_call)
+        status = add_symbolic_gradient(s, node, &callee, grads, results);
+    else
+        node->def->gradient(
+            &(mr_gradient_call){.graph = s->graph, .node = node, .grad_outputs = grads, .grad_inputs = results});
     mr_graph_pop_device(s->graph);
     mr_graph_pop_scope(s->graph);
-    return mr_graph_status(s->graph, nullptr);
+    return status == MR_OK ? mr_graph_status(s->graph, nullptr) : status;
 }
 
 /* Passes the gradients of the node's outputs to its inputs. */
@@ -267,6 +314,10 @@ static bool belongs(mr_graph *graph, mr_outputs list)
 
 void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients)
 {
+    if (ys.count < 0 || xs.count < 0) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: %d ys and %d xs", (int)ys.count, (int)xs.count);
+        return;
+    }
     if (gradients == nullptr && xs.count > 0) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: the array of results is null");
         return;

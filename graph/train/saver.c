@@ -7,6 +7,7 @@
  * "checkpoint" that names it. Only then are the oldest checkpoints removed. */
 #include "base/options.h"
 #include "graph/run/execute.h"
+#include "graph/run/session.h"
 #include "graph/run/session_state.h"
 #include "graph/train/train.h"
 #include "proto/meta_graph.pb-c.h"
@@ -352,6 +353,8 @@ static bool is_named(const char *directory, const char *prefix)
 
 mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error)
 {
+    if (session == nullptr) return mr_session_null("mr_saver_save: session", error);
+    if (path == nullptr) return mr_session_null("mr_saver_save: path", error);
     if (saver == nullptr || saver->count == 0)
         return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
     mr_arena_reset(&saver->scratch);
@@ -449,6 +452,8 @@ mr_status mr_saver_restore_state(mr_saver *saver, mr_session *session, const cha
 mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error)
 {
     mr_checkpoint_reader *reader;
+    if (session == nullptr) return mr_session_null("mr_saver_restore: session", error);
+    if (path == nullptr) return mr_session_null("mr_saver_restore: path", error);
     MR_TRY(open_reader(saver, path, &reader, error));
     mr_status status = restore_variables(saver, session, reader, path, error);
     if (status == MR_OK) status = restore_state(saver, session, reader, path, true, error);

@@ -9,13 +9,15 @@
 
 #include "base/arena.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 float mr_resize_scale(const mr_resize_options *options, int64_t source_count, int64_t target_count)
 {
-    if (options->align_corners && target_count > 1) return (float)(source_count - 1) / (float)(target_count - 1);
+    if (options->align_corners && target_count > 1 && source_count > 1)
+        return (float)(source_count - 1) / (float)(target_count - 1);
     return (float)source_count / (float)target_count;
 }
 
@@ -171,16 +173,15 @@ static mr_status axis_init(mr_resize_axis *axis, const mr_resize_options *option
     return MR_OK;
 }
 
-/* Elements [begin, begin + count) of images as floats. */
-static const float *load_row(const mr_tensor *images, int64_t begin, int64_t count, float *row)
+const float *mr_pixels_as_floats(const mr_tensor *tensor, int64_t begin, int64_t count, float *floats)
 {
-    switch (images->dtype) {
+    switch (tensor->dtype) {
     case MR_FLOAT:
-        return (const float *)images->data + begin;
+        return (const float *)tensor->data + begin;
 #define LOAD(dtype, type, expression)                                                                                  \
     case dtype: {                                                                                                      \
-        const type *source = (const type *)images->data + begin;                                                       \
-        for (int64_t i = 0; i < count; i++) row[i] = (float)(expression);                                              \
+        const type *source = (const type *)tensor->data + begin;                                                       \
+        for (int64_t i = 0; i < count; i++) floats[i] = (float)(expression);                                           \
         break;                                                                                                         \
     }
         LOAD(MR_UINT8, uint8_t, source[i])
@@ -194,9 +195,9 @@ static const float *load_row(const mr_tensor *images, int64_t begin, int64_t cou
         LOAD(MR_BFLOAT16, uint16_t, mr_bfloat16_to_float(source[i]))
 #undef LOAD
     default:
-        break;
+        assert(!"a dtype of images");
     }
-    return row;
+    return floats;
 }
 
 static void sum_columns(const resize_work *work, float *target)
@@ -226,7 +227,7 @@ static void resize_one(resize_work *work, int64_t batch)
             float weight = rows->weights[(int64_t)i * rows->taps + k];
             if (weight == 0.0f) continue;
             int64_t at = batch * rows->source_count + rows->first[i] + k;
-            const float *source = load_row(work->images, at * source_count, source_count, work->source_row);
+            const float *source = mr_pixels_as_floats(work->images, at * source_count, source_count, work->source_row);
             for (int64_t j = 0; j < source_count; j++) work->row[j] += weight * source[j];
         }
         sum_columns(work, target);

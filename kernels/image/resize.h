@@ -28,4 +28,8 @@ void mr_resize_axis_fill_part(mr_resize_axis *axis, const mr_resize_options *opt
 float mr_resize_scale(const mr_resize_options *options, int64_t source_count, int64_t target_count);
 float mr_resize_coordinate(const mr_resize_options *options, float scale, int64_t i);
 
+/* Elements [begin, begin + count) of a tensor of real numbers as floats: the tensor's own if they are floats, otherwise
+ * a copy in `floats`. */
+const float *mr_pixels_as_floats(const mr_tensor *tensor, int64_t begin, int64_t count, float *floats);
+
 #endif

@@ -102,7 +102,7 @@ TEST(concurrent_runs_of_one_step_are_independent)
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], nullptr);
     for (int i = 0; i < THREADS; i++) CHECK_EQ(runners[i].faults, 0);
     /* Every run drew its numbers once. */
-    mr_node_state *state = s.session->node_states[s.drawn.node->id];
+    mr_node_state *state = s.session->states.items[s.drawn.node->id];
     CHECK(state != nullptr && state->invocations == (uint64_t)atomic_load(&s.drawn_count));
     CHECK_EQ(s.session->step_count, 1);
     mr_session_free(s.session);

@@ -246,6 +246,39 @@ TEST(flow_enter_and_exit)
 }
 
 /* A merge takes the input that is there without a token, and its index. */
+/* if (p) for (i = 0; i < 3; i++) x = x + 2; the counter and the constants enter the loop whether p is true or not. */
+TEST(flow_loop_of_a_branch_with_constants)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output p = mr_placeholder(g, MR_BOOL, .shape = MR_SCALAR), x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
+    mr_switch_outputs branches = mr_switch(g, x, p);
+    mr_output i0 = enter(g, mr_constant_int32(g, 0), false), limit = enter(g, mr_constant_int32(g, 3), true);
+    mr_output one = enter(g, mr_constant_int32(g, 1), true), two = enter(g, mr_constant_float(g, 2), true);
+    mr_output x0 = enter(g, branches.output_true, false);
+    mr_output i = mr_merge(g, MR_OUTPUTS(i0, i0)).output, v = mr_merge(g, MR_OUTPUTS(x0, x0)).output;
+    mr_output proceed = mr_loop_cond(g, mr_less(g, i, limit));
+    mr_switch_outputs i_ways = mr_switch(g, i, proceed), v_ways = mr_switch(g, v, proceed);
+    close_loop(i, mr_next_iteration(g, mr_add(g, i_ways.output_true, one)));
+    close_loop(v, mr_next_iteration(g, mr_add(g, v_ways.output_true, two)));
+    mr_output left = mr_exit(g, v_ways.output_false);
+    mr_output result = mr_merge(g, MR_OUTPUTS(left, branches.output_false)).output;
+    mr_session *session = open_session(g);
+    for (int taken = 0; taken < 2; taken++) {
+        mr_tensor flag = {0}, fed = {0}, value = {0};
+        CHECK_OK(mr_tensor_init_bool(&flag, taken == 1, &error));
+        CHECK_OK(mr_tensor_init_float(&fed, 5, &error));
+        CHECK_OK(
+            mr_session_run(session, MR_FEEDS({p, flag}, {x, fed}), MR_OUTPUTS(result), &value, nullptr, 0, &error));
+        CHECK_EQ((int)mr_tensor_floats(&value)[0], taken ? 11 : 5);
+        mr_tensor_deinit(&flag);
+        mr_tensor_deinit(&fed);
+        mr_tensor_deinit(&value);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
 TEST(flow_merge_of_a_constant)
 {
     mr_error error = {0};
@@ -291,6 +324,29 @@ TEST(flow_keeps_readers_before_updates)
         mr_tensor_deinit(&result);
         mr_tensor_deinit(&fed);
     }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* A value that only its own segment reads and that is fetched is not overwritten, in a run with conditionals. */
+TEST(flow_keeps_what_is_fetched)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
+    mr_output square = mr_square(g, x);
+    mr_output twice = mr_mul(g, square, mr_constant_float(g, 2));
+    mr_switch_outputs ways = mr_switch(g, x, mr_greater(g, x, mr_constant_float(g, 1)));
+    mr_output merged = mr_merge(g, MR_OUTPUTS(mr_neg(g, ways.output_false), mr_exp(g, ways.output_true))).output;
+    mr_session *session = open_session(g);
+    mr_tensor three = {0}, results[3] = {0};
+    CHECK_OK(mr_tensor_init_float(&three, 3, &error));
+    CHECK_OK(
+        mr_session_run(session, MR_FEEDS({x, three}), MR_OUTPUTS(square, twice, merged), results, nullptr, 0, &error));
+    CHECK_NEAR(mr_tensor_floats(&results[0])[0], 9, 0);
+    CHECK_NEAR(mr_tensor_floats(&results[1])[0], 18, 0);
+    for (int i = 0; i < 3; i++) mr_tensor_deinit(&results[i]);
+    mr_tensor_deinit(&three);
     mr_session_free(session);
     mr_graph_free(g);
 }

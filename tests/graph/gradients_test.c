@@ -28,11 +28,28 @@ typedef struct gradient_case {
     mr_greater(g, mr_constant_int32s(g, S(3), (int32_t[]){1, 0, 1}, nullptr),                                          \
                mr_constant_int32s(g, MR_SCALAR, (int32_t[]){0}, nullptr))
 #define CONV .strides = MR_INTS(1, 2, 1, 1), .padding = MR_SAME
+#define BOXES mr_constant_floats(g, MR_SHAPE(2, 4), (float[]){0.1f, 0, 0.7f, 1.1f, 0.2f, 0.3f, 0.9f, 0.8f}, nullptr)
+#define PAIR mr_constant_floats(g, MR_SHAPE(2), (float[]){1.3f, 0.7f}, nullptr)
+#define SHIFT mr_constant_floats(g, MR_SHAPE(1, 8), (float[]){1, 0, 1, 0, 1, 0, 0, 0}, nullptr)
+/* Symmetric and positive definite; a matrix that is neither, but invertible */
+#define EYE mr_matrix_diag(g, mr_ones_like(g, mr_matrix_diag_part(g, x[0])))
+#define DEFINITE mr_add_v2(g, mr_batch_mat_mul_v2(g, x[0], x[0], .adj_y = true), EYE)
+#define UNEQUAL mr_add_v2(g, mr_add_v2(g, x[0], EYE), mr_add_v2(g, EYE, EYE))
+#define Z mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128)
+#define PARTS(z) mr_add_v2(g, mr_real(g, z, .Tout = MR_DOUBLE), mr_square(g, mr_imag(g, z, .Tout = MR_DOUBLE)))
 #define POOL .ksize = MR_INTS(1, 2, 2, 1), .strides = MR_INTS(1, 2, 1, 1), .padding = MR_SAME
 #define MATRIX3x2 mr_constant_int32s(g, S(3, 2), (int32_t[]){1, 0, 0, 2, 1, 0}, nullptr)
+#define ROWS3x2 mr_constant_int32s(g, S(3, 2), (int32_t[]){0, 2, 1, 0, 1, 1}, nullptr)
+#define UNSORTED3x2 mr_constant_int32s(g, S(3, 2), (int32_t[]){1, 1, 0, 2, 1, 0}, nullptr)
+#define LONG(value) mr_cast(g, value, MR_INT64)
 #define PADDINGS mr_constant_int32s(g, S(2, 2), (int32_t[]){1, 2, 0, 1}, nullptr)
 
 /* name, operator, note, shapes of inputs, range, expression */
+/* Paddings or crops of one and two dimensions; rows 2 and 0, as index tuples. */
+#define EDGE mr_reshape(g, INTS(1, 0), INTS(1, 2))
+#define EDGES mr_reshape(g, INTS(1, 0, 0, 1), INTS(2, 2))
+#define ROWS mr_reshape(g, INTS(2, 0), INTS(2, 1))
+
 #define CASES(C)                                                                                                       \
     C(neg, "Neg", "", (S(2, 3)), -2, 2, mr_neg(g, x[0]))                                                               \
     C(abs_, "Abs", "", (S(2, 3)), -2, 2, mr_abs(g, x[0]))                                                              \
@@ -59,6 +76,135 @@ typedef struct gradient_case {
     C(cumsum, "Cumsum", "", (S(2, 3)), -2, 2, mr_cumsum(g, x[0], INT(1)))                                              \
     C(cumsum_reverse, "Cumsum", "exclusive, reverse", (S(3, 2)), -2, 2,                                                \
       mr_cumsum(g, x[0], INT(0), .exclusive = true, .reverse = true))                                                  \
+    C(tan_, "Tan", "", (S(2, 3)), -1, 1, mr_tan(g, x[0]))                                                              \
+    C(asin_, "Asin", "", (S(2, 3)), -0.8, 0.8, mr_asin(g, x[0]))                                                       \
+    C(acos_, "Acos", "", (S(2, 3)), -0.8, 0.8, mr_acos(g, x[0]))                                                       \
+    C(atan_, "Atan", "", (S(2, 3)), -2, 2, mr_atan(g, x[0]))                                                           \
+    C(sinh_, "Sinh", "", (S(2, 3)), -2, 2, mr_sinh(g, x[0]))                                                           \
+    C(cosh_, "Cosh", "", (S(2, 3)), -2, 2, mr_cosh(g, x[0]))                                                           \
+    C(asinh_, "Asinh", "", (S(2, 3)), -2, 2, mr_asinh(g, x[0]))                                                        \
+    C(acosh_, "Acosh", "", (S(2, 3)), 1.2, 3, mr_acosh(g, x[0]))                                                       \
+    C(atanh_, "Atanh", "", (S(2, 3)), -0.8, 0.8, mr_atanh(g, x[0]))                                                    \
+    C(erfc_, "Erfc", "", (S(2, 3)), -2, 2, mr_erfc(g, x[0]))                                                           \
+    C(lgamma_, "Lgamma", "", (S(2, 3)), 0.5, 3, mr_lgamma(g, x[0]))                                                    \
+    C(digamma, "Digamma", "", (S(2, 3)), 0.5, 3, mr_digamma(g, x[0]))                                                  \
+    C(ndtri, "Ndtri", "", (S(2, 3)), 0.1, 0.9, mr_ndtri(g, x[0]))                                                      \
+    C(dawsn, "Dawsn", "", (S(2, 3)), -2, 2, mr_dawsn(g, x[0]))                                                         \
+    C(expint, "Expint", "", (S(2, 3)), 0.5, 2, mr_expint(g, x[0]))                                                     \
+    C(fresnel_cos, "FresnelCos", "", (S(2, 3)), -2, 2, mr_fresnel_cos(g, x[0]))                                        \
+    C(fresnel_sin, "FresnelSin", "", (S(2, 3)), -2, 2, mr_fresnel_sin(g, x[0]))                                        \
+    C(spence, "Spence", "", (S(2, 3)), 0.2, 0.9, mr_spence(g, x[0]))                                                   \
+    C(bessel_i0, "BesselI0", "", (S(2, 3)), 0.5, 3, mr_bessel_i0(g, x[0]))                                             \
+    C(bessel_i0e, "BesselI0e", "", (S(2, 3)), 0.5, 3, mr_bessel_i0e(g, x[0]))                                          \
+    C(bessel_i1, "BesselI1", "", (S(2, 3)), 0.5, 3, mr_bessel_i1(g, x[0]))                                             \
+    C(bessel_i1e, "BesselI1e", "", (S(2, 3)), 0.5, 3, mr_bessel_i1e(g, x[0]))                                          \
+    C(bessel_k0, "BesselK0", "", (S(2, 3)), 0.5, 3, mr_bessel_k0(g, x[0]))                                             \
+    C(bessel_k0e, "BesselK0e", "", (S(2, 3)), 0.5, 3, mr_bessel_k0e(g, x[0]))                                          \
+    C(bessel_k1, "BesselK1", "", (S(2, 3)), 0.5, 3, mr_bessel_k1(g, x[0]))                                             \
+    C(bessel_k1e, "BesselK1e", "", (S(2, 3)), 0.5, 3, mr_bessel_k1e(g, x[0]))                                          \
+    C(bessel_j0, "BesselJ0", "", (S(2, 3)), 0.5, 3, mr_bessel_j0(g, x[0]))                                             \
+    C(bessel_j1, "BesselJ1", "", (S(2, 3)), 0.5, 3, mr_bessel_j1(g, x[0]))                                             \
+    C(bessel_y0, "BesselY0", "", (S(2, 3)), 0.5, 3, mr_bessel_y0(g, x[0]))                                             \
+    C(bessel_y1, "BesselY1", "", (S(2, 3)), 0.5, 3, mr_bessel_y1(g, x[0]))                                             \
+    C(reciprocal_grad, "ReciprocalGrad", "", (S(2, 3), S(2, 3)), 0.5, 2, mr_reciprocal_grad(g, x[0], x[1]))            \
+    C(inv_grad, "InvGrad", "", (S(2, 3), S(2, 3)), 0.5, 2, mr_inv_grad(g, x[0], x[1]))                                 \
+    C(igamma, "Igamma", "", (S(2, 3), S(3)), 0.5, 2, mr_igamma(g, x[0], x[1]))                                         \
+    C(igammac, "Igammac", "", (S(2, 3), S(3)), 0.5, 2, mr_igammac(g, x[0], x[1]))                                      \
+    C(mul_no_nan, "MulNoNan", "", (S(2, 3), S(3)), 0.5, 2, mr_mul_no_nan(g, x[0], x[1]))                               \
+    C(atan2_, "Atan2", "", (S(2, 3), S(3)), 0.5, 2, mr_atan2(g, x[0], x[1]))                                           \
+    C(xlogy, "Xlogy", "", (S(2, 3), S(3)), 0.5, 2, mr_xlogy(g, x[0], x[1]))                                            \
+    C(xlog1py, "Xlog1py", "", (S(2, 3), S(3)), 0.5, 2, mr_xlog1py(g, x[0], x[1]))                                      \
+    C(xdivy, "Xdivy", "", (S(2, 3), S(3)), 0.5, 2, mr_xdivy(g, x[0], x[1]))                                            \
+    C(zeta, "Zeta", "", (S(2, 3)), 0.5, 2, mr_zeta(g, NUMBER(3), x[0]))                                                \
+    C(polygamma, "Polygamma", "", (S(2, 3)), 0.5, 2, mr_polygamma(g, NUMBER(1), x[0]))                                 \
+    C(betainc, "Betainc", "", (S(2, 3)), 0.2, 0.8, mr_betainc(g, NUMBER(2), NUMBER(3), x[0]))                          \
+    C(next_after, "NextAfter", "", (S(2, 3)), 0.5, 2, mr_next_after(g, x[0], NUMBER(9)))                               \
+    C(cross, "Cross", "", (S(2, 3), S(2, 3)), -2, 2, mr_cross(g, x[0], x[1]))                                          \
+    C(cumprod, "Cumprod", "", (S(2, 3)), 0.5, 2, mr_cumprod(g, x[0], INT(1)))                                          \
+    C(cumprod_reverse, "Cumprod", "exclusive, reverse", (S(3, 2)), 0.5, 2,                                             \
+      mr_cumprod(g, x[0], INT(0), .exclusive = true, .reverse = true))                                                 \
+    C(cumulative_logsumexp, "CumulativeLogsumexp", "", (S(2, 3)), -2, 2, mr_cumulative_logsumexp(g, x[0], INT(1)))     \
+    C(segment_mean, "SegmentMean", "", (S(3, 2)), 0.5, 2, mr_segment_mean(g, x[0], INTS(0, 0, 2)))                     \
+    C(segment_prod, "SegmentProd", "", (S(3, 2)), 0.5, 2, mr_segment_prod(g, x[0], INTS(0, 0, 2)))                     \
+    C(unsorted_segment_prod, "UnsortedSegmentProd", "", (S(4, 2)), 0.5, 2,                                             \
+      mr_unsorted_segment_prod(g, x[0], INTS(1, -1, 0, 1), INT(2)))                                                    \
+    C(segment_min, "SegmentMin", "", (S(3, 2)), 0.5, 2, mr_segment_min(g, x[0], INTS(0, 0, 2)))                        \
+    C(unsorted_segment_min, "UnsortedSegmentMin", "", (S(4, 2)), 0.5, 2,                                               \
+      mr_unsorted_segment_min(g, x[0], INTS(1, -1, 0, 1), INT(2)))                                                     \
+    C(segment_max, "SegmentMax", "", (S(3, 2)), 0.5, 2, mr_segment_max(g, x[0], INTS(0, 0, 2)))                        \
+    C(unsorted_segment_max, "UnsortedSegmentMax", "", (S(4, 2)), 0.5, 2,                                               \
+      mr_unsorted_segment_max(g, x[0], INTS(1, -1, 0, 1), INT(2)))                                                     \
+    C(sparse_segment_sum, "SparseSegmentSum", "", (S(3, 2)), -2, 2,                                                    \
+      mr_sparse_segment_sum(g, x[0], INTS(2, 0, 2), INTS(0, 0, 1)))                                                    \
+    C(sparse_segment_sum_given, "SparseSegmentSumWithNumSegments", "", (S(3, 2)), -2, 2,                               \
+      mr_sparse_segment_sum_with_num_segments(g, x[0], INTS(2, 0, 2), INTS(0, 0, 1), INT(4)))                          \
+    C(sparse_segment_mean, "SparseSegmentMean", "", (S(3, 2)), -2, 2,                                                  \
+      mr_sparse_segment_mean(g, x[0], INTS(2, 0, 2), INTS(0, 0, 1)))                                                   \
+    C(sparse_segment_mean_given, "SparseSegmentMeanWithNumSegments", "", (S(3, 2)), -2, 2,                             \
+      mr_sparse_segment_mean_with_num_segments(g, x[0], INTS(2, 0, 2), INTS(0, 0, 1), INT(4)))                         \
+    C(sparse_segment_sqrt_n, "SparseSegmentSqrtN", "", (S(3, 2)), -2, 2,                                               \
+      mr_sparse_segment_sqrt_n(g, x[0], INTS(2, 0, 2), INTS(0, 0, 1)))                                                 \
+    C(sparse_segment_sqrt_n_given, "SparseSegmentSqrtNWithNumSegments", "", (S(3, 2)), -2, 2,                          \
+      mr_sparse_segment_sqrt_n_with_num_segments(g, x[0], INTS(2, 0, 2), INTS(0, 0, 1), INT(4)))                       \
+    C(complex_, "Complex", "", (S(2, 3), S(2, 3)), 0.5, 2,                                                             \
+      mr_add_v2(g, mr_real(g, mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128), .Tout = MR_DOUBLE),                    \
+                mr_square(g, mr_imag(g, mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128), .Tout = MR_DOUBLE))))        \
+    C(real_, "Real", "", (S(2, 3), S(2, 3)), 0.5, 2,                                                                   \
+      mr_real(g, mr_square(g, mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128)), .Tout = MR_DOUBLE))                   \
+    C(imag_, "Imag", "", (S(2, 3), S(2, 3)), 0.5, 2,                                                                   \
+      mr_imag(g, mr_exp(g, mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128)), .Tout = MR_DOUBLE))                      \
+    C(angle_, "Angle", "", (S(2, 3), S(2, 3)), 0.5, 2,                                                                 \
+      mr_angle(g,                                                                                                      \
+               mr_mul(g, mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128),                                             \
+                      mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128)),                                               \
+               .Tout = MR_DOUBLE))                                                                                     \
+    C(conj_, "Conj", "", (S(2, 3), S(2, 3)), 0.5, 2,                                                                   \
+      mr_imag(g,                                                                                                       \
+              mr_mul(g, mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128),                                              \
+                     mr_reciprocal(g, mr_conj(g, mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128)))),                  \
+              .Tout = MR_DOUBLE))                                                                                      \
+    C(complex_abs, "ComplexAbs", "", (S(2, 3), S(2, 3)), 0.5, 2,                                                       \
+      mr_complex_abs(g, mr_sqrt(g, mr_sin(g, mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128))), .Tout = MR_DOUBLE))   \
+    C(matrix_inverse, "MatrixInverse", "", (S(2, 2, 2)), -2, 2, mr_matrix_inverse(g, DEFINITE))                        \
+    C(matrix_inverse_adjoint, "MatrixInverse", "adjoint", (S(2, 2)), 1, 2,                                             \
+      mr_matrix_inverse(g, UNEQUAL, .adjoint = true))                                                                  \
+    C(matrix_determinant, "MatrixDeterminant", "", (S(2, 3, 3)), -2, 2, mr_matrix_determinant(g, x[0]))                \
+    C(log_matrix_determinant, "LogMatrixDeterminant", "", (S(2, 3, 3)), -2, 2,                                         \
+      mr_log_matrix_determinant(g, DEFINITE).log_abs_determinant)                                                      \
+    C(cholesky, "Cholesky", "", (S(2, 3, 3)), -2, 2, mr_cholesky(g, DEFINITE))                                         \
+    C(matrix_solve, "MatrixSolve", "", (S(2, 2, 2), S(2, 2, 3)), -2, 2, mr_matrix_solve(g, DEFINITE, x[1]))            \
+    C(matrix_solve_adjoint, "MatrixSolve", "adjoint", (S(2, 2), S(2, 3)), 1, 2,                                        \
+      mr_matrix_solve(g, UNEQUAL, x[1], .adjoint = true))                                                              \
+    C(matrix_triangular_solve, "MatrixTriangularSolve", "broadcast", (S(2, 2), S(3, 2, 2)), 0.5, 2,                    \
+      mr_matrix_triangular_solve(g, x[0], x[1]))                                                                       \
+    C(matrix_triangular_solve_upper, "MatrixTriangularSolve", "upper", (S(2, 2, 2), S(2, 2, 2)), 0.5, 2,               \
+      mr_matrix_triangular_solve(g, x[0], x[1], .lower = false, .adjoint = true))                                      \
+    C(self_adjoint_eig, "SelfAdjointEigV2", "values", (S(2, 3, 3)), -2, 2,                                             \
+      mr_self_adjoint_eig_v2(g, x[0], .compute_v = false).e)                                                           \
+    C(self_adjoint_eig_vectors, "SelfAdjointEigV2", "vectors", (S(3, 3)), -2, 2,                                       \
+      mr_square(g, mr_self_adjoint_eig_v2(g, x[0]).v))                                                                 \
+    C(fft, "FFT", "", (S(2, 3), S(2, 3)), 0.5, 2, PARTS(mr_fft(g, Z)))                                                 \
+    C(fft2d, "FFT2D", "", (S(2, 3), S(2, 3)), 0.5, 2, PARTS(mr_fft2d(g, Z)))                                           \
+    C(fft3d, "FFT3D", "", (S(2, 2, 3), S(2, 2, 3)), 0.5, 2, PARTS(mr_fft3d(g, Z)))                                     \
+    C(ifft, "IFFT", "", (S(2, 3), S(2, 3)), 0.5, 2, PARTS(mr_ifft(g, Z)))                                              \
+    C(ifft2d, "IFFT2D", "", (S(2, 3), S(2, 3)), 0.5, 2, PARTS(mr_ifft2d(g, Z)))                                        \
+    C(ifft3d, "IFFT3D", "", (S(2, 2, 3), S(2, 2, 3)), 0.5, 2, PARTS(mr_ifft3d(g, Z)))                                  \
+    C(rfft_even, "RFFT", "even", (S(2, 4)), -2, 2, PARTS(mr_rfft(g, x[0], INTS(4), .Tcomplex = MR_COMPLEX128)))        \
+    C(rfft_cropped, "RFFT", "cropped", (S(2, 4)), -2, 2, PARTS(mr_rfft(g, x[0], INTS(3), .Tcomplex = MR_COMPLEX128)))  \
+    C(rfft2d, "RFFT2D", "", (S(2, 3, 4)), -2, 2, PARTS(mr_rfft2d(g, x[0], INTS(3, 4), .Tcomplex = MR_COMPLEX128)))     \
+    C(irfft, "IRFFT", "even", (S(2, 4), S(2, 4)), 0.5, 2, mr_irfft(g, Z, INTS(6), .Treal = MR_DOUBLE))                 \
+    C(irfft_odd, "IRFFT", "odd", (S(2, 4), S(2, 4)), 0.5, 2, mr_irfft(g, Z, INTS(5), .Treal = MR_DOUBLE))              \
+    C(irfft2d, "IRFFT2D", "", (S(2, 3, 3), S(2, 3, 3)), 0.5, 2, mr_irfft2d(g, Z, INTS(3, 4), .Treal = MR_DOUBLE))      \
+    C(scale_and_translate, "ScaleAndTranslate", "", (S(1, 3, 4, 2)), -2, 2,                                            \
+      LIKE(mr_scale_and_translate(g, mr_cast(g, x[0], MR_FLOAT), INTS(5, 3), PAIR, PAIR)))                             \
+    C(projective_transform, "ImageProjectiveTransformV2", "", (S(1, 3, 4, 2)), -2, 2,                                  \
+      mr_image_projective_transform_v2(g, x[0], SHIFT, INTS(3, 4), .interpolation = "NEAREST"))                        \
+    C(projective_transform_v1, "ImageProjectiveTransform", "", (S(1, 3, 4, 2)), -2, 2,                                 \
+      mr_image_projective_transform(g, x[0], SHIFT, .interpolation = "NEAREST"))                                       \
+    C(projective_transform_v3, "ImageProjectiveTransformV3", "", (S(1, 3, 4, 2)), -2, 2,                               \
+      mr_image_projective_transform_v3(g, x[0], SHIFT, INTS(3, 4), mr_constant_float(g, 2),                            \
+                                       .interpolation = "NEAREST"))                                                    \
+    C(resampler, "Resampler", "", (S(1, 3, 4, 2), S(1, 4, 2)), -2, 2, mr_resampler(g, x[0], x[1]))                     \
     C(add, "Add", "", (S(2, 3), S(2, 3)), -2, 2, mr_add(g, x[0], x[1]))                                                \
     C(add_v2, "AddV2", "row", (S(2, 3), S(3)), -2, 2, mr_add_v2(g, x[0], x[1]))                                        \
     C(add_column, "AddV2", "column and row", (S(2, 1), S(1, 3)), -2, 2, mr_add_v2(g, x[0], x[1]))                      \
@@ -105,6 +251,8 @@ typedef struct gradient_case {
     C(squeeze, "Squeeze", "", (S(2, 1, 3)), -2, 2, mr_squeeze(g, x[0], .squeeze_dims = MR_INTS(1)))                    \
     C(fill, "Fill", "", (MR_SCALAR), -2, 2, mr_fill(g, INTS(2, 3), x[0]))                                              \
     C(transpose, "Transpose", "", (S(2, 3, 2)), -2, 2, mr_transpose(g, x[0], INTS(2, 0, 1)))                           \
+    C(conjugate_transpose, "ConjugateTranspose", "", (S(2, 3, 2)), -2, 2,                                              \
+      mr_conjugate_transpose(g, x[0], INTS(2, 0, 1)))                                                                  \
     C(tile, "Tile", "", (S(2, 3)), -2, 2, mr_tile(g, x[0], INTS(2, 3)))                                                \
     C(reverse, "ReverseV2", "", (S(2, 3)), -2, 2, mr_reverse_v2(g, x[0], INTS(1)))                                     \
     C(broadcast_to, "BroadcastTo", "", (S(2, 1)), -2, 2, mr_broadcast_to(g, x[0], INTS(3, 2, 2)))                      \
@@ -128,6 +276,23 @@ typedef struct gradient_case {
     C(gather_v2, "GatherV2", "axis 0", (S(3, 2)), -2, 2, mr_gather_v2(g, x[0], MATRIX3x2, INT(0)))                     \
     C(gather_v2_inner, "GatherV2", "axis 1", (S(2, 3, 2)), -2, 2, mr_gather_v2(g, x[0], INTS(2, 0, 2, 1), INT(1)))     \
     C(gather_nd, "GatherNd", "", (S(2, 3)), -2, 2, mr_gather_nd(g, x[0], MATRIX3x2))                                   \
+    C(sparse_to_dense, "SparseToDense", "", (S(3), MR_SCALAR), -2, 2,                                                  \
+      mr_sparse_to_dense(g, ROWS3x2, INTS(2, 3), x[0], x[1]))                                                          \
+    C(sparse_matmul, "SparseTensorDenseMatMul", "", (S(3), S(3, 2)), -2, 2,                                            \
+      mr_sparse_tensor_dense_mat_mul(g, ROWS3x2, x[0], LONG(INTS(2, 3)), x[1]))                                        \
+    C(sparse_matmul_adjoint, "SparseTensorDenseMatMul", "adjoint", (S(3), S(4, 2)), -2, 2,                             \
+      mr_sparse_tensor_dense_mat_mul(g, ROWS3x2, x[0], LONG(INTS(2, 3)), x[1], .adjoint_a = true, .adjoint_b = true))  \
+    C(sparse_reorder, "SparseReorder", "", (S(3)), -2, 2,                                                              \
+      mr_sparse_reorder(g, LONG(UNSORTED3x2), x[0], LONG(INTS(2, 3))).output_values)                                   \
+    C(sparse_add, "SparseAdd", "", (S(3), S(3)), -2, 2,                                                                \
+      mr_sparse_add(g, LONG(ROWS3x2), x[0], LONG(INTS(2, 3)), LONG(ROWS3x2), x[1], LONG(INTS(2, 3)), NUMBER(0))        \
+          .sum_values)                                                                                                 \
+    C(sparse_fill_empty_rows, "SparseFillEmptyRows", "", (S(3), MR_SCALAR), -2, 2,                                     \
+      mr_sparse_fill_empty_rows(g, LONG(ROWS3x2), x[0], LONG(INTS(4, 3)), x[1]).output_values)                         \
+    C(sparse_slice, "SparseSlice", "", (S(3)), -2, 2,                                                                  \
+      mr_sparse_slice(g, LONG(ROWS3x2), x[0], LONG(INTS(2, 3)), LONG(INTS(1, 0)), LONG(INTS(1, 2))).output_values)     \
+    C(sparse_dense_add, "SparseTensorDenseAdd", "", (S(3), S(2, 3)), -2, 2,                                            \
+      mr_sparse_tensor_dense_add(g, ROWS3x2, x[0], INTS(2, 3), x[1]))                                                  \
     C(scatter_nd, "ScatterNd", "", (S(3)), -2, 2, mr_scatter_nd(g, MATRIX3x2, x[0], INTS(2, 3)))                       \
     C(segment_sum, "SegmentSum", "", (S(3, 2)), -2, 2, mr_segment_sum(g, x[0], INTS(0, 0, 1)))                         \
     C(unsorted_segment_sum, "UnsortedSegmentSum", "", (S(3, 2)), -2, 2,                                                \
@@ -172,6 +337,58 @@ typedef struct gradient_case {
     C(avg_pool_grad, "AvgPoolGrad", "", (S(2, 2, 3, 2)), -2, 2, mr_avg_pool_grad(g, INTS(2, 4, 3, 2), x[0], POOL))     \
     C(lrn, "LRN", "", (S(1, 2, 2, 4)), -2, 2, mr_lrn(g, x[0], .depth_radius = 1, .bias = 2.0f, .alpha = 0.5f))         \
     C(resize_bilinear, "ResizeBilinear", "", (S(1, 3, 4, 2)), -2, 2, LIKE(mr_resize_bilinear(g, x[0], INTS(5, 3))))    \
+    C(space_to_batch_nd, "SpaceToBatchND", "", (S(1, 3, 2)), -2, 2, mr_space_to_batch_nd(g, x[0], INTS(2), EDGE))      \
+    C(batch_to_space_nd, "BatchToSpaceND", "", (S(2, 2, 2)), -2, 2, mr_batch_to_space_nd(g, x[0], INTS(2), EDGE))      \
+    C(space_to_batch, "SpaceToBatch", "", (S(1, 3, 3, 1)), -2, 2, mr_space_to_batch(g, x[0], EDGES, .block_size = 2))  \
+    C(batch_to_space, "BatchToSpace", "", (S(4, 2, 2, 1)), -2, 2, mr_batch_to_space(g, x[0], EDGES, .block_size = 2))  \
+    C(space_to_depth, "SpaceToDepth", "", (S(1, 2, 4, 2)), -2, 2, mr_space_to_depth(g, x[0], .block_size = 2))         \
+    C(depth_to_space, "DepthToSpace", "", (S(1, 1, 2, 8)), -2, 2, mr_depth_to_space(g, x[0], .block_size = 2))         \
+    C(diag, "Diag", "", (S(3)), -2, 2, mr_diag(g, x[0]))                                                               \
+    C(diag_part, "DiagPart", "", (S(3, 3)), -2, 2, mr_diag_part(g, x[0]))                                              \
+    C(matrix_diag, "MatrixDiag", "", (S(2, 3)), -2, 2, mr_matrix_diag(g, x[0]))                                        \
+    C(matrix_diag_v2, "MatrixDiagV2", "", (S(2, 3)), -2, 2,                                                            \
+      mr_matrix_diag_v2(g, x[0], INTS(0, 1), INT(-1), INT(-1), NUMBER(1.0f)))                                          \
+    C(matrix_diag_v3, "MatrixDiagV3", "", (S(2, 3)), -2, 2,                                                            \
+      mr_matrix_diag_v3(g, x[0], INTS(-1, 0), INT(-1), INT(-1), NUMBER(1.0f)))                                         \
+    C(matrix_diag_part, "MatrixDiagPart", "", (S(2, 2, 3)), -2, 2, mr_matrix_diag_part(g, x[0]))                       \
+    C(matrix_diag_part_v2, "MatrixDiagPartV2", "", (S(2, 3)), -2, 2,                                                   \
+      mr_matrix_diag_part_v2(g, x[0], INTS(-1, 1), NUMBER(1.0f)))                                                      \
+    C(matrix_diag_part_v3, "MatrixDiagPartV3", "", (S(2, 3)), -2, 2,                                                   \
+      mr_matrix_diag_part_v3(g, x[0], INTS(-1, 1), NUMBER(1.0f)))                                                      \
+    C(matrix_set_diag, "MatrixSetDiag", "", (S(2, 3), S(2)), -2, 2, mr_matrix_set_diag(g, x[0], x[1]))                 \
+    C(matrix_set_diag_v2, "MatrixSetDiagV2", "", (S(2, 3), S(2, 2)), -2, 2,                                            \
+      mr_matrix_set_diag_v2(g, x[0], x[1], INTS(0, 1)))                                                                \
+    C(matrix_set_diag_v3, "MatrixSetDiagV3", "", (S(2, 3), S(2, 2)), -2, 2,                                            \
+      mr_matrix_set_diag_v3(g, x[0], x[1], INTS(0, 1)))                                                                \
+    C(matrix_band_part, "MatrixBandPart", "", (S(3, 3)), -2, 2, mr_matrix_band_part(g, x[0], INT(1), INT(0)))          \
+    C(dynamic_partition, "DynamicPartition", "", (S(3, 2)), -2, 2,                                                     \
+      mr_output_at(mr_dynamic_partition(g, x[0], INTS(1, 0, 1), .num_partitions = 2), 1))                              \
+    C(dynamic_stitch, "DynamicStitch", "", (S(2, 2), S(1, 2)), -2, 2,                                                  \
+      mr_dynamic_stitch(g, MR_OUTPUTS(INTS(2, 0), INTS(1)), MR_OUTPUTS(x[0], x[1])))                                   \
+    C(parallel_dynamic_stitch, "ParallelDynamicStitch", "", (S(2, 2), S(1, 2)), -2, 2,                                 \
+      mr_parallel_dynamic_stitch(g, MR_OUTPUTS(INTS(2, 0), INTS(1)), MR_OUTPUTS(x[0], x[1])))                          \
+    C(reverse_sequence, "ReverseSequence", "", (S(2, 3)), -2, 2,                                                       \
+      mr_reverse_sequence(g, x[0], INTS(2, 3), .seq_dim = 1))                                                          \
+    C(roll, "Roll", "", (S(2, 3)), -2, 2, mr_roll(g, x[0], INTS(1, 2), INTS(0, 1)))                                    \
+    C(mirror_pad, "MirrorPad", "", (S(3, 3)), -2, 2, mr_mirror_pad(g, x[0], EDGES, .mode = MR_SYMMETRIC))              \
+    C(mirror_pad_grad, "MirrorPadGrad", "", (S(4, 4)), -2, 2, mr_mirror_pad_grad(g, x[0], EDGES, .mode = MR_REFLECT))  \
+    C(nth_element, "NthElement", "", (S(2, 5)), -2, 2, mr_nth_element(g, x[0], INT(2)))                                \
+    C(tensor_scatter_update, "TensorScatterUpdate", "", (S(4), S(2)), -2, 2,                                           \
+      mr_tensor_scatter_update(g, x[0], ROWS, x[1]))                                                                   \
+    C(tensor_scatter_add, "TensorScatterAdd", "", (S(4), S(2)), -2, 2, mr_tensor_scatter_add(g, x[0], ROWS, x[1]))     \
+    C(tensor_scatter_sub, "TensorScatterSub", "", (S(4), S(2)), -2, 2, mr_tensor_scatter_sub(g, x[0], ROWS, x[1]))     \
+    C(tensor_scatter_max, "TensorScatterMax", "", (S(4), S(2)), -2, 2, mr_tensor_scatter_max(g, x[0], ROWS, x[1]))     \
+    C(tensor_scatter_min, "TensorScatterMin", "", (S(4), S(2)), -2, 2, mr_tensor_scatter_min(g, x[0], ROWS, x[1]))     \
+    C(scatter_nd_add, "ScatterNdNonAliasingAdd", "", (S(4), S(2)), -2, 2,                                              \
+      mr_scatter_nd_non_aliasing_add(g, x[0], ROWS, x[1]))                                                             \
+    C(check_numerics_v2, "CheckNumericsV2", "", (S(2, 3)), -2, 2, mr_check_numerics_v2(g, x[0], .message = "m"))       \
+    C(ensure_shape, "EnsureShape", "", (S(2, 3)), -2, 2, mr_ensure_shape(g, x[0], .shape = MR_SHAPE(2, 3)))            \
+    C(debug_identity, "DebugGradientIdentity", "", (S(2, 3)), -2, 2, mr_debug_gradient_identity(g, x[0]))              \
+    C(resize_bicubic, "ResizeBicubic", "", (S(1, 3, 4, 2)), -2, 2, LIKE(mr_resize_bicubic(g, x[0], INTS(5, 3))))       \
+    C(crop_and_resize, "CropAndResize", "", (S(2, 5, 4, 2)), -2, 2,                                                    \
+      LIKE(mr_crop_and_resize(g, x[0], BOXES, INTS(1, 0), INTS(3, 6))))                                                \
+    C(resize_nearest, "ResizeNearestNeighbor", "", (S(1, 3, 4, 2)), -2, 2,                                             \
+      mr_resize_nearest_neighbor(g, x[0], INTS(5, 3)))                                                                 \
     C(batch_norm, "FusedBatchNormV3", "training", (S(3, 2, 2, 2), S(2), S(2)), -1, 1,                                  \
       mr_fused_batch_norm_v3(g, x[0], x[1], x[2], mr_zeros_like(g, x[1]), mr_ones_like(g, x[1]), .epsilon = 0.01f).y)  \
     C(batch_norm_fixed, "FusedBatchNormV3", "not training", (S(3, 2, 2, 2), S(2), S(2)), -1, 1,                        \
@@ -288,7 +505,9 @@ static double loss_at(checked *c, int input, int64_t index, double value)
 static void compare(checked *c, const gradient_case *row, bool known_shapes)
 {
     double step = c->dtype == MR_DOUBLE ? 1e-5 : 4e-3, tolerance = c->dtype == MR_DOUBLE ? 1e-7 : 6e-3;
-    bool through_float = strcmp(row->op, "Cast") == 0 || strcmp(row->op, "ResizeBilinear") == 0;
+    bool through_float = strcmp(row->op, "Cast") == 0 || strcmp(row->op, "ResizeBilinear") == 0 ||
+                         strcmp(row->op, "ResizeBicubic") == 0 || strcmp(row->op, "CropAndResize") == 0 ||
+                         strcmp(row->op, "ScaleAndTranslate") == 0;
     if (through_float) step = 4e-3, tolerance = 6e-3;
     for (int i = 0; i < c->count; i++) {
         mr_error error = {0};
@@ -316,7 +535,7 @@ static void check_range(size_t begin, size_t end)
             if (!build(&c, &cases[i], MR_DOUBLE, known_shapes)) {
                 finish(&c);
                 bool builds = build(&c, &cases[i], MR_FLOAT, known_shapes);
-                if (!builds && strstr(c.why.message, "there is no kernel") != nullptr) {
+                if (!builds && strstr(c.why.message, "No OpKernel") != nullptr) {
                     finish(&c);
                     continue;
                 }
@@ -345,7 +564,11 @@ TEST(gradients_of_network_operators_are_slopes)
 
 TEST(gradients_every_operator_with_one_has_a_case)
 {
-    static const char *const elsewhere[] = {"PreventGradient", "Print", "RefIdentity"};
+    static const char *const elsewhere[] = {
+        "PreventGradient", "Print", "RandomGamma", "RefIdentity",
+        /* The results are steps; the gradients are those of TensorFlow. */
+        "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel",
+        "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"};
     mr_builtin_register();
     for (int32_t i = 0; i < mr_op_count(); i++) {
         const mr_op *op = mr_op_at(i)->op;

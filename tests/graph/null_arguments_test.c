@@ -36,6 +36,9 @@ static mr_output one(mr_graph *g)
     R(mr_constant_ints(g, ((mr_ints){nullptr, -2})))                                                                   \
     R(mr_variable_new(g, "v", none))                                                                                   \
     R(mr_group(g, nullptr, 2, "group"))                                                                                \
+    R(mr_group(g, &(mr_node *){one(g).node}, -2, "group"))                                                             \
+    R(mr_gradients(g, ((mr_outputs){&none, -1}), MR_OUTPUTS(one(g)), nullptr, &(mr_output){0}))                        \
+    R(mr_gradients(g, MR_OUTPUTS(one(g)), ((mr_outputs){&none, -1}), nullptr, &(mr_output){0}))                        \
     N(mr_graph_push_scope(g, nullptr))                                                                                 \
     R(mr_graph_push_control_dependencies(g, nullptr, 3))                                                               \
     R(mr_graph_add_to_collection(g, "c", none))                                                                        \

@@ -1,4 +1,5 @@
 /* Saver: the files that are written and kept, the files that a killed process leaves, and errors of restore. */
+#include "records/checkpoint/checkpoint.h"
 #include "tests/test.h"
 #include <millrace/millrace.h>
 #include <sys/stat.h>
@@ -153,4 +154,57 @@ TEST(saver_without_values_leaves_nothing)
     CHECK(!exists(test_path("m.ckpt-1.index")) && !exists(test_path("m.ckpt-1.data-00000-of-00001")));
     CHECK(!exists(test_path("m.ckpt-1.data-00000-of-00001.partial")) && !exists(test_path("checkpoint")));
     end(&s);
+}
+
+/* Saves rows first to end of "w", whose elements are 0 to 5, as a part of a checkpoint. */
+static void save_rows(const char *path, int64_t first, int64_t end_row)
+{
+    mr_error error = {0};
+    mr_checkpoint_writer *writer = nullptr;
+    mr_tensor rows = {0};
+    float elements[] = {0, 1, 2, 3, 4, 5};
+    mr_checkpoint_slice slice = {.rank = 2, .starts = {first, 0}, .lengths = {end_row - first, -1}};
+    CHECK_OK(mr_tensor_init_copy(&rows, MR_FLOAT, MR_SHAPE(end_row - first, 2), elements + first * 2, &error));
+    CHECK_OK(mr_checkpoint_writer_open(path, &writer, &error));
+    CHECK_OK(mr_checkpoint_write_slice(writer, "w", MR_SHAPE(3, 2), &slice, &rows, &error));
+    CHECK_OK(mr_checkpoint_writer_close(writer, &error));
+    mr_tensor_deinit(&rows);
+}
+
+static mr_status merge_parts(mr_ints present, bool allows_missing, mr_error *error)
+{
+    mr_graph *g = mr_graph_new();
+    mr_output parts[3];
+    for (int32_t i = 0; i < present.count; i++)
+        parts[i] = mr_constant_string(g, test_path("temporary/part-%d", (int)present.items[i]));
+    mr_node_builder b = mr_node_begin(g, "MergeV2Checkpoints", "merge");
+    mr_node_add_input(&b, mr_pack(g, MR_OUTPUTS_OF(parts, present.count)));
+    mr_node_add_input(&b, mr_constant_string(g, test_path("merged")));
+    mr_node_set_bool(&b, "allow_missing_files", allows_missing);
+    mr_node *merge = mr_node_finish(&b).node;
+    mr_session *session = nullptr;
+    MR_TRY(mr_session_new(g, nullptr, &session, error));
+    mr_status status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &merge, 1, error);
+    mr_session_free(session);
+    mr_graph_free(g);
+    return status;
+}
+
+/* MergeV2Checkpoints, which a sharded Saver of TensorFlow runs: slices in several parts become one tensor. */
+TEST(saver_merges_parts)
+{
+    mr_error error = {0};
+    save_rows(test_path("temporary/part-0"), 0, 1);
+    save_rows(test_path("temporary/part-1"), 1, 3);
+    CHECK_STATUS(merge_parts(MR_INTS(0, 1, 2), false, &error), MR_NOT_FOUND);
+    CHECK(!exists(test_path("merged.index")) && exists(test_path("temporary/part-1.index")));
+    CHECK_OK(merge_parts(MR_INTS(0, 1, 2), true, &error));
+    mr_checkpoint_reader *reader = nullptr;
+    mr_tensor w = {0};
+    CHECK_OK(mr_checkpoint_reader_open(test_path("merged"), &reader, &error));
+    CHECK_OK(mr_checkpoint_read(reader, "w", &w, &error));
+    for (int i = 0; i < 6; i++) CHECK_NEAR(mr_tensor_floats(&w)[i], i, 0);
+    mr_tensor_deinit(&w);
+    mr_checkpoint_reader_close(reader);
+    CHECK(!exists(test_path("temporary")));
 }

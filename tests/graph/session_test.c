@@ -201,6 +201,23 @@ TEST(session_errors_name_the_node)
 }
 
 /* After a run that failed midway, the next one starts from a clean state. */
+TEST(session_names_an_operator_without_kernel_for_a_type)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_QINT8, .shape = MR_SHAPE(2));
+    mr_output y = mr_cumsum(g, x, mr_constant_int32(g, 0), .name = "sums");
+    mr_session *session = open_session(g);
+    mr_tensor bytes = {0}, result = {0};
+    CHECK_OK(mr_tensor_init_copy(&bytes, MR_QINT8, MR_SHAPE(2), "ab", &error));
+    CHECK_EQ(mr_session_run(session, MR_FEEDS({x, bytes}), MR_OUTPUTS(y), &result, nullptr, 0, &error),
+             MR_INVALID_ARGUMENT);
+    mr_tensor_deinit(&bytes);
+    CHECK_CONTAINS(error.message, "sums (Cumsum): No OpKernel was registered to support Op 'Cumsum' for T=qint8");
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
 TEST(session_goes_on_after_a_failed_run)
 {
     mr_error error = {0};

@@ -54,7 +54,7 @@ TEST(shapes_of_convolution_and_pooling)
     mr_conv2d(g, x, of(g, MR_SHAPE(3, 3, 4, 8)), .strides = ones, .padding = MR_SAME);
     CHECK_FAILED("input has 3 channels, filter takes 4");
     mr_conv2d(g, of(g, MR_SHAPE(1, 2, 2, 3)), of(g, MR_SHAPE(5, 5, 3, 8)), .strides = ones, .padding = MR_VALID);
-    CHECK_FAILED("a window of 5 does not fit into 2");
+    CHECK_FAILED("Computed output size would be negative");
     mr_max_pool(g, of(g, MR_SHAPE(1, 4, 4, 1)), .ksize = MR_INTS(2, 2), .strides = ones, .padding = MR_SAME);
     CHECK_FAILED("attr ksize has 2 values, but needs 4");
     mr_graph_free(g);
@@ -104,7 +104,7 @@ TEST(shapes_of_joining_and_cutting)
                                  .shrink_axis_mask = 2),
                 MR_SHAPE(4, 5, 4));
     mr_concat_v2(g, MR_OUTPUTS(of(g, MR_SHAPE(2, 3)), b), axis);
-    CHECK_FAILED("shapes must be equal");
+    CHECK_FAILED("Dimension 1 in both shapes must be equal, but are 3 and 5");
     mr_split(g, mr_constant_int32(g, 0), of(g, MR_SHAPE(7)), .num_split = 2);
     CHECK_FAILED("dimension 0 of size 7 cannot be split into 2 equal parts");
     mr_slice(g, of(g, MR_SHAPE(4)), mr_constant_ints(g, MR_INTS(3)), mr_constant_ints(g, MR_INTS(2)));
@@ -129,7 +129,7 @@ TEST(shapes_of_arithmetic_and_reductions)
                            mr_constant_float(g, 1), mr_constant_float(g, 0)),
                 MR_SHAPE(-1, 10));
     mr_add(g, of(g, MR_SHAPE(2)), of(g, MR_SHAPE(3)));
-    CHECK_FAILED("shapes [2] and [3] do not broadcast: 2 against 3");
+    CHECK_FAILED("Dimensions must be equal, but are 2 and 3");
     mr_sum(g, of(g, MR_SHAPE(2)), mr_constant_int32(g, 1));
     CHECK_FAILED("dimension 1 is not in [-1, 1)");
     mr_bias_add(g, of(g, MR_SHAPE(2, 3)), of(g, MR_SHAPE(4)));
@@ -145,6 +145,6 @@ TEST(shapes_of_variables_by_handle)
     CHECK_SHAPE(mr_read_variable_op(g, mr_identity(g, handle), MR_FLOAT), MR_SHAPE(2, 3));
     mr_assign_variable_op(g, handle, of(g, MR_SHAPE(2, 4)));
     mr_assign_variable_op(g, handle, of(g, MR_SHAPE(3)), .validate_shape = true);
-    CHECK_FAILED("shapes must be equal, but are [2,3] and [3]");
+    CHECK_FAILED("Shapes must be equal rank, but are 2 and 1");
     mr_graph_free(g);
 }

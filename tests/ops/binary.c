@@ -4,6 +4,7 @@
 /* clang-format off */
 SAMPLES(
     {"Add", "int32[2,3]; int32[3]", ""},
+    {"Add", "string[2,1]=a; string[3]=bc", ""},
     {"AddV2", "float[2,3]; float[3]", ""},
     {"Div", "int32[2,3]; int32[3]=1,2,3", ""},
     {"DivNoNan", "float[2,3]; float[3]", ""},
@@ -25,6 +26,12 @@ SAMPLES(
     {"MulNoNan", "float[2,3]; float[3]", ""},
     {"TruncateDiv", "int32[2,3]; int32[3]=1,2,3", ""},
     {"TruncateMod", "int64[2,3]; int64[3]=1,2,-1", ""},
+    {"NextAfter", "float[2,3]; float[3]", ""},
+    {"Xdivy", "float[2,3]; float[3]", ""},
+    {"Xlogy", "float[2,3]; float[3]", ""},
+    {"Xlog1py", "complex64[2,3]; complex64[3]", ""},
+    {"ApproximateEqual", "float[2,3]; float[2,3]", ""},
+    {"Cross", "int32[2,3]; int32[2,3]", ""},
     {"Atan2", "float[2,3]; float[3]", ""},
     {"Pow", "int32[2,3]; int32[3]", ""},
     {"RealDiv", "float[2,3]; float[3]", ""},

@@ -3,7 +3,7 @@
 
 /* clang-format off */
 SAMPLES(
-    {"Print", "float[2,3]; float[2]", ""},
+    {"Print", "float[2,3]; float[2]", "first_n=0"},
     {"RefIdentity", "&float[2,3]", ""},
     {"Assert", "bool[]=1; float[2]+string[]=a", ""},
     {"ControlTrigger", "", ""},

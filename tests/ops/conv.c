@@ -115,11 +115,11 @@ TEST(conv_reports_shapes_that_do_not_match)
     op_run run = {.op = "Conv2D",
                   .inputs = {x, f},
                   .attrs = {{"strides", 'i', 4, {1, 1, 1, 1}}, {"padding", 's', .text = "SAME"}},
-                  .expect_error = "input has 3 channels, but filter has 4"};
+                  .expect_error = "input depth must be evenly divisible by filter depth: 3 vs 4"};
     (void)run_op_one(&run);
     run.inputs[1] = random_floats(MR_SHAPE(7, 7, 3, 8), 2);
     run.attrs[1].text = "VALID";
-    run.expect_error = "a window of 7 does not fit into 5 elements";
+    run.expect_error = "Computed output size would be negative";
     (void)run_op_one(&run);
     run.attrs[0].ints[1] = 0;
     run.expect_error = "strides must be";

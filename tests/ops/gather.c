@@ -4,9 +4,6 @@
 /* clang-format off */
 SAMPLES(
     {"Where", "bool[2,3]=1,0", ""},
-    {"SegmentSum", "float[4,3]; int32[4]=0,0,1,2", ""},
-    {"UnsortedSegmentSum", "float[4,3]; int32[4]=0,2,1,-1; int32[]=3", ""},
-    {"UnsortedSegmentSum", "int32[4,5,3]; int64[4,5]; int32[]=3", ""},
     {"Gather", "float[4,3]; int32[2]=0,3", ""},
     {"GatherNd", "float[4,3]; int32[2,1]=0,3", ""},
     {"GatherNd", "string[4,3]=a; int32[5,2]=0,1", ""},

@@ -10,15 +10,20 @@
 #include "tests/test.h"
 #include <millrace/session.h>
 
-enum { HOSTILE_INPUTS_MAX = 16, HOSTILE_VALUES_MAX = 24, HOSTILE_ATTRS_MAX = 16, HOSTILE_OUTPUTS_MAX = 40 };
+enum { HOSTILE_INPUTS_MAX = 20, HOSTILE_VALUES_MAX = 24, HOSTILE_ATTRS_MAX = 16, HOSTILE_OUTPUTS_MAX = 40 };
 
 typedef enum hostile_form {
     HOSTILE_TENSOR,
-    HOSTILE_REF,           /* a variable by reference */
-    HOSTILE_HANDLE,        /* a variable by handle */
-    HOSTILE_OTHER_HANDLE,  /* the handle of an iterator */
-    HOSTILE_NULL_HANDLE,   /* a fed resource tensor without a resource */
-    HOSTILE_FIRST_VARIABLE /* the variable of the first input again */
+    HOSTILE_REF,            /* a variable by reference */
+    HOSTILE_HANDLE,         /* a variable by handle */
+    HOSTILE_OTHER_HANDLE,   /* the handle of an iterator */
+    HOSTILE_NAMED_HANDLE,   /* the handle that the operator `text` gives */
+    HOSTILE_NULL_HANDLE,    /* a fed resource tensor without a resource */
+    HOSTILE_FIRST_VARIABLE, /* the variable of the first input again */
+    HOSTILE_LIST,           /* a list of the rows of the tensor */
+    HOSTILE_OPTIONAL,       /* an optional with the tensor */
+    HOSTILE_STACK,          /* a stack with the tensor */
+    HOSTILE_ARRAY,          /* an array of the rows of the tensor */
 } hostile_form;
 
 /* How the operator gets a tensor. */
@@ -60,6 +65,7 @@ typedef struct hostile_case {
     hostile_input inputs[HOSTILE_INPUTS_MAX];
     int attr_count;
     hostile_attr attrs[HOSTILE_ATTRS_MAX];
+    bool is_patient;     /* what an operator waits for is there, if late on a busy machine */
     bool with_gradients; /* after the operator, build and run its gradients with respect to its inputs */
 } hostile_case;
 

@@ -78,13 +78,23 @@ static void take_input(reader *r, hostile_case *parsed, bool opens_argument)
         input->form = HOSTILE_HANDLE;
     else if (accept(r, '!'))
         input->form = HOSTILE_OTHER_HANDLE;
+    else if (accept(r, '#'))
+        input->form = HOSTILE_NAMED_HANDLE;
+    else if (accept(r, '^'))
+        input->form = HOSTILE_LIST;
+    else if (accept(r, '?'))
+        input->form = HOSTILE_OPTIONAL;
+    else if (accept(r, '~'))
+        input->form = HOSTILE_STACK;
+    else if (accept(r, '%'))
+        input->form = HOSTILE_ARRAY;
     input->dtype = mr_dtype_parse(take_text(r, "["));
     if (input->dtype == MR_DTYPE_INVALID) fail(r, "no dtype");
-    if (input->dtype == MR_VARIANT) input->form = HOSTILE_NULL_HANDLE;
+    if (input->dtype == MR_VARIANT && input->form == HOSTILE_TENSOR) input->form = HOSTILE_NULL_HANDLE;
     input->shape = take_shape(r);
     input->text = "";
     if (!accept(r, '=')) return;
-    if (input->dtype == MR_STRING)
+    if (input->dtype == MR_STRING || input->form == HOSTILE_NAMED_HANDLE)
         input->text = take_text(r, ";+");
     else
         input->value_count = take_integers(r, input->values);
@@ -116,9 +126,12 @@ static void take_attr(reader *r, hostile_case *parsed)
     case MR_ATTR_BOOL:
         attr->ints[0] = strcmp(take_text(r, ";"), "true") == 0;
         break;
-    case MR_ATTR_FLOAT:
-        attr->number = strtof(take_text(r, ";"), nullptr);
+    case MR_ATTR_FLOAT: {
+        const char *text = take_text(r, ";");
+        attr->number = strtof(text, nullptr); /* all elements of a list have the first value */
+        for (const char *at = text; attr->is_list && *at != '\0'; at++) attr->count += *at == ',';
         break;
+    }
     case MR_ATTR_TYPE:
         attr->ints[0] = mr_dtype_parse(take_text(r, ";"));
         break;
@@ -170,7 +183,8 @@ static void put_values(writer *w, const int64_t *values, int count)
 
 static void describe_input(writer *w, const hostile_input *input)
 {
-    static const char *const forms[] = {"", "&", "@", "iterator ", "null ", "first variable "};
+    static const char *const forms[] = {
+        "", "&", "@", "iterator ", "named ", "null ", "first variable ", "list ", "optional ", "stack ", "array "};
     static const char *const sources[] = {"", "fed ", "fed with every second size ", "fed with unknown shape "};
     char text[MR_SHAPE_TEXT_SIZE];
     put(w, "%s%s%s%s%s", input->is_uninitialized ? "uninitialized " : "", sources[input->source], forms[input->form],

@@ -46,6 +46,14 @@ static void fill(const hostile_input *input, mr_tensor *tensor)
         case MR_BOOL:
             ((bool *)data)[i] = integer != 0;
             break;
+        case MR_COMPLEX64:
+            ((float *)data)[2 * i] = (float)number;
+            ((float *)data)[2 * i + 1] = (float)(i % 2);
+            break;
+        case MR_COMPLEX128:
+            ((double *)data)[2 * i] = number;
+            ((double *)data)[2 * i + 1] = (double)(i % 2);
+            break;
         default: /* little-endian: the low bytes of the integer */
             memset((char *)data + (size_t)i * mr_dtype_size(input->dtype), 0, mr_dtype_size(input->dtype));
             memcpy((char *)data + (size_t)i * mr_dtype_size(input->dtype), &integer,
@@ -73,12 +81,23 @@ static mr_string image_bytes(bool is_png)
     return mr_tensor_strings(&encoded[is_png])[0];
 }
 
+/* Two pixels, red and green, as a GIF and a BMP. */
+static mr_string frame_bytes(bool is_gif)
+{
+    static const char gif[] = "GIF89a\2\0\1\0\x80\0\0\xff\0\0\0\xff\0,\0\0\0\0\2\0\1\0\0\2\2\x44\x0a\0;";
+    static const char bmp[] = "BM\x3e\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0\1\0\0\0\1\0\x18\0\0\0\0\0\x8\0\0\0"
+                              "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\0\xff\0\0";
+    return is_gif ? (mr_string){gif, sizeof gif - 1} : (mr_string){bmp, sizeof bmp};
+}
+
 static mr_status fill_strings(const hostile_input *input, mr_tensor *tensor, mr_error *error)
 {
     char text[1024];
     mr_string value = {text, 0};
     if (strcmp(input->text, "$PNG") == 0 || strcmp(input->text, "$JPEG") == 0)
         value = image_bytes(input->text[1] == 'P');
+    else if (strcmp(input->text, "$GIF") == 0 || strcmp(input->text, "$BMP") == 0)
+        value = frame_bytes(input->text[1] == 'G');
     else if (strncmp(input->text, "$DIR", 4) == 0)
         value.size_bytes = (size_t)snprintf(text, sizeof text, "%s%s", test_directory(), input->text + 4);
     else
@@ -164,10 +183,131 @@ static mr_output first_variable(const build *b, int index)
     return (mr_output){0};
 }
 
+/* ---- Lists, optionals, stacks and arrays ---- */
+
+static mr_output add_int(build *b, int64_t count, const int32_t *values)
+{
+    mr_tensor tensor = {0};
+    mr_error error = {0};
+    CHECK_OK(mr_tensor_init(&tensor, MR_INT32, count < 0 ? MR_SCALAR : MR_SHAPE(count), &error));
+    for (int64_t i = 0; i < mr_tensor_count(&tensor); i++)
+        mr_tensor_int32s(&tensor)[i] = values != nullptr ? values[i] : (int32_t)i;
+    mr_output output = add_const(b, &tensor);
+    mr_tensor_deinit(&tensor);
+    return output;
+}
+
+static mr_output add_node(build *b, const char *op, const mr_output *inputs, int count, const char *type_attr,
+                          mr_dtype dtype)
+{
+    mr_node_builder builder = mr_node_begin(b->graph, op, nullptr);
+    for (int i = 0; i < count; i++) mr_node_add_input(&builder, inputs[i]);
+    if (type_attr != nullptr) mr_node_set_dtype(&builder, type_attr, dtype);
+    return mr_node_finish(&builder);
+}
+
+static mr_output add_list(build *b, const mr_tensor *value)
+{
+    int32_t unknown = -1;
+    mr_output any = add_int(b, -1, &unknown);
+    if (value->shape.rank == 0)
+        return add_node(b, "EmptyTensorList", (mr_output[]){any, any}, 2, "element_dtype", value->dtype);
+    return add_node(b, "TensorListFromTensor", (mr_output[]){add_const(b, value), any}, 2, nullptr, 0);
+}
+
+static mr_output add_optional(build *b, const mr_tensor *value)
+{
+    mr_output component = add_const(b, value);
+    mr_node_builder builder = mr_node_begin(b->graph, "OptionalFromValue", nullptr);
+    mr_node_add_input_list(&builder, (mr_outputs){&component, 1});
+    return mr_node_finish(&builder);
+}
+
+/* ---- Queues, readers and datasets ---- */
+
+/* The handle, after the node that fills the resource. */
+static mr_output after(build *b, mr_output handle, mr_output fills)
+{
+    mr_node_builder builder = mr_node_begin(b->graph, mr_output_is_ref(handle) ? "RefIdentity" : "Identity", nullptr);
+    mr_node_add_input(&builder, handle);
+    mr_node_add_control_input(&builder, fills.node);
+    return mr_node_finish(&builder);
+}
+
+/* A closed queue of three vectors; with priorities if the operator's name says so. */
+static mr_output fill_queue(build *b, mr_output handle, const char *op)
+{
+    mr_tensor rows = {0}, priorities = {0};
+    mr_error error = {0};
+    CHECK_OK(mr_tensor_init(&rows, MR_FLOAT, MR_SHAPE(3, 2), &error));
+    CHECK_OK(mr_tensor_init(&priorities, MR_INT64, MR_SHAPE(3), &error));
+    memset(rows.data, 0, mr_tensor_size_bytes(&rows));
+    memset(priorities.data, 0, mr_tensor_size_bytes(&priorities));
+    bool is_old = mr_output_is_ref(handle), is_priority = strstr(op, "Priority") != nullptr;
+    mr_output components[] = {add_const(b, &priorities), add_const(b, &rows)};
+    mr_node_builder enqueue = mr_node_begin(b->graph, is_old ? "QueueEnqueueMany" : "QueueEnqueueManyV2", nullptr);
+    mr_node_add_input(&enqueue, handle);
+    mr_node_add_input_list(&enqueue, (mr_outputs){components + !is_priority, 1 + is_priority});
+    mr_output filled = mr_node_finish(&enqueue);
+    mr_node_builder close = mr_node_begin(b->graph, is_old ? "QueueClose" : "QueueCloseV2", nullptr);
+    mr_node_add_input(&close, handle);
+    mr_node_add_control_input(&close, filled.node);
+    mr_tensor_deinit(&rows);
+    mr_tensor_deinit(&priorities);
+    return after(b, handle, mr_node_finish(&close));
+}
+
+static mr_output add_range(build *b)
+{
+    mr_node_builder builder = mr_node_begin(b->graph, "RangeDataset", nullptr);
+    for (int64_t i = 0; i < 3; i++) {
+        mr_tensor number = {0};
+        mr_error error = {0};
+        CHECK_OK(mr_tensor_init_int64(&number, i == 0 ? 0 : i == 1 ? 5 : 1, &error));
+        mr_node_add_input(&builder, add_const(b, &number));
+        mr_tensor_deinit(&number);
+    }
+    mr_node_set_dtypes(&builder, "output_types", MR_DTYPES(MR_INT64));
+    mr_node_set_shapes(&builder, "output_shapes", MR_SHAPES(MR_SCALAR));
+    return mr_node_finish(&builder);
+}
+
+static mr_output add_named(build *b, const char *op)
+{
+    if (strcmp(op, "RangeDataset") == 0) return add_range(b);
+
+    mr_node_builder builder = mr_node_begin(b->graph, op, nullptr);
+    bool is_queue = strstr(op, "Queue") != nullptr || strcmp(op, "Barrier") == 0;
+    bool is_accumulator = strstr(op, "Accumulator") != nullptr;
+    if (is_accumulator) mr_node_set_dtype(&builder, "dtype", MR_FLOAT);
+    if (is_accumulator) mr_node_set_shape(&builder, "shape", MR_SHAPE_UNKNOWN);
+    if (is_queue) mr_node_set_dtypes(&builder, "component_types", MR_DTYPES(MR_FLOAT));
+    if (is_queue) mr_node_set_shapes(&builder, "shapes", MR_SHAPES(MR_SHAPE(2)));
+    mr_output handle = mr_node_finish(&builder);
+    return is_queue && strcmp(op, "Barrier") != 0 && handle.node->id >= 0 ? fill_queue(b, handle, op) : handle;
+}
+
+static mr_output add_stack(build *b, const mr_tensor *value)
+{
+    int32_t any = -1;
+    mr_output stack = add_node(b, "StackV2", (mr_output[]){add_int(b, -1, &any)}, 1, "elem_type", value->dtype);
+    return after(b, stack, add_node(b, "StackPushV2", (mr_output[]){stack, add_const(b, value)}, 2, nullptr, 0));
+}
+
+static mr_output add_array(build *b, const mr_tensor *value)
+{
+    int32_t rows = value->shape.rank > 0 && value->shape.dims[0] < 1 << 14 ? (int32_t)value->shape.dims[0] : 0;
+    mr_output array = add_node(b, "TensorArrayV3", (mr_output[]){add_int(b, -1, &rows)}, 1, "dtype", value->dtype);
+    if (value->shape.rank == 0) return array;
+    mr_output inputs[] = {array, add_int(b, rows, nullptr), add_const(b, value), {array.node, 1}};
+    return after(b, array, add_node(b, "TensorArrayScatterV3", inputs, 4, nullptr, 0));
+}
+
 static mr_status add_input(build *b, int index, mr_error *error)
 {
     const hostile_input *input = &b->of->inputs[index];
-    if (input->form != HOSTILE_OTHER_HANDLE && input->form != HOSTILE_FIRST_VARIABLE)
+    if (input->form != HOSTILE_OTHER_HANDLE && input->form != HOSTILE_NAMED_HANDLE &&
+        input->form != HOSTILE_FIRST_VARIABLE)
         MR_TRY(hostile_tensor(input, &b->values[index], error));
     switch (input->form) {
     case HOSTILE_TENSOR:
@@ -182,12 +322,27 @@ static mr_status add_input(build *b, int index, mr_error *error)
     case HOSTILE_OTHER_HANDLE:
         b->inputs[index] = add_iterator(b);
         break;
+    case HOSTILE_NAMED_HANDLE:
+        b->inputs[index] = add_named(b, input->text);
+        break;
     case HOSTILE_NULL_HANDLE:
         b->inputs[index] = add_fed(b, input->dtype == MR_VARIANT ? MR_VARIANT : MR_RESOURCE, MR_SHAPE_UNKNOWN,
                                    (mr_tensor){.dtype = input->dtype == MR_VARIANT ? MR_VARIANT : MR_RESOURCE});
         break;
     case HOSTILE_FIRST_VARIABLE:
         b->inputs[index] = first_variable(b, index);
+        break;
+    case HOSTILE_LIST:
+        b->inputs[index] = add_list(b, &b->values[index]);
+        break;
+    case HOSTILE_OPTIONAL:
+        b->inputs[index] = add_optional(b, &b->values[index]);
+        break;
+    case HOSTILE_STACK:
+        b->inputs[index] = add_stack(b, &b->values[index]);
+        break;
+    case HOSTILE_ARRAY:
+        b->inputs[index] = add_array(b, &b->values[index]);
         break;
     }
     return MR_OK;
@@ -344,6 +499,13 @@ static void run_gradients(build *b, mr_session *session)
     }
 }
 
+/* What a staging area gives is missing, so the operator waits. Queues are closed. */
+static int64_t time_limit_ms(const build *b)
+{
+    bool waits = (b->of->def->op->flags & MR_OP_WAITS) != 0 && strncmp(b->of->def->op->name, "Queue", 5) != 0;
+    return !waits ? 0 : b->of->is_patient ? 10000 : 10;
+}
+
 static mr_status run_session(build *b, hostile_result *result)
 {
     mr_session *session = nullptr;
@@ -355,9 +517,9 @@ static mr_status run_session(build *b, hostile_result *result)
         if (mr_dtype_size(mr_output_dtype(output)) > 0) fetches[result->output_count++] = output;
     }
     if (status == MR_OK)
-        status =
-            mr_session_run(session, (mr_feeds){b->feeds, b->feed_count}, (mr_outputs){fetches, result->output_count},
-                           result->outputs, &b->node, 1, &result->error);
+        status = mr_session_run_with(session, MR_OPTIONS(mr_run_options, .timeout_ms = time_limit_ms(b)),
+                                     (mr_feeds){b->feeds, b->feed_count}, (mr_outputs){fetches, result->output_count},
+                                     result->outputs, &b->node, 1, &result->error);
     for (int32_t i = 0; i < result->output_count && status == MR_OK; i++)
         check_output(b, fetches[i].index, &result->outputs[i]);
     if (status == MR_OK && b->of->with_gradients) run_gradients(b, session);

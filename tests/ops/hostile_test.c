@@ -108,6 +108,7 @@ static void run_sample(const hostile_sample *sample)
     hostile_result result;
     hostile_parse(sample, &c);
     c.with_gradients = true;
+    c.is_patient = sample->failure == nullptr;
     if (run_case(&c, "sample", &result) == MR_OK ||
         (sample->failure != nullptr && strstr(result.error.message, sample->failure) != nullptr))
         shared->sample_succeeded = true;
@@ -148,6 +149,7 @@ static void run_operator(const char *op, const int *samples, int sample_count)
 
 /* ---- In the parent ---- */
 
+/* A checkpoint "model" with a vector "w" and a matrix "m", and a file with three words. */
 static void write_checkpoint(void)
 {
     mr_error error = {0};
@@ -156,8 +158,13 @@ static void write_checkpoint(void)
     CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(3), (float[]){1, 2, 3}, &error));
     CHECK_OK(mr_checkpoint_writer_open(test_path("model"), &writer, &error));
     CHECK_OK(mr_checkpoint_write(writer, "w", &value, &error));
+    mr_tensor_deinit(&value);
+    CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(3, 2), (float[]){1, 2, 3, 4, 5, 6}, &error));
+    CHECK_OK(mr_checkpoint_write(writer, "m", &value, &error));
     CHECK_OK(mr_checkpoint_writer_close(writer, &error));
     mr_tensor_deinit(&value);
+    FILE *words = fopen(test_path("vocabulary"), "w");
+    CHECK(words != nullptr && fputs("red\ngreen\nblue\n", words) >= 0 && fclose(words) == 0);
 }
 
 /* False if the operator's process failed. */

@@ -30,6 +30,14 @@ TEST(limits_of_rows_without_elements)
     }
 }
 
+static mr_tensor integer(int32_t value)
+{
+    mr_error error = {0};
+    mr_tensor tensor = {0};
+    CHECK_OK(mr_tensor_init_int32(&tensor, value, &error));
+    return kept(tensor);
+}
+
 TEST(limits_of_indices_without_elements)
 {
     mr_tensor rows = NOTHING(MR_INT32, HUGE_SIZE, 0), none = NOTHING(MR_FLOAT, 0, 3), one = random_floats(MR_SCALAR, 1);
@@ -39,12 +47,12 @@ TEST(limits_of_indices_without_elements)
     (void)run_op_one(&(op_run){
         .op = "ScatterNd", .inputs = {rows, none, INT32S(0, 3)}, .expect_error = "indices has too many index vectors"});
     mr_tensor hot = run_op_one(&(op_run){.op = "OneHot",
-                                         .inputs = {rows, INT32S(3), one, one},
+                                         .inputs = {rows, integer(3), one, one},
                                          .attrs = {{"axis", 'i', .ints = {1}}},
                                          .output_dtypes = {MR_FLOAT}});
     CHECK(mr_shape_equal(hot.shape, MR_SHAPE(HUGE_SIZE, 3, 0)));
     mr_tensor wide = NOTHING(MR_FLOAT, HUGE_SIZE, HUGE_SIZE, 0);
-    mr_tensor taken = run_op_one(&(op_run){.op = "GatherV2", .inputs = {wide, INT32S(1, 2), INT32S(0)}});
+    mr_tensor taken = run_op_one(&(op_run){.op = "GatherV2", .inputs = {wide, INT32S(1, 2), integer(0)}});
     CHECK(mr_shape_equal(taken.shape, MR_SHAPE(2, HUGE_SIZE, 0)));
 }
 
@@ -77,7 +85,8 @@ TEST(limits_of_reductions_without_elements)
     mr_tensor wide = NOTHING(MR_FLOAT, HUGE_SIZE, HUGE_SIZE, 0);
     mr_tensor sum = run_op_one(&(op_run){.op = "Sum", .inputs = {wide, INT32S(0, 1)}});
     CHECK(mr_shape_equal(sum.shape, MR_SHAPE(0)));
-    mr_tensor places = run_op_one(&(op_run){.op = "ArgMax", .inputs = {wide, INT32S(0)}, .output_dtypes = {MR_INT64}});
+    mr_tensor places =
+        run_op_one(&(op_run){.op = "ArgMax", .inputs = {wide, int32_of(0)}, .output_dtypes = {MR_INT64}});
     CHECK(mr_shape_equal(places.shape, MR_SHAPE(HUGE_SIZE, 0)));
     mr_tensor chosen = run_op_one(&(op_run){
         .op = "SelectV2",
@@ -126,7 +135,7 @@ TEST(limits_of_windows)
                                         rows */
     CHECK(mr_shape_equal(y.shape, MR_SHAPE(2, 0, 3, 3)));
     pool.inputs[0] = random_floats(MR_SHAPE(2, 0, 4, 3), 1);
-    pool.expect_error = "a window of 2 does not fit into 0 elements";
+    pool.expect_error = "Computed output size would be negative";
     (void)run_op_one(&pool);
     pool.inputs[0] = NOTHING(MR_FLOAT, 0, HUGE_SIZE, 4, 3);
     pool.expect_error = "is too large";
@@ -154,7 +163,7 @@ TEST(limits_of_integers_wrap)
     mr_tensor offsets[2];
     mr_tensor sizes = INT64S(INT64_MAX);
     run_op(&(op_run){.op = "ConcatOffset",
-                     .inputs = {INT32S(0), sizes, sizes},
+                     .inputs = {int32_of(0), sizes, sizes},
                      .output_count = 2,
                      .output_dtypes = {MR_INT64, MR_INT64}},
            offsets);

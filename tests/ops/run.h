@@ -103,7 +103,7 @@ static inline void run_op(const op_run *run, mr_tensor *outputs)
                            .output_dtypes = output_dtypes,
                            .device = device};
     while (node.input_count < OP_INPUTS_MAX && run->inputs[node.input_count].dtype != MR_DTYPE_INVALID) {
-        inputs[node.input_count] = run->inputs[node.input_count];
+        inputs[node.input_count] = mr_tensor_ref(&run->inputs[node.input_count]);
         may_reuse[node.input_count] = run->reuse;
         input_dtypes[node.input_count] = run->inputs[node.input_count].dtype;
         node.input_count++;
@@ -125,6 +125,7 @@ static inline void run_op(const op_run *run, mr_tensor *outputs)
                            .outputs = outputs,
                            .random = &random};
     if (status == MR_OK) status = kernel->run(&call, &error);
+    for (int i = 0; i < node.input_count; i++) mr_tensor_deinit(&inputs[i]);
     if (run->expect_error) {
         CHECK(status != MR_OK);
         CHECK_CONTAINS(error.message, run->expect_error);
@@ -173,6 +174,13 @@ static inline mr_tensor int32s_of(int64_t count, const int32_t *values)
     return kept(tensor);
 }
 #define INT32S(...) int32s_of((int64_t)(sizeof((int32_t[]){__VA_ARGS__}) / 4), (int32_t[]){__VA_ARGS__})
+
+static inline mr_tensor int32_of(int32_t value)
+{
+    mr_tensor scalar = {0};
+    CHECK(mr_tensor_init_int32(&scalar, value, nullptr) == MR_OK);
+    return kept(scalar);
+}
 
 static inline void check_same_bits(const mr_tensor *a, const mr_tensor *b)
 {

@@ -6,10 +6,17 @@
  * A sample is text: arguments are separated by ";", the tensors of a list argument by "+".
  *     float[2,3]          numbers from a fixed pattern
  *     int32[2]=0,1        these values, repeated to fill the shape
- *     string[]=name       every element is this string; $DIR, $PNG and $JPEG are expanded
+ *     string[]=name       every element is this string; $DIR, $PNG, $JPEG, $GIF and $BMP are
+ *                         expanded
  *     &float[3]           an initialized variable, by reference
  *     @float[3]           an initialized variable, by handle
- *     !resource[]         an iterator, by handle */
+ *     !resource[]         an iterator, by handle
+ *     #resource[]=FIFOQueueV2   what that operator gives: a queue is closed, with three elements of float[2]
+ *     #variant[]=RangeDataset   the numbers 0 to 4
+ *     ^float[2,3]         a list of tensors: the rows; an empty one for a scalar
+ *     ?float[2,3]         an optional with the tensor
+ *     ~float[2,3]         a stack with the tensor
+ *     %float[2,3]         an array of tensors: the rows; an empty one for a scalar */
 #ifndef MR_TESTS_OPS_SAMPLE_H
 #define MR_TESTS_OPS_SAMPLE_H
 

@@ -10,5 +10,6 @@ SAMPLES(
     {"Reverse", "float[2,3,4]; bool[3]=1,0,1", ""},
     {"ReverseV2", "float[2,3,4]; int32[2]=0,-1", ""},
     {"Tile", "float[2,3]; int32[2]=2,1", ""},
-    {"Transpose", "float[2,3,4]; int32[3]=2,0,1", ""})
+    {"Transpose", "float[2,3,4]; int32[3]=2,0,1", ""},
+    {"ConjugateTranspose", "complex64[2,3,4]; int32[3]=2,0,1", ""})
 /* clang-format on */

@@ -1,0 +1,21 @@
+/* Indices and strings of the operators that update a variable. */
+#ifndef MR_GRAPH_STATE_CHANGE_H
+#define MR_GRAPH_STATE_CHANGE_H
+
+#include "graph/state/state.h"
+#include "kernels/change.h"
+#include "kernels/common.h"
+
+/* Element `at` of int32 or int64 indices. */
+static inline int64_t mr_change_index(const mr_tensor *indices, int64_t at)
+{
+    return indices->dtype == MR_INT64 ? ((const int64_t *)indices->data)[at] : ((const int32_t *)indices->data)[at];
+}
+
+/* Copies `count` slices of `width` strings from updates to the variable's value, at offsets[i] * width. Strings are
+ * never changed in place: the variable gets a new value.
+ * step  0: updates is one string for all elements */
+mr_status mr_change_strings(mr_kernel_call *call, mr_variable_state *variable, const mr_tensor *updates,
+                            const int64_t *offsets, int64_t count, int64_t width, int64_t step, mr_error *error);
+
+#endif

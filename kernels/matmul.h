@@ -1,0 +1,28 @@
+/* Products of row-major matrices of any number type. */
+#ifndef MR_KERNELS_MATMUL_H
+#define MR_KERNELS_MATMUL_H
+
+#include "kernels/common.h"
+
+/* c [m, n] = a [m, k] · b [k, n]. a_transposed: a is stored as [k, m]; b_transposed: b is stored as [n, k].
+ * a_conjugated, b_conjugated: the conjugate of a complex operand. */
+typedef struct mr_product {
+    int64_t m, n, k;
+    const void *a, *b;
+    void *c;
+    bool a_transposed, b_transposed, a_conjugated, b_conjugated;
+} mr_product;
+
+/* Computes `count` products. Product i reads a + a_index(i) and b + b_index(i) matrices further, where the indices are
+ * those of a broadcast of batch dimensions, and writes c + i matrices further. */
+typedef struct mr_product_batch {
+    mr_shape shape;                                         /* of the batch; rank 0: one product */
+    int64_t a_strides[MR_RANK_MAX], b_strides[MR_RANK_MAX]; /* in matrices */
+} mr_product_batch;
+
+/* dtype: float, double, complex64, complex128, any integer. The same result at any number of threads.
+ * errors  MR_UNIMPLEMENTED: another dtype; MR_RESOURCE_EXHAUSTED */
+mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product *product, const mr_product_batch *batch,
+                         mr_error *error);
+
+#endif

@@ -1,0 +1,150 @@
+/* The helpers declared in sparse.h. */
+#include "kernels/sparse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+mr_status mr_sparse_read(const mr_kernel_call *call, int indices, int values, int shape, mr_sparse *sparse,
+                         mr_error *error)
+{
+    const mr_tensor *in = call->inputs;
+    const mr_kernel_node *node = call->node;
+    if (in[indices].shape.rank != 2)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Sparse indices must be rank 2 but is rank %d",
+                              in[indices].shape.rank);
+    *sparse = (mr_sparse){.indices = in[indices].data,
+                          .values = values >= 0 ? &in[values] : nullptr,
+                          .shape = in[shape].data,
+                          .count = in[indices].shape.dims[0],
+                          .rank = in[indices].shape.dims[1]};
+    if (in[indices].dtype != MR_INT64 || in[shape].dtype != MR_INT64)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "the indices and the shape must be int64");
+    if (values >= 0 && in[values].shape.rank != 1)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Sparse values must be rank 1 but is rank %d",
+                              in[values].shape.rank);
+    if (values >= 0 && in[values].shape.dims[0] != sparse->count)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "Number of elements in indices (%" PRId64 ") and values (%" PRId64 ") do not match",
+                              sparse->count, in[values].shape.dims[0]);
+    if (in[shape].shape.rank != 1)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "Input shape should be a vector but received a tensor of rank %d", in[shape].shape.rank);
+    if (in[shape].shape.dims[0] != sparse->rank)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "Index rank (%" PRId64 ") and shape rank (%" PRId64 ") do not match", sparse->rank,
+                              in[shape].shape.dims[0]);
+    for (int64_t i = 0; i < sparse->rank; i++)
+        if (sparse->shape[i] < 0)
+            return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Dimension %" PRId64 " must be >= 0",
+                                  sparse->shape[i]);
+    return MR_OK;
+}
+
+char *mr_sparse_text(const int64_t *values, int64_t count, const char *separator, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (int64_t i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? separator : "", values[i]);
+    return text;
+}
+
+int mr_sparse_compare(const int64_t *a, const int64_t *b, const int32_t *columns, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t column = columns ? columns[i] : i;
+        if (a[column] != b[column]) return a[column] < b[column] ? -1 : 1;
+    }
+    return 0;
+}
+
+mr_status mr_sparse_check_indices(const mr_kernel_call *call, const mr_sparse *sparse, mr_error *error)
+{
+    char row_text[MR_SPARSE_TEXT_SIZE], shape_text[MR_SPARSE_TEXT_SIZE];
+    for (int64_t i = 0; i < sparse->count; i++) {
+        const int64_t *row = sparse->indices + i * sparse->rank;
+        bool inside = true;
+        for (int64_t d = 0; d < sparse->rank && inside; d++) inside = row[d] >= 0 && row[d] < sparse->shape[d];
+        int order = i == 0 ? -1 : mr_sparse_compare(row - sparse->rank, row, nullptr, sparse->rank);
+        if (inside && order < 0) continue;
+        (void)mr_sparse_text(row, sparse->rank, ",", row_text, sizeof row_text);
+        if (!inside)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "indices[%" PRId64 "] = [%s] is out of bounds: need 0 <= index < [%s]", i, row_text,
+                                  mr_sparse_text(sparse->shape, sparse->rank, ",", shape_text, sizeof shape_text));
+        if (order > 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "indices[%" PRId64 "] = [%s] is out of order. Many sparse ops require sorted "
+                                  "indices. Use `tf.sparse.reorder` to create a correctly ordered copy.",
+                                  i, row_text);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "indices[%" PRId64 "] = [%s] is repeated", i,
+                              row_text);
+    }
+    return MR_OK;
+}
+
+mr_status mr_sparse_memory(const mr_kernel_call *call, int64_t count, size_t size, void *memory, mr_error *error)
+{
+    size_t bytes;
+    void *allocated = nullptr;
+    if (count >= 0 && !__builtin_mul_overflow((size_t)count, size, &bytes)) allocated = calloc(bytes ? bytes : 1, 1);
+    memcpy(memory, &allocated, sizeof allocated);
+    return allocated ? MR_OK : mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+}
+
+/* Merges the sorted runs [begin, middle) and [middle, end). */
+static void merge(const mr_sparse *s, const int32_t *columns, int64_t count, const int64_t *from, int64_t *to,
+                  int64_t begin, int64_t middle, int64_t end)
+{
+    int64_t a = begin, b = middle;
+    for (int64_t i = begin; i < end; i++) {
+        bool second = a == middle || (b < end && mr_sparse_compare(s->indices + from[b] * s->rank,
+                                                                   s->indices + from[a] * s->rank, columns, count) < 0);
+        to[i] = second ? from[b++] : from[a++];
+    }
+}
+
+mr_status mr_sparse_order(const mr_kernel_call *call, const mr_sparse *sparse, const int32_t *columns, int64_t count,
+                          int64_t **order, mr_error *error)
+{
+    int64_t n = sparse->count, *to;
+    bool is_sorted = true;
+    MR_TRY(mr_sparse_memory(call, n, sizeof **order, order, error));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t *row = sparse->indices + i * sparse->rank;
+        (*order)[i] = i;
+        is_sorted = is_sorted && (i == 0 || mr_sparse_compare(row - sparse->rank, row, columns, count) <= 0);
+    }
+    if (is_sorted) return MR_OK;
+    mr_status status = mr_sparse_memory(call, n, sizeof *to, &to, error);
+    for (int64_t run = 1; status == MR_OK && run < n; run *= 2) {
+        for (int64_t begin = 0; begin < n; begin += 2 * run)
+            merge(sparse, columns, count, *order, to, begin, MR_MIN(begin + run, n), MR_MIN(begin + 2 * run, n));
+        int64_t *merged = to;
+        to = *order;
+        *order = merged;
+    }
+    free(to);
+    return status;
+}
+
+mr_status mr_sparse_take(mr_kernel_call *call, int index, const mr_tensor *values, const int64_t *positions,
+                         int64_t count, const void *fill, mr_error *error)
+{
+    mr_sink sink;
+    MR_TRY(mr_sink_init(call, index, MR_SHAPE(count), &sink, error));
+    for (int64_t i = 0; i < count; i++)
+        memcpy((char *)sink.data + (size_t)i * sink.element_size,
+               positions[i] < 0 ? fill : (const char *)values->data + (size_t)positions[i] * sink.element_size,
+               sink.element_size);
+    return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+mr_status mr_sparse_put(mr_kernel_call *call, int index, const int64_t *values, int64_t count, mr_error *error)
+{
+    MR_TRY(mr_kernel_output(call, index, MR_SHAPE(count), error));
+    if (count > 0) memcpy(call->outputs[index].data, values, (size_t)count * sizeof *values);
+    return MR_OK;
+}
