@@ -3,9 +3,18 @@
 #include "tests/tools/graph_run_graphs.h"
 
 #define main graph_run_main
+#include "tools/graph-run/about.c"
+#include "tools/graph-run/command.c"
+#include "tools/graph-run/explain.c"
+#include "tools/graph-run/feeds.c"
+#include "tools/graph-run/hints.c"
 #include "tools/graph-run/main.c"
+#include "tools/graph-run/npz.c"
 #include "tools/graph-run/options.c"
+#include "tools/graph-run/outputs.c"
+#include "tools/graph-run/queue_runners.c"
 #include "tools/graph-run/restore.c"
+#include "tools/graph-run/trace.c"
 #include "tools/graph-run/value.c"
 #undef main
 

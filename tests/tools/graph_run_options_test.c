@@ -22,6 +22,26 @@ TEST(graph_run_refuses_options_without_effect)
         {"model.meta --first init --profile", "--profile has no effect without --fetch or --target"},
         {"model.meta --first init --write out", "--write has no effect without --fetch"},
         {"model.meta --target train --write out", "--write has no effect without --fetch"},
+        {"model.meta --target train --out a.npz", "--out has no effect without --fetch"},
+        {"model.meta --target train --logdir logs", "--logdir has no effect without --fetch"},
+        {"model.meta --first init --feeds a.npz", "--feeds has no effect without --fetch or --target"},
+        {"model.meta --first init --queue-runners", "--queue-runners has no effect without --fetch or --target"},
+        {"model.meta --first init --trace a.json", "--trace has no effect without --fetch or --target"},
+        {"model.meta --list --feeds a.npz", "--feeds has no effect with --list"},
+        {"model.meta --list --save a", "--save has no effect with --list"},
+        {"model.meta --list --queue-runners", "--queue-runners has no effect with --list"},
+        {"model.meta --list --out a.npz", "--out has no effect with --list"},
+        {"model.meta --list --logdir a", "--logdir has no effect with --list"},
+        {"model.meta --list --trace a", "--trace has no effect with --list"},
+        {"model.meta --list --seed 1", "--seed has no effect with --list"},
+        {"model.meta --list --timeout 1", "--timeout has no effect with --list"},
+        {"model.meta --list --read-only", "--read-only has no effect with --list"},
+        {"model.meta --seed 1", "--seed has no effect without --fetch, --target or --first"},
+        {"model.meta --timeout 1", "--timeout has no effect without"},
+        {"model.meta --read-only", "--read-only has no effect without"},
+        {"model.meta --threads 1", "--threads has no effect without"},
+        {"model.meta --device /cpu:0", "--device has no effect without"},
+        {"model.meta --restore run --save a --read-only", "--save contradicts --read-only"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CHECK_CONTAINS(graph_run(cases[i].arguments, 2), cases[i].part);
@@ -36,6 +56,9 @@ TEST(graph_run_refuses_values_that_are_wrong_empty_or_huge)
         {"model.meta other.pb --list", "other.pb: only one graph"},
         {"--frob", "--frob is not an option"},
         {"-x", "-x is not an option"},
+        {"--version=3", "--version=3: this option has no value"},
+        {"--queue-runners=3", "--queue-runners=3: this option has no value"},
+        {"-V", "-V is not an option"},
         {"--fetch", "--fetch needs a value"},
         {"model.meta -n", "-n needs a value"},
         {"model.meta --fetch y --steps none", "--steps none is not a number from 1 to"},
@@ -55,6 +78,12 @@ TEST(graph_run_refuses_values_that_are_wrong_empty_or_huge)
         {"model.meta --feed '' --fetch y", "--feed: a name is missing"},
         {"model.meta --fetch y --restore ''", "--restore: its value is empty"},
         {"model.meta --fetch y --write ''", "--write: its value is empty"},
+        {"model.meta --fetch y --seed x", "--seed x is not an integer"},
+        {"model.meta --fetch y --seed 1 --seed 2", "--seed is given twice: 1, 2"},
+        {"model.meta --fetch y --seed 99999999999999999999", "is not an integer"},
+        {"model.meta --fetch y --timeout 0", "--timeout 0 is not a number of seconds"},
+        {"model.meta --fetch y --timeout nan", "--timeout nan is not a number of seconds"},
+        {"model.meta --fetch y --timeout 1 --timeout 2", "--timeout is given twice: 1, 2"},
         {"model.meta --fetch y --device ''", "--device: its value is empty"},
         {"model.meta $(yes -- --fetch=y | head -300)", "--fetch is given more than 256 times"},
         {"\"$(printf 'a\\033[31mb')\" \"$(printf 'c\\nd')\"", "c\\nd: only one graph"},
@@ -63,6 +92,10 @@ TEST(graph_run_refuses_values_that_are_wrong_empty_or_huge)
         CHECK_CONTAINS(graph_run(cases[i].arguments, 2), cases[i].part);
     CHECK_CONTAINS(graph_run("--version", 0), "graph-run (millrace) " MR_VERSION "\n");
     CHECK_CONTAINS(graph_run("--help", 0), "usage: graph-run [options] GRAPH");
+    const char *text = program_run("COLUMNS=60 graph-run --help")->output;
+    CHECK_CONTAINS(text, "\n  -f, --feed NAME=VALUE\n        a number, a list in brackets, ");
+    for (const char *line = strstr(text, "usage: "); *line; line += strcspn(line, "\n") + 1)
+        CHECK(strcspn(line, "\n") <= 60);
 }
 
 TEST(graph_run_names_missing_nodes)
@@ -176,6 +209,5 @@ TEST(graph_run_names_a_missing_file_first)
     CHECK_CONTAINS(graph_run("nope.pb", 1), "nope.pb");
     CHECK_CONTAINS(graph_run("nope.pb --fetch y", 1), "nope.pb");
     CHECK_CONTAINS(graph_run("nope.pb --list", 1), "nope.pb");
-    CHECK_CONTAINS(graph_run("/dev/null --list", 1), "/dev/null: graph without nodes (0 bytes)");
-    CHECK_CONTAINS(graph_run("model.meta", 2), "nothing to run");
+    CHECK_CONTAINS(graph_run("/dev/null --list", 1), "/dev/null: neither a regular file nor a pipe");
 }

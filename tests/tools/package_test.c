@@ -111,7 +111,7 @@ TEST(package_completes_options_in_bash)
     CHECK_STR(complete_in_bash("tfrecord-cat", "--bytes \"\""), "text hex base64\n");
     CHECK_STR(complete_in_bash("tfrecord-cat", "--compress = g"), "gzip\n");
     CHECK_STR(complete_in_bash("tfrecord-cat", "--from"), "--from-dali\n");
-    CHECK_STR(complete_in_bash("graph-run", "model.pb --fe"), "--feed --fetch\n");
+    CHECK_STR(complete_in_bash("graph-run", "model.pb --fe"), "--feed --feeds --fetch\n");
     CHECK_STR(complete_in_bash("train-images", "a"), "\n");
 }
 

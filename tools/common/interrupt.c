@@ -25,27 +25,38 @@ static void take(int number)
         (void)!write(STDERR_FILENO, text, strlen(text));
         end_by(number);
     } else if (came != 0) {
-        end_by(number);
+        /* The standard error may be the same closed pipe. */
+        if (number != SIGPIPE) end_by(number);
     } else {
         came = number;
     }
 }
 
+/* A signal that the parent process ignores stays ignored, as under nohup. */
+static void handle(int number)
+{
+    struct sigaction before, action = {.sa_handler = take, .sa_flags = SA_RESTART};
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+        (void)sigaction(number, &action, nullptr);
+}
+
 void interrupt_install(const char *text)
 {
-    static const int numbers[] = {SIGINT, SIGTERM};
     message = text;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        struct sigaction before, action = {.sa_handler = take, .sa_flags = SA_RESTART};
-        /* A signal that the parent process ignores stays ignored, as under nohup. */
-        if (sigaction(numbers[i], nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
-            (void)sigaction(numbers[i], &action, nullptr);
-    }
+    handle(SIGINT);
+    handle(SIGTERM);
+    handle(SIGHUP);
 }
 
 void interrupt_defer(void)
 {
     message = nullptr;
+}
+
+void interrupt_defer_pipe(void)
+{
+    interrupt_defer();
+    handle(SIGPIPE);
 }
 
 int interrupt_signal(void)

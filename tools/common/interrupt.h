@@ -1,4 +1,4 @@
-/* SIGINT and SIGTERM: the program reports where it stopped and ends by the signal, as shells expect.
+/* SIGINT, SIGTERM and SIGHUP: the program reports where it stopped and ends by the signal, as shells expect.
  *
  * ```c
  * interrupt_install("tool: interrupted; nothing was written\n");
@@ -16,6 +16,9 @@
 void interrupt_install(const char *message);
 /* From now on signals are left to the caller. */
 void interrupt_defer(void);
+/* interrupt_defer also for SIGPIPE, which otherwise ends the program at once: a write to a closed standard output then
+ * fails with EPIPE, and the program can still write its files. */
+void interrupt_defer_pipe(void);
 /* The signal received since interrupt_defer; 0: none. Safe from any thread. */
 int interrupt_signal(void);
 /* Ends the program by the signal received. stdout and stderr are flushed. */

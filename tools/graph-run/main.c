@@ -1,93 +1,45 @@
-/* graph-run: loads a GraphDef or MetaGraphDef, feeds and runs it, prints the results. See --help. */
+/* graph-run: loads a graph, feeds and runs it, prints and writes the results. See --help. */
+#include "common/file.h"
+#include "common/interrupt.h"
 #include "common/output.h"
 #include "common/text.h"
+#include "graph-run/explain.h"
+#include "graph-run/feeds.h"
+#include "graph-run/hints.h"
+#include "graph-run/npz.h"
 #include "graph-run/options.h"
+#include "graph-run/outputs.h"
+#include "graph-run/queue_runners.h"
 #include "graph-run/restore.h"
+#include "graph-run/trace.h"
 #include "graph-run/value.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <millrace/device.h>
-#include <millrace/session.h>
+#include <millrace/train.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The state of a run. */
 typedef struct run {
+    mr_model *model;
     mr_graph *graph;
     mr_session *session;
-    mr_output feeds[ITEMS_MAX], fetches[ITEMS_MAX];
+    queue_runners *runners;
+    mr_event_writer *events;
+    feeds file;
+    npz results_file;
+    mr_output feeds[2 * ITEMS_MAX], fetches[ITEMS_MAX];
+    int32_t arrays[ITEMS_MAX]; /* of the file: the first one of feed number feed_count + i */
+    int feed_count, array_count;
     mr_node *targets[ITEMS_MAX];
-    mr_tensor values[ITEMS_MAX], results[ITEMS_MAX];
+    mr_tensor values[2 * ITEMS_MAX], results[ITEMS_MAX];
+    int64_t steps; /* to run */
+    int64_t done;
+    bool has_ended;  /* the input */
+    bool is_written; /* what the steps computed */
 } run;
-
-static mr_status read_file(const char *path, char **bytes, size_t *size_bytes, mr_error *error)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) return mr_fail(error, MR_NOT_FOUND, "%s: %s", path, strerror(errno));
-    *bytes = nullptr;
-    *size_bytes = 0;
-    for (size_t capacity = 1 << 16;; capacity *= 2) {
-        char *larger = realloc(*bytes, capacity);
-        if (!larger) break;
-        *bytes = larger;
-        *size_bytes += fread(*bytes + *size_bytes, 1, capacity - *size_bytes, file);
-        if (*size_bytes < capacity) {
-            int reason = ferror(file) ? errno : 0;
-            fclose(file);
-            return reason ? mr_fail(error, MR_UNAVAILABLE, "%s: %s", path, strerror(reason)) : MR_OK;
-        }
-    }
-    fclose(file);
-    return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s: too large for memory", path);
-}
-
-static mr_status load(const options *o, run *r, mr_error *error)
-{
-    char *bytes = nullptr;
-    size_t size = 0, length = strlen(o->graph);
-    bool is_meta = length > 5 && strcmp(o->graph + length - 5, ".meta") == 0;
-    mr_status status = read_file(o->graph, &bytes, &size, error);
-    if (status == MR_OK) {
-        r->graph = mr_graph_new();
-        if (!r->graph)
-            status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a graph");
-        else
-            status = is_meta ? mr_graph_import_meta(r->graph, bytes, size, error)
-                             : mr_graph_import(r->graph, bytes, size, nullptr, error);
-        if (status == MR_OK && mr_graph_node_count(r->graph) == 0)
-            status = mr_fail(error, MR_INVALID_ARGUMENT, "graph without nodes (%zu bytes)", size);
-        if (status != MR_OK) status = mr_fail_prefix(error, status, "%s", o->graph);
-    }
-    free(bytes);
-    return status;
-}
-
-/* The number of spaces from the end of a text to a column; at least one. */
-static int padding(const char *text, int column)
-{
-    int columns = text_columns(mr_string_from(text));
-    return columns < column ? column - columns : 1;
-}
-
-static void list_nodes(const mr_graph *graph)
-{
-    for (int32_t i = 0; i < mr_graph_node_count(graph); i++) {
-        const mr_node *node = mr_graph_node(graph, i);
-        text_print_sentence(stdout, mr_node_op(node));
-        printf("%*s", padding(mr_node_op(node), 25), "");
-        text_print_sentence(stdout, mr_node_name(node));
-        for (int32_t j = 0; j < mr_node_output_count(node); j++) {
-            char shape[MR_SHAPE_TEXT_SIZE];
-            mr_output output = {(mr_node *)node, j};
-            printf("%s %s%s", j ? "," : "  ", mr_dtype_name(mr_output_dtype(output)),
-                   mr_shape_text(mr_output_shape(output), shape, sizeof shape));
-        }
-        printf("\n");
-    }
-}
 
 static mr_status find_output(const mr_graph *graph, const char *name, bool is_fetch, mr_output *output, mr_error *error)
 {
@@ -128,82 +80,147 @@ static mr_status find_feed(const char *text, run *r, int index, mr_error *error)
     return status;
 }
 
-/* The file of a fetch: "DIR/NAME.npy", with / and : of the name replaced by _. Null without memory. */
-static char *result_path(const char *directory, const char *name)
+static bool is_fed(const run *r, mr_output output)
 {
-    char *path = nullptr;
-    if (asprintf(&path, "%s/%s.npy", directory, name) < 0) return nullptr;
-    for (char *at = path + strlen(directory) + 1; *at; at++)
-        if (*at == '/' || *at == ':') *at = '_';
-    return path;
+    for (int i = 0; i < r->feed_count + r->array_count; i++)
+        if (r->feeds[i].node == output.node && r->feeds[i].index == output.index) return true;
+    return false;
 }
 
-static mr_status check_paths(const options *o, mr_error *error)
+/* The outputs that the file of --feeds feeds. */
+static mr_status find_arrays(const options *o, run *r, mr_error *error)
 {
-    mr_status status = MR_OK;
-    for (int i = 0; i < o->fetch_count; i++)
-        for (int j = 0; j < i && status == MR_OK; j++) {
-            char *a = result_path(o->write, o->fetches[i]), *b = result_path(o->write, o->fetches[j]);
-            if (!a || !b)
-                status = mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-            else if (strcmp(a, b) == 0)
-                status = mr_fail(error, MR_INVALID_ARGUMENT, "--fetch %s and --fetch %s would both be written to %s",
-                                 o->fetches[j], o->fetches[i], a);
-            free(a);
-            free(b);
-        }
-    return status;
+    MR_TRY(feeds_open(&r->file, o->feeds_file, error));
+    for (int32_t i = 0; i < r->file.count; i = feeds_next(&r->file, i)) {
+        const char *name = r->file.arrays[i].name;
+        mr_output output;
+        mr_status status = find_output(r->graph, name, false, &output, error);
+        if (status == MR_OK && is_fed(r, output)) status = mr_fail(error, MR_INVALID_ARGUMENT, "%s is fed twice", name);
+        if (status == MR_OK && r->array_count == ITEMS_MAX)
+            status = mr_fail(error, MR_INVALID_ARGUMENT, "more than %d outputs are fed", ITEMS_MAX);
+        if (status != MR_OK) return mr_fail_prefix(error, status, "--feeds %s", o->feeds_file);
+        r->feeds[r->feed_count + r->array_count] = output;
+        r->arrays[r->array_count++] = i;
+    }
+    if (o->steps == 0 && r->file.last_step > 0) r->steps = r->file.last_step;
+    for (int i = 0; i < r->array_count; i++) MR_TRY(feeds_check(&r->file, r->arrays[i], r->steps, error));
+    return MR_OK;
 }
 
 static mr_status find_all(const options *o, run *r, mr_error *error)
 {
-    for (int i = 0; i < o->feed_count; i++) MR_TRY(find_feed(o->feeds[i], r, i, error));
+    for (int i = 0; i < o->feed_count; i++, r->feed_count++) MR_TRY(find_feed(o->feeds[i], r, i, error));
+    if (o->feeds_file) MR_TRY(find_arrays(o, r, error));
     for (int i = 0; i < o->fetch_count; i++) MR_TRY(find_output(r->graph, o->fetches[i], true, &r->fetches[i], error));
     for (int i = 0; i < o->target_count; i++) MR_TRY(find_node(r->graph, o->targets[i], &r->targets[i], error));
-    return o->write ? check_paths(o, error) : MR_OK;
+    return MR_OK;
 }
 
-/* Creates the directory and its missing parents. */
-static mr_status make_directory(const char *path, mr_error *error)
+/* What must be right before anything runs. */
+static mr_status check(const options *o, run *r, mr_error *error)
 {
-    char *part = strdup(path);
-    if (!part) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    mr_status status = MR_OK;
-    for (size_t i = 1; status == MR_OK && path[i - 1]; i++) {
-        if (path[i] && path[i] != '/') continue;
-        part[i] = '\0';
-        struct stat about;
-        if (mkdir(part, 0777) != 0 && (errno != EEXIST || (stat(part, &about) == 0 && !S_ISDIR(about.st_mode))))
-            status = mr_fail(error, MR_UNAVAILABLE, "--write: cannot create directory %s: %s", part, strerror(errno));
-        part[i] = path[i];
+    mr_node *nodes[2 * ITEMS_MAX];
+    int32_t count = 0;
+    about_inputs inputs;
+    MR_TRY(find_all(o, r, error));
+    for (int i = 0; i < o->fetch_count; i++)
+        if (!is_fed(r, r->fetches[i])) nodes[count++] = r->fetches[i].node;
+    for (int i = 0; i < o->target_count; i++) nodes[count++] = r->targets[i];
+    MR_TRY(about_find_inputs(r->graph, nodes, count, r->feeds, r->feed_count + r->array_count, &inputs, error));
+    /* The input may end before the last step. */
+    if (o->out && !inputs.has_queue && !inputs.has_iterator) MR_TRY(outputs_check_size(o, r->fetches, r->steps, error));
+    MR_TRY(outputs_check(o, error));
+    if (inputs.has_queue && !o->queue_runners && mr_model_info(r->model)->queue_runner_count > 0)
+        fputs("graph-run: the steps read queues of the graph's queue runners, which --queue-runners starts\n", stderr);
+    return MR_OK;
+}
+
+/* Whether an output is a serialized Summary. */
+static bool is_summary(mr_output output)
+{
+    const char *op = mr_node_op(output.node);
+    size_t length = strlen(op);
+    return mr_output_dtype(output) == MR_STRING &&
+           ((length >= 7 && strcmp(op + length - 7, "Summary") == 0) || strcmp(op, "AudioSummaryV2") == 0 ||
+            strcmp(op, "TensorSummaryV2") == 0);
+}
+
+/* The global step of the graph, if it has a value; else -1. */
+static int64_t read_global_step(const run *r)
+{
+    mr_output variable = {0};
+    mr_tensor value = {0};
+    int64_t step = -1;
+    if (mr_graph_collection_count(r->graph, "global_step") > 0)
+        variable = mr_graph_collection_item(r->graph, "global_step", 0);
+    if (!variable.node) variable.node = mr_graph_find(r->graph, "global_step");
+    if (!variable.node || mr_node_output_count(variable.node) < 1) return -1;
+    if (mr_session_read_variable(r->session, variable, &value, nullptr) != MR_OK) return -1;
+    if (value.dtype == MR_INT64 && mr_tensor_count(&value) == 1) step = *(const int64_t *)value.data;
+    if (value.dtype == MR_INT32 && mr_tensor_count(&value) == 1) step = *(const int32_t *)value.data;
+    mr_tensor_deinit(&value);
+    return step;
+}
+
+static bool scalar_of(const mr_tensor *value, float *number)
+{
+    if (mr_tensor_count(value) != 1) return false;
+    if (value->dtype == MR_FLOAT) *number = *(const float *)value->data;
+    if (value->dtype == MR_DOUBLE) *number = (float)*(const double *)value->data;
+    if (value->dtype == MR_INT32) *number = (float)*(const int32_t *)value->data;
+    if (value->dtype == MR_INT64) *number = (float)*(const int64_t *)value->data;
+    return value->dtype == MR_FLOAT || value->dtype == MR_DOUBLE || value->dtype == MR_INT32 ||
+           value->dtype == MR_INT64;
+}
+
+/* Summaries, and numbers under their names. */
+static mr_status write_events(const options *o, run *r, int64_t step, mr_error *error)
+{
+    int64_t global = read_global_step(r);
+    if (global < 0) global = step + 1;
+    for (int i = 0; i < o->fetch_count; i++) {
+        const mr_tensor *value = &r->results[i];
+        float number;
+        if (is_summary(r->fetches[i]) && mr_tensor_count(value) == 1)
+            MR_TRY(mr_event_writer_add(r->events, global, mr_tensor_strings(value)[0], error));
+        else if (scalar_of(value, &number))
+            MR_TRY(mr_event_writer_add_scalar(r->events, global, o->fetches[i], number, error));
     }
-    free(part);
-    return status;
+    return MR_OK;
 }
 
-static mr_status write_result(const char *directory, const char *name, const mr_tensor *value, mr_error *error)
-{
-    char *path = result_path(directory, name);
-    if (!path) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
-    mr_status status = mr_npy_save(path, value, error);
-    free(path);
-    return status;
-}
-
-static mr_status show(const options *o, run *r, int64_t step, int64_t count, mr_error *error)
+static mr_status keep_results(const options *o, run *r, int64_t step, mr_error *error)
 {
     for (int i = 0; i < o->fetch_count; i++) {
-        if (o->write) {
-            if (step + 1 == count) MR_TRY(write_result(o->write, o->fetches[i], &r->results[i], error));
-            continue;
-        }
-        if (count > 1) printf("%" PRId64 " ", step + 1);
-        char shape[MR_SHAPE_TEXT_SIZE];
-        text_print_sentence(stdout, o->fetches[i]);
-        printf(" %s%s%s", mr_dtype_name(r->results[i].dtype), mr_shape_text(r->results[i].shape, shape, sizeof shape),
-               r->results[i].shape.rank > 1 ? "\n" : " ");
-        value_print(stdout, &r->results[i], 10);
+        char *name = nullptr;
+        int length = r->steps > 1 ? asprintf(&name, "%s@%" PRId64, o->fetches[i], step + 1)
+                                  : asprintf(&name, "%s", o->fetches[i]);
+        if (length < 0) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
+        mr_status status = npz_add(&r->results_file, name, &r->results[i], error);
+        free(name);
+        MR_TRY(status);
     }
+    return MR_OK;
+}
+
+static void print_result(const char *name, const mr_tensor *value, int64_t step, bool has_step)
+{
+    char shape[MR_SHAPE_TEXT_SIZE];
+    if (has_step) printf("%" PRId64 " ", step + 1);
+    text_print_sentence(stdout, name);
+    printf(" %s%s%s", mr_dtype_name(value->dtype), mr_shape_text(value->shape, shape, sizeof shape),
+           value->shape.rank > 1 ? "\n" : " ");
+    value_print(stdout, value, 10);
+}
+
+static mr_status show(const options *o, run *r, int64_t step, mr_error *error)
+{
+    for (int i = 0; i < o->fetch_count; i++) {
+        bool is_hidden = o->write || (o->logdir && is_summary(r->fetches[i]));
+        if (!is_hidden) print_result(o->fetches[i], &r->results[i], step, r->steps > 1);
+    }
+    if (o->out) MR_TRY(keep_results(o, r, step, error));
+    if (r->events) MR_TRY(write_events(o, r, step, error));
     return output_error() ? mr_fail(error, MR_CANCELLED, "standard output is closed") : MR_OK;
 }
 
@@ -213,11 +230,12 @@ static int by_duration(const void *a, const void *b)
     return x->duration_ns < y->duration_ns ? 1 : x->duration_ns > y->duration_ns ? -1 : 0;
 }
 
-static void show_profile(const mr_session *session)
+static mr_status show_profile(const mr_session *session, mr_error *error)
 {
-    static mr_node_time times[65536];
-    int32_t count = mr_session_trace_times(session, times, 65536);
+    mr_node_time *times;
+    int32_t count;
     uint64_t total_ns = 0;
+    MR_TRY(trace_times(session, &times, &count, error));
     for (int32_t i = 0; i < count; i++) total_ns += times[i].duration_ns;
     qsort(times, (size_t)count, sizeof times[0], by_duration);
     printf("%d calls, %.3f ms\n", (int)count, (double)total_ns / 1e6);
@@ -227,6 +245,8 @@ static void show_profile(const mr_session *session)
         text_print_sentence(stdout, times[i].node);
         printf("\n");
     }
+    free(times);
+    return MR_OK;
 }
 
 /* Prints notes, which are lines that contain names from the graph. */
@@ -252,56 +272,188 @@ static mr_status check_device(const char *name, mr_error *error)
 
 static mr_status prepare(const options *o, run *r, mr_error *error)
 {
-    mr_session_options session = {.size = sizeof session, .threads = (int)o->threads, .device = o->device};
+    mr_session_options session = {.size = sizeof session,
+                                  .threads = (int)o->threads,
+                                  .device = o->device,
+                                  .timeout_ms = o->timeout > 0 ? (int64_t)(o->timeout * 1e3 + 0.5) : 0,
+                                  .read_only = o->read_only,
+                                  .has_seed = o->has_seed,
+                                  .seed = o->seed};
     if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
-    MR_TRY(find_all(o, r, error));
-    if (o->write) MR_TRY(make_directory(o->write, error));
+    MR_TRY(check(o, r, error));
+    MR_TRY(mr_model_initialize(r->model, r->session, error));
     for (int i = 0; i < o->first_count; i++) {
         mr_node *first;
         MR_TRY(find_node(r->graph, o->firsts[i], &first, error));
         MR_TRY(mr_session_run(r->session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &first, 1, error));
     }
-    return o->restore ? restore_variables(r->graph, r->session, o->restore, error) : MR_OK;
+    if (o->restore) MR_TRY(restore_checkpoint(r->model, r->session, o->restore, error));
+    if (o->logdir) MR_TRY(mr_event_writer_open(o->logdir, &r->events, error));
+    return o->queue_runners ? queue_runners_start(r->model, r->session, &r->runners, error) : MR_OK;
 }
 
-static mr_status run_steps(const options *o, run *r, int64_t count, mr_error *error)
+static mr_status read_arrays(run *r, int64_t step, mr_error *error)
+{
+    for (int i = 0; i < r->array_count; i++) {
+        int feed = r->feed_count + i;
+        MR_TRY(feeds_read(&r->file, r->arrays[i], step + 1, mr_output_dtype(r->feeds[feed]), &r->values[feed], error));
+    }
+    return MR_OK;
+}
+
+static mr_status run_step(const options *o, run *r, mr_step *step, int64_t number, mr_error *error)
+{
+    mr_tensor results[ITEMS_MAX] = {0};
+    MR_TRY(read_arrays(r, number, error));
+    mr_session_trace(r->session, o->profile || o->trace); /* any step may be the last one */
+    MR_TRY(mr_step_run(step, r->values, results, error));
+    for (int i = 0; i < o->fetch_count; i++) {
+        mr_tensor_deinit(&r->results[i]);
+        r->results[i] = results[i];
+    }
+    r->done++;
+    return show(o, r, number, error);
+}
+
+/* The end of the input is the end of the steps. */
+static mr_status run_steps(const options *o, run *r, mr_error *error)
 {
     mr_step *step;
-    MR_TRY(mr_session_prepare(r->session, r->feeds, o->feed_count, (mr_outputs){r->fetches, o->fetch_count}, r->targets,
-                              o->target_count, &step, error));
-    for (int64_t i = 0; i < count; i++) {
-        mr_session_trace(r->session, o->profile && i + 1 == count);
-        MR_TRY(mr_step_run(step, r->values, r->results, error));
-        mr_status status = show(o, r, i, count, error);
-        for (int j = 0; j < o->fetch_count; j++) mr_tensor_deinit(&r->results[j]);
-        MR_TRY(status);
-    }
+    mr_status status = MR_OK;
+    MR_TRY(mr_session_prepare(r->session, r->feeds, r->feed_count + r->array_count,
+                              (mr_outputs){r->fetches, o->fetch_count}, r->targets, o->target_count, &step, error));
+    for (int64_t i = 0; i < r->steps && status == MR_OK && !interrupt_signal(); i++)
+        status = run_step(o, r, step, i, error);
+    r->has_ended = status == MR_OUT_OF_RANGE;
     show_notes(mr_session_log(r->session));
-    if (o->profile) show_profile(r->session);
+    return r->has_ended ? MR_OK : status;
+}
+
+/* ---- What is written after the steps ---- */
+
+static mr_status write_results(const options *o, run *r, mr_error *error)
+{
+    for (int i = 0; o->write && r->done > 0 && i < o->fetch_count; i++)
+        MR_TRY(outputs_write(o->write, o->fetches[i], &r->results[i], error));
     return MR_OK;
+}
+
+static mr_status write_out(const options *o, run *r, mr_error *error)
+{
+    return o->out ? npz_write(&r->results_file, o->out, error) : MR_OK;
+}
+
+static mr_status write_times(const options *o, run *r, mr_error *error)
+{
+    return o->trace && r->done > 0 ? trace_write(r->session, o->trace, error) : MR_OK;
+}
+
+static mr_status print_times(const options *o, run *r, mr_error *error)
+{
+    mr_status status = o->profile && r->done > 0 ? show_profile(r->session, error) : MR_OK;
+    mr_session_trace(r->session, false);
+    return status;
+}
+
+static mr_status save(const options *o, run *r, mr_error *error)
+{
+    return o->save ? mr_model_save(r->model, r->session, o->save, error) : MR_OK;
+}
+
+/* Writes everything, also after an error; returns the first error. */
+static mr_status finish(const options *o, run *r, mr_error *error)
+{
+    static mr_status (*const parts[])(const options *, run *, mr_error *) = {write_results, write_out, write_times,
+                                                                             print_times, save};
+    mr_status first = MR_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        mr_error late = {0};
+        mr_status status = parts[i](o, r, &late);
+        if (status == MR_OK || first != MR_OK) continue;
+        first = status;
+        *error = late;
+    }
+    return first;
+}
+
+static void print_error(const mr_error *error)
+{
+    fputs("graph-run: ", stderr);
+    text_print_sentence(stderr, error->message);
+    fputc('\n', stderr);
+}
+
+/* Whether the run writes something after its steps. */
+static bool has_files(const options *o)
+{
+    return o->save || o->out || o->write || o->trace;
+}
+
+/* The steps, and what they leave. What they computed before an error is written as well. */
+static mr_status run_prepared(const options *o, run *r, mr_error *error)
+{
+    mr_error late = {0};
+    bool has_steps = o->fetch_count + o->target_count > 0;
+    mr_status status = has_steps ? run_steps(o, r, error) : MR_OK;
+    mr_status stopped = queue_runners_stop(r->runners, &late);
+    r->runners = nullptr;
+    if (stopped != MR_OK && (status == MR_OK || status == MR_CANCELLED)) {
+        status = stopped;
+        *error = late;
+    } else if (r->has_ended) {
+        fprintf(stderr, "graph-run: the input ended after %" PRId64 " steps\n", r->done);
+    }
+    if (status != MR_OK && r->done == 0) return status;
+    mr_status written = finish(o, r, &late);
+    r->is_written = written == MR_OK && (has_files(o) || o->logdir);
+    if (written == MR_OK) return status;
+    if (status != MR_OK && !output_error()) {
+        hints_add(r->model, o, error);
+        print_error(error);
+    }
+    *error = late;
+    return written;
+}
+
+static mr_status run_model(const options *o, run *r, mr_error *error)
+{
+    mr_error late = {0};
+    /* Interrupted, the run ends after the current step, so that what it has computed is written. */
+    if (has_files(o) || o->logdir) interrupt_defer_pipe();
+    mr_status status = prepare(o, r, error);
+    if (status == MR_OK) {
+        status = run_prepared(o, r, error);
+    } else {
+        (void)queue_runners_stop(r->runners, &late);
+        r->runners = nullptr;
+    }
+    mr_status closed = r->events ? mr_event_writer_close(r->events, &late) : MR_OK;
+    r->events = nullptr;
+    if (status != MR_OK || closed == MR_OK) return status;
+    *error = late;
+    return closed;
 }
 
 /* Everything after option parsing; returns the exit code. */
 static int run_graph(const options *o, run *r)
 {
     mr_error error = {0};
-    mr_status status = load(o, r, &error);
-    int exit_code = status == MR_OK ? options_check_work(o) : -1;
-    if (exit_code >= 0) return exit_code;
-    if (status == MR_OK && o->list) {
-        list_nodes(r->graph);
-    } else {
-        if (status == MR_OK) status = prepare(o, r, &error);
-        if (status == MR_OK && o->fetch_count + o->target_count > 0)
-            status = run_steps(o, r, o->steps > 0 ? o->steps : 1, &error);
+    mr_status status = mr_model_open(o->graph, o->tags, &r->model, &error);
+    if (status == MR_OK) {
+        r->graph = mr_model_graph(r->model);
+        r->steps = o->steps > 0 ? o->steps : 1;
+        status = o->list                     ? list_graph(r->model, &error)
+                 : !options_run_something(o) ? explain_graph(r->model, o->graph, &error)
+                                             : run_model(o, r, &error);
     }
+    (void)fflush(stdout);
     if (status == MR_OK) return 0;
+    if (r->model) hints_add(r->model, o, &error);
     /* output_close reports why the output failed. */
-    if (output_error()) return 1;
-    fputs("graph-run: ", stderr);
-    text_print_sentence(stderr, error.message);
-    fputc('\n', stderr);
+    if (!output_error()) print_error(&error);
+    if (r->is_written && !interrupt_signal())
+        fprintf(stderr, "graph-run: stopped after %" PRId64 " steps; what they computed is written\n", r->done);
     return 1;
 }
 
@@ -311,9 +463,19 @@ int main(int argc, char **argv)
     static run r;
     output_open();
     int exit_code = options_parse(argc, argv, &o);
+    interrupt_install("graph-run: interrupted\n");
     if (exit_code < 0) exit_code = run_graph(&o, &r);
-    for (int i = 0; i < o.feed_count; i++) mr_tensor_deinit(&r.values[i]);
+    for (int i = 0; i < r.feed_count + r.array_count; i++) mr_tensor_deinit(&r.values[i]);
+    for (int i = 0; i < o.fetch_count; i++) mr_tensor_deinit(&r.results[i]);
+    feeds_close(&r.file);
+    npz_deinit(&r.results_file);
     mr_session_free(r.session);
-    mr_graph_free(r.graph);
+    mr_model_free(r.model);
+    if (interrupt_signal()) {
+        fprintf(stderr, "graph-run: %s after %" PRId64 " steps%s\n",
+                interrupt_signal() == SIGPIPE ? "the standard output was closed" : "interrupted", r.done,
+                r.is_written ? "; what they computed is written" : "");
+        interrupt_exit();
+    }
     return output_close("graph-run", exit_code);
 }

@@ -198,22 +198,100 @@ static mr_status parse_any(parser *p, int32_t depth, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Conversion ---- */
+
+static bool is_float(mr_dtype dtype)
+{
+    return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
+static bool is_integer(mr_dtype dtype)
+{
+    int64_t min;
+    uint64_t max;
+    return integer_limits(dtype, &min, &max);
+}
+
+static double float_at(const void *data, mr_dtype dtype, int64_t i)
+{
+    if (dtype == MR_DOUBLE) return ((const double *)data)[i];
+    if (dtype == MR_FLOAT) return (double)((const float *)data)[i];
+    uint16_t half = ((const uint16_t *)data)[i];
+    return (double)(dtype == MR_HALF ? mr_half_to_float(half) : mr_bfloat16_to_float(half));
+}
+
+/* The element as a word, whose sign is extended. */
+static uint64_t integer_at(const void *data, mr_dtype dtype, int64_t i, bool *negative)
+{
+    int64_t min;
+    uint64_t max, word = 0;
+    size_t size = mr_dtype_size(dtype);
+    memcpy(&word, (const char *)data + (size_t)i * size, size);
+    bool is_signed = integer_limits(dtype, &min, &max) && min < 0;
+    *negative = is_signed && word >> (8 * size - 1) & 1;
+    if (*negative && size < sizeof word) word |= ~(uint64_t)0 << (8 * size);
+    return word;
+}
+
+/* Converts element p->count of an array with the elements of p. */
+static mr_status convert_element(parser *p, const void *data, mr_dtype dtype, mr_error *error)
+{
+    if (is_float(dtype)) {
+        double number = float_at(data, dtype, p->count);
+        if (put_float(p, number)) return MR_OK;
+        return mr_fail(error, MR_INVALID_ARGUMENT, "element %" PRId64 ", %g, is too large for %s", p->count, number,
+                       mr_dtype_name(p->dtype));
+    }
+    int64_t min = 0;
+    uint64_t max = 1; /* of booleans */
+    bool negative;
+    uint64_t word = integer_at(data, dtype, p->count, &negative);
+    double number = negative ? (double)(int64_t)word : (double)word;
+    (void)integer_limits(p->dtype, &min, &max);
+    bool fits = is_float(p->dtype) ? put_float(p, number) : negative ? (int64_t)word >= min : word <= max;
+    if (!fits)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "element %" PRId64 ", %s%" PRIu64 ", is out of range for %s",
+                       p->count, negative ? "-" : "", negative ? -word : word, mr_dtype_name(p->dtype));
+    if (!is_float(p->dtype)) put_integer(p, word);
+    return MR_OK;
+}
+
+mr_status value_convert(mr_tensor *value, mr_dtype dtype, mr_error *error)
+{
+    mr_dtype from = value->dtype, to = dtype;
+    int64_t count = mr_tensor_count(value);
+    if (from == to) return MR_OK;
+    bool is_complex = from == MR_COMPLEX128 && to == MR_COMPLEX64;
+    if (is_complex) from = MR_DOUBLE, to = MR_FLOAT, count *= 2;
+    if (!(is_float(from) && is_float(to)) && !(is_integer(from) && (is_float(to) || is_integer(to) || to == MR_BOOL)))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "dtype %s; %s is required", mr_dtype_name(value->dtype),
+                       mr_dtype_name(dtype));
+    mr_tensor made = {0};
+    MR_TRY(mr_tensor_init(&made, dtype, value->shape, error));
+    parser p = {.dtype = to, .elements = made.data};
+    mr_status status = MR_OK;
+    for (; p.count < count && status == MR_OK; p.count++) status = convert_element(&p, value->data, from, error);
+    mr_tensor_deinit(status == MR_OK ? value : &made);
+    if (status == MR_OK) *value = made;
+    return status;
+}
+
+/* ---- Parsing ---- */
+
 mr_status value_parse(const char *text, mr_dtype dtype, mr_tensor *value, mr_error *error)
 {
     if (text[0] == '@') {
         MR_TRY(mr_npy_load(text + 1, value, error));
-        if (value->dtype == dtype) return MR_OK;
-        mr_status status = mr_fail(error, MR_INVALID_ARGUMENT, "%s has dtype %s; %s is required", text + 1,
-                                   mr_dtype_name(value->dtype), mr_dtype_name(dtype));
+        mr_status status = value_convert(value, dtype, error);
+        if (status == MR_OK) return MR_OK;
         mr_tensor_deinit(value);
-        return status;
+        return mr_fail_prefix(error, status, "%s", text + 1);
     }
     if (dtype == MR_STRING && text[0] != '"' && text[0] != '[')
         return mr_tensor_init_string(value, mr_string_from(text), error);
     int64_t min;
     uint64_t max;
-    bool is_float = dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
-    if (!is_float && dtype != MR_STRING && dtype != MR_BOOL && !integer_limits(dtype, &min, &max))
+    if (!is_float(dtype) && dtype != MR_STRING && dtype != MR_BOOL && !integer_limits(dtype, &min, &max))
         return mr_fail(error, MR_UNIMPLEMENTED, "a %s cannot be written as text; use @FILE.npy", mr_dtype_name(dtype));
     parser measure = {.at = text, .dtype = dtype, .rank = -1};
     MR_TRY(parse_any(&measure, 0, error));
