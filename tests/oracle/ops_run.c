@@ -10,6 +10,7 @@
 #include "base/kernel.h"
 #include "base/pool.h"
 #include "builtin/builtin.h"
+#include "graph/state/state.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,7 @@ static void run_case(mr_device *device)
         status = kernel->prepare(&node, prepared, &error);
     }
     mr_kernel_random random = {0};
+    mr_node_memory memory = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     for (uint32_t run = 0; run < runs && status == MR_OK; run++) {
         for (int i = 0; i < node.output_count; i++) mr_tensor_deinit(&outputs[i]);
         mr_kernel_call call = {.node = &node,
@@ -194,6 +196,7 @@ static void run_case(mr_device *device)
                                .inputs = inputs,
                                .may_reuse = may_reuse,
                                .outputs = outputs,
+                               .state = &memory,
                                .invocation = run,
                                .random = &random};
         status = kernel->run(&call, &error);
@@ -204,6 +207,7 @@ static void run_case(mr_device *device)
     for (int i = 0; i < node.output_count; i++) mr_tensor_deinit(&outputs[i]);
     for (int i = 0; i < node.input_count; i++) mr_tensor_deinit(&inputs[i]);
     free(prepared);
+    free(memory.data);
 }
 
 int main(int count, char **arguments)
