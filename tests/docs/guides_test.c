@@ -185,7 +185,7 @@ TEST(guides_name_what_the_headers_declare)
     static const char *const guides[] = {"docs/pipeline.md",          "docs/datasets-cookbook.md",
                                          "docs/coming-from.md",       "docs/tensorflow-graphs.md",
                                          "docs/images-to-network.md", "docs/performance.md"};
-    static char headers[1 << 20], text[1 << 18];
+    static char headers[4 << 20], text[1 << 18];
     size_t size = 0;
     glob_t found = {0};
     CHECK_EQ(glob(repository_path("include/millrace/*.h"), 0, nullptr, &found), 0);

@@ -51,7 +51,7 @@ FNR == 1 {
 {
     text = code($0)
     # A function: its head begins in the first column, and its body with "{" in the first column.
-    if (text ~ /^[A-Za-z_]/ && text ~ /mr_[a-z0-9_]+\(/) head = text
+    if (text ~ /^[A-Za-z_]/) head = text ~ /mr_[a-z0-9_]+\(/ ? text : ""
     if (text ~ /^\{/ && head != "") {
         if (head !~ /^static / || head ~ /^static inline/) {
             match(head, /mr_[a-z0-9_]+\(/)
