@@ -125,6 +125,8 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         run.addArg("--");
         run.addArgs(&c_flags);
         run.addArgs(&.{ "-I.", "-Iinclude" });
+        // The paths that the analyzer follows in each function. Its default, 225,000, takes three times as long.
+        run.addArgs(&.{ "-Xclang", "-analyzer-config", "-Xclang", "max-nodes=75000" });
         if (c.headers) |headers| run.step.dependOn(headers);
         if (!definesFailures(file)) run.addArgs(&.{ "-include", "tests/lint.h" });
         for (c.generated) |directory| run.addPrefixedDirectoryArg("-I", directory);
