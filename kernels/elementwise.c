@@ -250,31 +250,17 @@ static mr_status check_divisor(mr_kernel_call *call, const mr_binary *binary, mr
     return MR_OK;
 }
 
-/* The loop for two scalars of one dtype, as counters and losses are, which need no broadcasting and no threads; null if
- * they need more than a loop. */
-static mr_binary_loop scalar_loop(const mr_tensor *a, const mr_tensor *b, const mr_binary *binary)
+mr_binary_loop mr_binary_scalars(const mr_binary *binary, mr_dtype dtype)
 {
-    if (a->shape.rank != 0 || b->shape.rank != 0 || a->dtype != b->dtype) return nullptr;
-    if (binary->nonzero_b || binary->nonnegative_b) return nullptr;
-    bool has_levels = a->dtype == MR_FLOAT && binary->float_levels != nullptr;
-    return has_levels ? binary->float_levels[mr_cpu()] : binary->loops[a->dtype];
-}
-
-static mr_status run_scalars(mr_kernel_call *call, mr_binary_loop loop, mr_error *error)
-{
-    const void *a = call->inputs[0].data, *b = call->inputs[1].data;
-    bool reuses_b = call->may_reuse != nullptr && call->may_reuse[1] && !call->may_reuse[0];
-    MR_TRY(mr_kernel_forward(call, 0, reuses_b ? 1 : 0, MR_SCALAR, error));
-    loop(call->outputs[0].data, a, b, 1, MR_BOTH_ROWS);
-    return MR_OK;
+    bool is_checked = (binary->nonzero_b || binary->nonnegative_b) && dtype != MR_FLOAT && dtype != MR_DOUBLE;
+    if (is_checked) return nullptr;
+    return dtype == MR_FLOAT && binary->float_levels != nullptr ? binary->float_levels[mr_cpu()] : binary->loops[dtype];
 }
 
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error)
 {
     const mr_tensor *a = &call->inputs[0], *b = &call->inputs[1];
     mr_shape wide;
-    mr_binary_loop scalars = scalar_loop(a, b, binary);
-    if (scalars != nullptr) return run_scalars(call, scalars, error);
     if (binary->same_shape) MR_TRY(mr_kernel_same_shape(call, 0, 1, error));
     MR_TRY(mr_kernel_broadcast(call, a->shape, b->shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};

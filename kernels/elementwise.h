@@ -21,14 +21,6 @@ typedef struct mr_unary {
 } mr_unary;
 mr_status mr_unary_run(mr_kernel_call *call, const mr_unary *unary, mr_error *error);
 
-/* How a row's operands advance. */
-typedef enum mr_operands {
-    MR_BOTH_ROWS,
-    MR_A_SCALAR, /* a is one element */
-    MR_B_SCALAR,
-} mr_operands;
-typedef void (*mr_binary_loop)(void *target, const void *a, const void *b, int64_t count, mr_operands operands);
-
 typedef struct mr_binary {
     mr_binary_loop loops[MR_DTYPE_COUNT];
     const mr_binary_loop *float_levels;
@@ -37,6 +29,8 @@ typedef struct mr_binary {
     bool same_shape;    /* a and b do not broadcast */
 } mr_binary;
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error);
+/* The loop for two scalars of a dtype (see mr_kernel); null if they need more than a loop. */
+mr_binary_loop mr_binary_scalars(const mr_binary *binary, mr_dtype dtype);
 
 /* Concatenates strings, with broadcasting. */
 mr_status mr_string_add(mr_kernel_call *call, mr_error *error);

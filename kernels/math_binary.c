@@ -3,7 +3,13 @@
 #include "kernels/vector_math.h"
 #include <string.h>
 
+#define SCALARS(name)                                                                                                  \
+    static mr_binary_loop name##_scalars(mr_dtype dtype)                                                               \
+    {                                                                                                                  \
+        return mr_binary_scalars(&name##_binary, dtype);                                                               \
+    }
 #define RUN(name)                                                                                                      \
+    SCALARS(name)                                                                                                      \
     static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
     {                                                                                                                  \
         return mr_binary_run(call, &name##_binary, error);                                                             \
@@ -218,11 +224,13 @@ static mr_status equality(mr_kernel_call *call, const mr_binary *binary, bool di
     return mr_binary_run(call, binary, error);
 }
 
+SCALARS(equal)
 static mr_status equal(mr_kernel_call *call, mr_error *error)
 {
     return equality(call, &equal_binary, false, error);
 }
 
+SCALARS(not_equal)
 static mr_status not_equal(mr_kernel_call *call, mr_error *error)
 {
     return equality(call, &not_equal_binary, true, error);
@@ -263,51 +271,52 @@ static mr_status bias_add(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
+#define BINARY(op_, name) {.op = op_, .run = name, .scalars = name##_scalars}
 static const mr_kernel kernels[] = {
     {.op = "BiasAdd", .run = bias_add},
     {.op = "BiasAddV1", .run = bias_add},
     {.op = "Add", .types = "T: string", .run = mr_string_add},
-    {.op = "Add", .run = add},
-    {.op = "AddV2", .run = add},
-    {.op = "Sub", .run = subtract},
-    {.op = "Mul", .run = multiply},
-    {.op = "MulNoNan", .run = multiply_no_nan},
-    {.op = "Div", .run = divide},
-    {.op = "RealDiv", .run = divide},
-    {.op = "TruncateDiv", .run = truncate_divide},
-    {.op = "DivNoNan", .run = divide_no_nan},
-    {.op = "FloorDiv", .run = floor_divide},
-    {.op = "FloorMod", .run = floor_modulo},
-    {.op = "Mod", .run = modulo},
-    {.op = "TruncateMod", .run = modulo},
-    {.op = "SquaredDifference", .run = squared_difference},
-    {.op = "Maximum", .run = maximum},
-    {.op = "Minimum", .run = minimum},
-    {.op = "Pow", .run = power},
-    {.op = "Atan2", .run = arc_tangent_2},
-    {.op = "NextAfter", .run = next_after},
-    {.op = "Xdivy", .run = x_divided_by_y},
-    {.op = "Xlogy", .run = x_log_y},
-    {.op = "Xlog1py", .run = x_log1p_y},
-    {.op = "SqrtGrad", .run = root_grad},
-    {.op = "RsqrtGrad", .run = reciprocal_root_grad},
-    {.op = "ReciprocalGrad", .run = reciprocal_grad},
-    {.op = "InvGrad", .run = reciprocal_grad},
-    {.op = "TanhGrad", .run = tangent_grad},
-    {.op = "SigmoidGrad", .run = sigmoid_grad},
-    {.op = "ReluGrad", .run = relu_grad},
-    {.op = "Relu6Grad", .run = relu6_grad},
-    {.op = "EluGrad", .run = elu_grad},
-    {.op = "SeluGrad", .run = selu_grad},
-    {.op = "SoftplusGrad", .run = softplus_grad},
-    {.op = "SoftsignGrad", .run = softsign_grad},
-    {.op = "Less", .run = less},
-    {.op = "LessEqual", .run = less_equal},
-    {.op = "Greater", .run = greater},
-    {.op = "GreaterEqual", .run = greater_equal},
-    {.op = "Equal", .run = equal},
-    {.op = "NotEqual", .run = not_equal},
-    {.op = "LogicalAnd", .run = logical_and},
-    {.op = "LogicalOr", .run = logical_or},
+    BINARY("Add", add),
+    BINARY("AddV2", add),
+    BINARY("Sub", subtract),
+    BINARY("Mul", multiply),
+    BINARY("MulNoNan", multiply_no_nan),
+    BINARY("Div", divide),
+    BINARY("RealDiv", divide),
+    BINARY("TruncateDiv", truncate_divide),
+    BINARY("DivNoNan", divide_no_nan),
+    BINARY("FloorDiv", floor_divide),
+    BINARY("FloorMod", floor_modulo),
+    BINARY("Mod", modulo),
+    BINARY("TruncateMod", modulo),
+    BINARY("SquaredDifference", squared_difference),
+    BINARY("Maximum", maximum),
+    BINARY("Minimum", minimum),
+    BINARY("Pow", power),
+    BINARY("Atan2", arc_tangent_2),
+    BINARY("NextAfter", next_after),
+    BINARY("Xdivy", x_divided_by_y),
+    BINARY("Xlogy", x_log_y),
+    BINARY("Xlog1py", x_log1p_y),
+    BINARY("SqrtGrad", root_grad),
+    BINARY("RsqrtGrad", reciprocal_root_grad),
+    BINARY("ReciprocalGrad", reciprocal_grad),
+    BINARY("InvGrad", reciprocal_grad),
+    BINARY("TanhGrad", tangent_grad),
+    BINARY("SigmoidGrad", sigmoid_grad),
+    BINARY("ReluGrad", relu_grad),
+    BINARY("Relu6Grad", relu6_grad),
+    BINARY("EluGrad", elu_grad),
+    BINARY("SeluGrad", selu_grad),
+    BINARY("SoftplusGrad", softplus_grad),
+    BINARY("SoftsignGrad", softsign_grad),
+    BINARY("Less", less),
+    BINARY("LessEqual", less_equal),
+    BINARY("Greater", greater),
+    BINARY("GreaterEqual", greater_equal),
+    BINARY("Equal", equal),
+    BINARY("NotEqual", not_equal),
+    BINARY("LogicalAnd", logical_and),
+    BINARY("LogicalOr", logical_or),
 };
 MR_KERNEL_FAMILY(math_binary);

@@ -120,6 +120,7 @@ typedef enum mr_op_flags {
     MR_OP_VIEW = 1 << 8,        /* output 0 may share the buffer of input 0 or of its variable */
     MR_OP_CALL = 1 << 9,        /* calls the function of that name in the graph's library */
     MR_OP_WAITS = 1 << 10,      /* may wait for another call of the same run, or of another one: queues */
+    MR_OP_IDENTITY = 1 << 11,   /* output 0 is input 0, the only one */
 } mr_op_flags;
 
 /* A kernel that computes two neighboring nodes. It is used if the value between them has no other reader. */

@@ -128,6 +128,7 @@ static const mr_op control_ops[] = {
     {.name = "LoopCond",
      .signature = "input: bool -> output: bool",
      .shape = mr_shape_unchanged,
+     .flags = MR_OP_IDENTITY,
      .doc = "Returns whether the loop runs another iteration."},
     {.name = "ControlTrigger",
      .signature = "->",

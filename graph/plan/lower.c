@@ -268,6 +268,16 @@ static mr_status prepare(mr_lowering *l, const mr_plan_node *node, mr_call *call
     return MR_OK;
 }
 
+static void lower_scalars(const mr_plan_node *node, mr_call *call)
+{
+    bool has = !node->is_copy && node->kernel && node->kernel->scalars && call->device->kind == MR_DEVICE_CPU;
+    if (!has || !call->plain || call->input_count != 2 || call->output_count != 1) return;
+    mr_dtype dtype = call->node.input_dtypes[0];
+    if (call->node.input_dtypes[1] != dtype) return;
+    call->scalars = node->kernel->scalars(dtype);
+    call->scalars_in_place = mr_dtype_size(dtype) == mr_dtype_size(call->node.output_dtypes[0]);
+}
+
 static mr_status lower_node(mr_lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
 {
     call->kernel = node->kernel;
@@ -282,6 +292,7 @@ static mr_status lower_node(mr_lowering *l, const mr_plan_node *node, int32_t pl
     MR_TRY(lower_inputs(l, node, place, call, error));
     MR_TRY(lower_outputs(l, node, call, error));
     MR_TRY(lower_releases(l, node, place, call, error));
+    lower_scalars(node, call);
     return prepare(l, node, call, error);
 }
 
@@ -397,6 +408,7 @@ static mr_status lower_all(mr_lowering *l, mr_error *error)
         if (planner->has_flow) mr_lower_flow(l, node, &program->calls[i]);
     }
     if (planner->has_flow) MR_TRY(mr_lower_last_readers(l, error));
+    if (planner->has_flow) MR_TRY(mr_lower_straight_loops(l, error));
     MR_TRY(lower_call_fetches(l, error));
     MR_TRY(lower_fetches(l, error));
     lower_guard(l);

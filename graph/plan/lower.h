@@ -30,6 +30,8 @@ mr_status mr_lower_sequence_segments(mr_lowering *l, mr_error *error);
 mr_status mr_lower_segments(mr_lowering *l, mr_error *error);
 /* Finds the last readers of slots in each segment. The calls have been lowered. */
 mr_status mr_lower_last_readers(mr_lowering *l, mr_error *error);
+/* Lowers the loops that need no tokens (lower_loops.c). The segments and calls have been lowered. */
+mr_status mr_lower_straight_loops(mr_lowering *l, mr_error *error);
 /* What the session needs to run a call of a conditional or a loop. */
 void mr_lower_flow(const mr_lowering *l, const mr_plan_node *node, mr_call *call);
 

@@ -7,6 +7,9 @@
  * next iteration creates that iteration's frame. A frame is finished when nothing in it is queued and the iterations
  * before it are finished, and the loop with its last frame. An exit that never had a value then sends dead tokens.
  *
+ * A straight loop (see mr_straight_loop) needs no tokens: its iterations follow one another in its first frame, until
+ * something else is queued.
+ *
  * Invariants: frame->busy counts the frame's queued segments and its loops, so a frame with busy == 0 changes only
  * through tokens from the frame before it. loop->first is the oldest iteration, and its frame is not finished. */
 #include "graph/run/dataflow.h"
@@ -19,6 +22,9 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A straight loop lets other segments run after so many iterations. */
+constexpr int32_t TURN_ITERATIONS = 256;
 
 typedef struct runner {
     mr_program *program;
@@ -50,12 +56,18 @@ static mr_segment_state *state_of(mr_frame *frame, int32_t segment)
     return &frame->states[segment - frame->region->first_segment];
 }
 
-static mr_status enqueue(runner *r, mr_frame *frame, int32_t segment, mr_error *error)
+static mr_status append(runner *r, mr_frame *frame, int32_t segment, mr_error *error)
 {
     if (r->count == r->outer->queue_capacity) MR_TRY(grow_queue(r, error));
+    r->outer->queue[(r->head + r->count++) & (r->outer->queue_capacity - 1)] = (mr_queued){frame, segment};
+    return MR_OK;
+}
+
+static mr_status enqueue(runner *r, mr_frame *frame, int32_t segment, mr_error *error)
+{
+    MR_TRY(append(r, frame, segment, error));
     state_of(frame, segment)->is_queued = true;
     frame->busy++;
-    r->outer->queue[(r->head + r->count++) & (r->outer->queue_capacity - 1)] = (mr_queued){frame, segment};
     return MR_OK;
 }
 
@@ -214,16 +226,23 @@ static mr_status enter(runner *r, mr_frame *frame, const mr_edge *edge, bool is_
     return finish_frames(r, loop, error); /* of a dead loop, or one without a segment that can start */
 }
 
+/* Releases the slots that no other segment has yet to read. */
+static void end_uses(const mr_program *program, mr_frame *frame, int32_t index)
+{
+    const mr_segment *segment = &program->segments[index];
+    for (int32_t i = segment->first_use; i < segment->end_use; i++) {
+        int32_t slot = program->uses[i];
+        assert(frame->uses[slot] > 0);
+        if (--frame->uses[slot] == 0) mr_tensor_deinit(&frame->slots[slot]);
+    }
+}
+
 /* Sends the tokens of a segment that has run, or was skipped. */
 static mr_status finish_segment(runner *r, mr_frame *frame, int32_t index, bool is_dead, mr_error *error)
 {
     const mr_segment *segment = &r->program->segments[index];
     bool leaves = false;
-    for (int32_t i = segment->first_use; i < segment->end_use; i++) {
-        int32_t slot = r->program->uses[i];
-        assert(frame->uses[slot] > 0);
-        if (--frame->uses[slot] == 0) mr_tensor_deinit(&frame->slots[slot]);
-    }
+    end_uses(r->program, frame, index);
     for (int32_t i = segment->first_edge; i < segment->end_edge; i++) {
         const mr_edge *edge = &r->program->edges[i];
         bool dead = is_dead || (edge->predicate >= 0 && frame->branches[edge->predicate] != edge->branch);
@@ -279,19 +298,24 @@ static mr_status forward(mr_frame *frame, const mr_call *call, int32_t input, mr
     return take_input(frame, call, input, &to->slots[slot], error);
 }
 
+static mr_status read_predicate(const mr_tensor *predicate, bool *value, mr_error *error)
+{
+    char shape[MR_SHAPE_TEXT_SIZE];
+    if (predicate->dtype != MR_BOOL || mr_tensor_count(predicate) != 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "The second input must be a scalar, but it has shape %s",
+                       mr_shape_text(predicate->shape, shape, sizeof shape));
+    *value = mr_tensor_bools(predicate)[0];
+    return MR_OK;
+}
+
 static mr_status run_switch(mr_frame *frame, const mr_call *call, mr_error *error)
 {
     const mr_tensor *predicate = &frame->slots[call->inputs[1].slot];
     mr_tensor value = {0};
+    bool branch = false;
     if (call->inputs[1].mode == MR_INPUT_READ) MR_TRY(take_input(frame, call, 1, &value, error));
     if (value.buffer) predicate = &value;
-    bool is_scalar = predicate->dtype == MR_BOOL && mr_tensor_count(predicate) == 1;
-    bool branch = is_scalar && mr_tensor_bools(predicate)[0];
-    char shape[MR_SHAPE_TEXT_SIZE];
-    mr_status status = MR_OK;
-    if (!is_scalar)
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "The second input must be a scalar, but it has shape %s",
-                         mr_shape_text(predicate->shape, shape, sizeof shape));
+    mr_status status = read_predicate(predicate, &branch, error);
     mr_tensor_deinit(&value);
     if (status != MR_OK) return status;
     frame->branches[call->flow_index] = branch;
@@ -369,6 +393,72 @@ static mr_status run_segment(runner *r, mr_frame *frame, int32_t index, mr_error
     return MR_OK;
 }
 
+/* ---- Straight loops ---- */
+
+static void move(mr_frame *frame, const mr_move *moves, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        mr_tensor *from = &frame->slots[moves[i].from], *to = &frame->slots[moves[i].to];
+        if (to->buffer) mr_buffer_unref(to->buffer);
+        *to = *from;
+        if (moves[i].is_last)
+            *from = (mr_tensor){0};
+        else
+            (void)mr_buffer_ref(to->buffer);
+    }
+}
+
+static mr_status run_iteration_calls(const runner *r, mr_frame *frame, const int32_t *calls, int32_t count,
+                                     mr_error *error)
+{
+    for (int32_t i = 0; i < count; i++)
+        MR_TRY(mr_frame_run_call(frame, &r->program->calls[calls[i]], r->outer, r->began_ns, error));
+    return MR_OK;
+}
+
+/* Runs the head, and decides whether the body follows. */
+static mr_status run_head(const runner *r, mr_frame *frame, bool *goes_on, mr_error *error)
+{
+    const mr_straight_loop *loop = &frame->region->straight;
+    mr_tensor *predicate = &frame->slots[loop->predicate];
+    bool branch = false;
+    MR_TRY(run_iteration_calls(r, frame, loop->head, loop->head_count, error));
+    mr_status status = read_predicate(predicate, &branch, error);
+    if (status != MR_OK) return mr_call_named(&loop->decision->node, status, error);
+    if (loop->predicate_is_last) mr_tensor_deinit(predicate);
+    *goes_on = branch == loop->branch;
+    return MR_OK;
+}
+
+static mr_status run_body(const runner *r, mr_frame *frame, mr_error *error)
+{
+    const mr_straight_loop *loop = &frame->region->straight;
+    MR_TRY(run_iteration_calls(r, frame, loop->body, loop->body_count, error));
+    move(frame, loop->next, loop->next_count);
+    for (int32_t i = 0; i < loop->release_count; i++) mr_tensor_deinit(&frame->slots[loop->releases[i]]);
+    if (frame->iteration == INT32_MAX) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "a loop has too many iterations");
+    frame->iteration++;
+    return MR_OK;
+}
+
+/* Runs iterations until the loop ends, or until it is something else's turn. */
+static mr_status run_straight(runner *r, mr_frame *frame, mr_error *error)
+{
+    const mr_straight_loop *loop = &frame->region->straight;
+    bool goes_on = false;
+    assert(frame == frame->loop->first && frame == frame->loop->latest && frame->busy == 1);
+    if (frame->iteration == 0) move(frame, loop->enter, loop->enter_count);
+    for (int32_t i = 1;; i++) {
+        if (mr_run_is_stopped(r->outer->run)) return mr_run_stopped(r->outer->run, error);
+        MR_TRY(run_head(r, frame, &goes_on, error));
+        if (!goes_on) break;
+        MR_TRY(run_body(r, frame, error));
+        if (r->count > 0 && i % TURN_ITERATIONS == 0) return append(r, frame, frame->region->first_segment, error);
+    }
+    MR_TRY(run_segment(r, frame, loop->exit, error));
+    return finish_segment(r, frame, loop->exit, false, error);
+}
+
 /* ---- Runs ---- */
 
 /* After an error: ends the loops in the frame, and what they contain. */
@@ -404,6 +494,7 @@ static mr_status run_queued(runner *r, bool *diverged, mr_error *error)
 {
     mr_queued next = dequeue(r);
     if (mr_run_is_stopped(r->outer->run)) return mr_run_stopped(r->outer->run, error);
+    if (next.frame->region->straight.is_straight) return run_straight(r, next.frame, error);
     if (state_of(next.frame, next.segment)->is_dead) return finish_segment(r, next.frame, next.segment, true, error);
     MR_TRY(run_segment(r, next.frame, next.segment, error));
     if (r->program->segments[next.segment].waits && next.frame->would_wait) {

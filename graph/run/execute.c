@@ -23,6 +23,12 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static void release(mr_tensor *tensor)
+{
+    if (tensor->buffer) mr_buffer_unref(tensor->buffer);
+    *tensor = (mr_tensor){0};
+}
+
 static bool is_unshared(const mr_tensor *tensor)
 {
     return tensor->buffer && mr_buffer_is_unique(tensor->buffer);
@@ -55,8 +61,39 @@ static void end_input(mr_frame *frame, const mr_call *call, int32_t input)
         frame->slots[call->inputs[input].slot].buffer = nullptr;
 }
 
+/* Two scalars: without the generality of a kernel call. Sets *done if it has computed the output. */
+static mr_status run_scalars(mr_frame *frame, const mr_call *call, bool *done, mr_error *error)
+{
+    mr_tensor *output = &frame->slots[call->first_output], *inputs[2], *reused = nullptr;
+    for (int i = 0; i < 2; i++) {
+        inputs[i] = &frame->slots[call->inputs[i].slot];
+        if (inputs[i]->shape.rank != 0 || inputs[i]->dtype != call->node.input_dtypes[i]) return MR_OK;
+        if (!reused && call->scalars_in_place && mr_frame_is_last_use(frame, &call->inputs[i]) &&
+            is_unshared(inputs[i]))
+            reused = inputs[i];
+    }
+    const void *a = inputs[0]->data, *b = inputs[1]->data;
+    *done = true;
+    assert(!output->buffer && output->shape.rank == 0);
+    if (reused) {
+        output->dtype = call->node.output_dtypes[0];
+        output->buffer = reused->buffer;
+        output->data = reused->data;
+        reused->buffer = nullptr; /* moved */
+    } else {
+        MR_TRY(mr_tensor_init_on(output, call->device, call->node.output_dtypes[0], MR_SCALAR, error));
+    }
+    call->scalars(output->data, a, b, 1, MR_BOTH_ROWS);
+    return MR_OK;
+}
+
 static mr_status run_plain(mr_frame *frame, const mr_call *call, mr_error *error)
 {
+    bool done = false;
+    if (call->scalars) {
+        mr_status status = run_scalars(frame, call, &done, error);
+        if (done) return status;
+    }
     for (int32_t i = 0; i < call->input_count; i++) {
         const mr_call_input *input = &call->inputs[i];
         frame->inputs[i] = frame->slots[input->slot];
@@ -190,7 +227,7 @@ static mr_status take_fetches(mr_frame *frame, const mr_call *call, mr_frame *ou
 mr_status mr_frame_end_call(mr_frame *frame, const mr_call *call, mr_frame *outer, mr_error *error)
 {
     if (call->fetch_count > 0) MR_TRY(take_fetches(frame, call, outer, error));
-    for (int32_t i = 0; i < call->release_count; i++) mr_tensor_deinit(&frame->slots[call->releases[i]]);
+    for (int32_t i = 0; i < call->release_count; i++) release(&frame->slots[call->releases[i]]);
     return MR_OK;
 }
 

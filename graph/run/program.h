@@ -7,7 +7,8 @@
  * Without conditionals and loops there is one region and one segment: the calls run one after another. Otherwise each
  * loop is a region, of which every iteration has a frame, and the calls are divided into segments, which run, or do not
  * run, as a whole. A segment that is done sends a token along each of its edges. A token is alive or dead; a segment
- * starts when all its tokens have come, and is skipped if one of them is dead (dataflow.c). */
+ * starts when all its tokens have come, and is skipped if one of them is dead (dataflow.c). A simple loop needs neither
+ * tokens nor a frame for each iteration: see mr_straight_loop. */
 #ifndef MR_GRAPH_RUN_PROGRAM_H
 #define MR_GRAPH_RUN_PROGRAM_H
 
@@ -106,10 +107,35 @@ typedef struct mr_call {
     const mr_call_input *inputs;
     const int32_t *releases; /* slots that are released after the call */
     bool plain;              /* every input is MR_INPUT_SLOT */
+    mr_binary_loop scalars;  /* used instead of run if both inputs are scalars; null: none */
+    bool scalars_in_place;   /* the output has the size of the inputs */
     mr_node_state *state;    /* of a stateful node; otherwise null */
     int32_t first_fetch;     /* in the program's fetches */
     int32_t first_kept;      /* in the frame's kept outputs; -1: the call may be repeated */
 } mr_call;
+
+/* A value goes from one slot to another. */
+typedef struct mr_move {
+    int32_t from, to;
+    bool is_last; /* nothing else reads the slot */
+} mr_move;
+
+/* A loop whose iterations need no tokens: they follow one another in one frame. What Merge, Switch, NextIteration and
+ * Identity forward does not move during an iteration: their consumers read the slot of the variable. */
+typedef struct mr_straight_loop {
+    bool is_straight;
+    bool branch;             /* the value of the predicate for which the body runs */
+    int32_t predicate;       /* slot */
+    bool predicate_is_last;  /* nothing else reads it */
+    const mr_call *decision; /* a Switch, for errors */
+    int32_t head_count, body_count;
+    const int32_t *head, *body; /* calls */
+    int32_t exit;               /* the segment that runs after the last iteration */
+    int32_t enter_count, next_count, release_count;
+    const mr_move *enter;    /* before the first iteration */
+    const mr_move *next;     /* after each body */
+    const int32_t *releases; /* likewise: slots that no call of the iteration reads last */
+} mr_straight_loop;
 
 /* A loop, or what is outside of all loops. */
 typedef struct mr_region {
@@ -129,6 +155,7 @@ typedef struct mr_region {
     int32_t *loops;      /* regions directly inside */
     int32_t loop_count;  /* regions directly inside */
     int32_t loop_index;  /* among those of the parent */
+    mr_straight_loop straight;
 
     /* Frames that no run uses. */
     mr_frame *spare; /* atomic; one frame, so that runs one after another take no lock */
