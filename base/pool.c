@@ -23,6 +23,7 @@
 
 constexpr int SPINS_IDLE = 600;
 constexpr int SPINS_FINISH = 2000;
+constexpr int64_t WAKE_PIECES = 8; /* of a few microseconds each; waking a thread takes as long as some of them */
 constexpr int THREADS_MAX = 1024;
 
 typedef struct loop {
@@ -169,6 +170,7 @@ static void open_loop(mr_pool *pool, loop *l)
     check(pool);
     atomic_fetch_add_explicit(&pool->opened, 1, memory_order_relaxed);
     int64_t wanted = l->pieces - 1 < pool->sleepers ? l->pieces - 1 : pool->sleepers;
+    if (l->grain > 1 && l->pieces < WAKE_PIECES) wanted = 0; /* a worker that still polls may help */
     pthread_mutex_unlock(&pool->mutex);
     for (int64_t i = 0; i < wanted; i++) pthread_cond_signal(&pool->work);
 }

@@ -23,6 +23,8 @@ int mr_pool_thread_count(const mr_pool *pool);
 int mr_processor_count(void);
 
 /* Calls body(context, begin, end) for consecutive pieces of [0, count), each of grain items except the last.
+ * grain    1: each item is worth a thread. More: the number of items that just are, a few microseconds of work; a loop
+ *          of few such pieces wakes no sleeping worker
  * pool     null: everything runs on the caller
  * threads  safe from any thread, also inside a body (the inner loop runs on its caller, and idle workers may help) */
 typedef void (*mr_pool_body)(void *context, int64_t begin, int64_t end);

@@ -6,33 +6,57 @@
 #include <string.h>
 
 constexpr int64_t INNER_BLOCK = 512;
+constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
+
+typedef float quad __attribute__((vector_size(16), aligned(4)));
+
+/* Transposes 4 x 4 elements into a panel. */
+static void transpose_4(float *target, const float *from, int64_t stride)
+{
+    quad a = *(const quad *)from, b = *(const quad *)(from + stride);
+    quad c = *(const quad *)(from + 2 * stride), d = *(const quad *)(from + 3 * stride);
+    quad low_ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), high_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    quad low_cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), high_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(quad *)target = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
+    *(quad *)(target + 16) = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
+    *(quad *)(target + 32) = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
+    *(quad *)(target + 48) = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
+}
+
+/* One panel of a source with contiguous columns. */
+static void pack_columns(float *target, const float *from, int64_t rows, int64_t width, int64_t column_stride)
+{
+    int64_t whole = width == 16 ? rows / 4 * 4 : 0;
+    for (int64_t r = 0; r < whole; r += 4)
+        for (int64_t c = 0; c < 16; c += 4)
+            transpose_4(target + r * 16 + c, from + c * column_stride + r, column_stride);
+    for (int64_t r = whole; r < rows; r++)
+        for (int64_t c = 0; c < 16; c++) target[r * 16 + c] = c < width ? from[c * column_stride + r] : 0;
+}
+
+/* One panel of a source with contiguous rows. */
+static void pack_rows(float *target, const float *from, int64_t rows, int64_t width, int64_t row_stride)
+{
+    for (int64_t r = 0; r < rows; r++, from += row_stride, target += 16) {
+        if (width == 16) {
+            memcpy(target, from, 16 * sizeof *target);
+            continue;
+        }
+        memcpy(target, from, (size_t)width * sizeof *target);
+        memset(target + width, 0, (size_t)(16 - width) * sizeof *target);
+    }
+}
 
 void mr_panels_pack(float *target, const float *source, int64_t rows, int64_t columns, int64_t row_stride,
                     int64_t column_stride)
 {
-    assert(rows >= 0 && columns >= 0);
-    for (int64_t first = 0; first < columns; first += 16) {
+    assert(rows >= 0 && columns >= 0 && (row_stride == 1 || column_stride == 1));
+    for (int64_t first = 0; first < columns; first += 16, target += rows * 16) {
         int64_t width = MR_MIN(16, columns - first);
-        const float *from = source + first * column_stride;
-        if (column_stride == 1) {
-            for (int64_t r = 0; r < rows; r++, target += 16) {
-                if (width == 16) {
-                    memcpy(target, from + r * row_stride, 16 * sizeof *target);
-                    continue;
-                }
-                memcpy(target, from + r * row_stride, (size_t)width * sizeof *target);
-                memset(target + width, 0, (size_t)(16 - width) * sizeof *target);
-            }
-            continue;
-        }
-        for (int64_t r0 = 0; r0 < rows;
-             r0 += 16) { /* tiles of 16 x 16, so that each cache line of the source is read once */
-            int64_t height = MR_MIN(16, rows - r0);
-            for (int64_t c = 0; c < 16; c++)
-                for (int64_t r = 0; r < height; r++)
-                    target[r * 16 + c] = c < width ? from[c * column_stride + (r0 + r) * row_stride] : 0;
-            target += height * 16;
-        }
+        if (column_stride == 1)
+            pack_rows(target, source + first, rows, width, row_stride);
+        else
+            pack_columns(target, source + first * column_stride, rows, width, column_stride);
     }
 }
 
@@ -140,8 +164,8 @@ void mr_gemm_run(const mr_gemm *g, float *scratch, mr_pool *pool)
     job.column_block = MR_MAX(64, MR_MIN(512, 65536 / MR_MAX(1, MR_MIN(g->k, INNER_BLOCK)) / 16 * 16));
     job.column_blocks = (g->n + job.column_block - 1) / job.column_block;
     int64_t row_blocks = (g->m + job.row_block - 1) / job.row_block;
-    int64_t work = job.row_block * job.column_block * g->k;
-    mr_pool_for(pool, row_blocks * job.column_blocks, MR_MAX(1, 262144 / MR_MAX(1, work)), gemm_units, &job);
+    int64_t work = MR_MIN(job.row_block, g->m) * MR_MIN(job.column_block, g->n) * g->k;
+    mr_pool_for(pool, row_blocks * job.column_blocks, (PIECE_WORK + work - 1) / work, gemm_units, &job);
 }
 
 mr_status mr_scratch_new(mr_kernel_call *call, int64_t count, mr_buffer **buffer, float **floats, mr_error *error)

@@ -29,8 +29,8 @@ void mr_tile_run(const mr_tile *tile);
 int mr_tile_vectors_max(void);
 int mr_tile_rows_max(int vectors);
 
-/* Copies a [rows, columns] matrix with strides (row_stride, column_stride) into panels of 16 columns, the last one
- * padded with zeros: target[panel][row][16]. */
+/* Copies a [rows, columns] matrix with strides (row_stride, column_stride), one of which is 1, into panels of 16
+ * columns, the last one padded with zeros: target[panel][row][16]. */
 void mr_panels_pack(float *target, const float *source, int64_t rows, int64_t columns, int64_t row_stride,
                     int64_t column_stride);
 static inline int64_t mr_panels_size(int64_t rows, int64_t columns)

@@ -5,9 +5,9 @@
  * may wait. Iterations in parallel would gain nothing then: all calls run on the calling thread.
  *
  * Nodes that only forward a value are not called. Instead the slot that their consumers read is renamed to the slot
- * that has the value, in the end to that of a variable or of a kernel's output. The last use of each slot is then found
- * anew, along one iteration: the calls of the head, the decision, the calls of the body, and the moves of the variables'
- * next values. A loop with anything unusual keeps its tokens. */
+ * that has the value, in the end to that of a variable or of a kernel's output. The last use of each slot is then
+ * found anew, along one iteration: the calls of the head, the decision, the calls of the body, and the moves of the
+ * variables' next values. A loop with anything unusual keeps its tokens. */
 #include "graph/plan/lower.h"
 
 #include <assert.h>

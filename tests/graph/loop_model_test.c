@@ -1,5 +1,6 @@
-/* Random loops against a model that computes them directly: variables that change places, that several others take over,
- * that keep their value, are constants or depend on the predicate; scalars and vectors, which take different paths. */
+/* Random loops against a model that computes them directly: variables that change places, that several others take
+ * over, that keep their value, are constants or depend on the predicate; scalars and vectors, which take different
+ * paths. */
 #include "graph/ir/graph.h"
 #include "graph/run/session.h"
 #include "tests/test.h"
@@ -19,8 +20,8 @@ typedef enum maker {
     MAKER_COUNT,
 } maker;
 
-/* How a value of an iteration comes from earlier ones. Values 0 … are the variables, the constants, and twice variable 0,
- * which is computed before the decision. */
+/* How a value of an iteration comes from earlier ones. Values 0 … are the variables, the constants, and twice variable
+ * 0, which is computed before the decision. */
 typedef struct rule {
     maker maker;
     int a, b;
