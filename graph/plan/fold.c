@@ -154,7 +154,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error)
 {
     int32_t *order, count;
     MR_TRY(mr_plan_topological(planner, &order, &count, error));
-    bool trust_inference = !feeds_a_constant(planner->signature);
+    bool trust_inference = mr_plan_optimizes(planner) && !feeds_a_constant(planner->signature);
     bool *anchored = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->node_count + 1);
     if (!anchored) return mr_fail_memory(error, (size_t)planner->node_count);
     for (int32_t i = 0; i < count; i++) {
@@ -165,7 +165,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error)
         if (fold_known(planner, node, trust_inference && !after)) {
             node->kernel = nullptr;
             node->input_count = 0;
-        } else if (may_compute(planner, node)) {
+        } else if (mr_plan_optimizes(planner) && may_compute(planner, node)) {
             fold_computed(planner, node);
         }
     }

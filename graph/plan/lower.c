@@ -292,7 +292,7 @@ static mr_status lower_node(mr_lowering *l, const mr_plan_node *node, int32_t pl
     MR_TRY(lower_inputs(l, node, place, call, error));
     MR_TRY(lower_outputs(l, node, call, error));
     MR_TRY(lower_releases(l, node, place, call, error));
-    lower_scalars(node, call);
+    if (mr_plan_optimizes(l->planner)) lower_scalars(node, call);
     return prepare(l, node, call, error);
 }
 

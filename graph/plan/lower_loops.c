@@ -386,6 +386,7 @@ static mr_status straighten(mr_lowering *l, mr_region *region, mr_error *error)
 
 mr_status mr_lower_straight_loops(mr_lowering *l, mr_error *error)
 {
+    if (!mr_plan_optimizes(l->planner)) return MR_OK;
     if (l->planner->uses_gpu) return MR_OK; /* the source of a copy must be kept until the end of the run */
     for (int32_t i = 1; i < l->program->region_count; i++) MR_TRY(straighten(l, &l->program->regions[i], error));
     return MR_OK;

@@ -141,6 +141,11 @@ mr_status mr_plan_lower(mr_planner *planner, mr_error *error);
 
 /* ---- Helpers of the passes ---- */
 
+/* False if the session's options forbid optimizations. */
+static inline bool mr_plan_optimizes(const mr_planner *planner)
+{
+    return !planner->context->options->no_optimization;
+}
 /* Adds a value or node and sets *index. Existing indices stay valid. */
 mr_status mr_plan_add_value(mr_planner *planner, mr_plan_value value, int32_t *index, mr_error *error);
 mr_status mr_plan_add_node(mr_planner *planner, mr_plan_node node, int32_t *index, mr_error *error);

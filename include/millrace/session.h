@@ -41,6 +41,8 @@ typedef struct mr_session_options {
     bool read_only;            /* an operator that would write a file fails with MR_PERMISSION_DENIED */
     bool has_seed;             /* use `seed`; otherwise random operators without a seed draw one from the system */
     int64_t seed;              /* together with the name of the node, of random operators without a seed */
+    bool no_optimization;      /* run every node as it is in the graph: nothing is folded, merged or fused. Results are
+                                  the same up to rounding */
 } mr_session_options;
 
 /* graph    borrowed; must outlive the session

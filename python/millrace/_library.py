@@ -39,6 +39,10 @@ class SessionOptions(ctypes.Structure):
         ("log_device_placement", ctypes.c_bool),
         ("device", ctypes.c_char_p),
         ("timeout_ms", ctypes.c_int64),
+        ("read_only", ctypes.c_bool),
+        ("has_seed", ctypes.c_bool),
+        ("seed", ctypes.c_int64),
+        ("no_optimization", ctypes.c_bool),
     ]
 
 

@@ -115,8 +115,11 @@ def _options(config):
             raise TypeError(f"config: expected None, a dict or a ConfigProto, not {type(config).__name__}")
         options.threads = _count("intra_op_parallelism_threads", config.intra_op_parallelism_threads, 31)
         options.timeout_ms = _count("operation_timeout_in_ms", getattr(config, "operation_timeout_in_ms", 0), 63)
+        graph_options = getattr(config, "graph_options", None)
+        level = getattr(getattr(graph_options, "optimizer_options", None), "opt_level", 0)
+        options.no_optimization = level == -1  # OptimizerOptions.L0
         return options
-    known = {"threads", "device", "allow_soft_placement", "log_device_placement", "timeout_ms"}
+    known = {"threads", "device", "allow_soft_placement", "log_device_placement", "timeout_ms", "optimize"}
     if set(config) - known:
         raise TypeError(f"config: unknown setting {min(map(repr, set(config) - known))}; known are {sorted(known)}")
     options.threads = _count("threads", config.get("threads", 0), 31)
@@ -129,6 +132,7 @@ def _options(config):
     options.device = device.encode() if device else None
     options.no_soft_placement = not config.get("allow_soft_placement", True)
     options.log_device_placement = bool(config.get("log_device_placement", False))
+    options.no_optimization = not config.get("optimize", True)
     return options
 
 
@@ -138,8 +142,9 @@ class Session:
     graph   bytes of a GraphDef, MetaGraphDef or SavedModel; the path of such a file, or the directory of a SavedModel;
             or an object with as_graph_def(), such as a tf.Graph, whose later nodes are added before the next run
     config  None, a dict with "threads" (for loops inside operators), "device" (for nodes that request none),
-            "allow_soft_placement", "log_device_placement" and "timeout_ms" (of a run; then DeadlineExceededError), or
-            a ConfigProto, of which only intra_op_parallelism_threads and operation_timeout_in_ms are used
+            "allow_soft_placement", "log_device_placement", "timeout_ms" (of a run; then DeadlineExceededError) and
+            "optimize" (False: nodes run as they are in the graph), or a ConfigProto, of which only
+            intra_op_parallelism_threads, operation_timeout_in_ms and the opt_level L0 are used
     tags    of the MetaGraphDef in a SavedModel, whose variables are then restored and whose initialization is run.
             None: the only one, not restored
 

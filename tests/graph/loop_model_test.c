@@ -187,7 +187,9 @@ static void run_one(uint64_t *random)
     build(g, &l, exits);
     CHECK_OK(mr_graph_status(g, &error));
     mr_session *session = nullptr;
-    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
+    bool plain = draw(random, 4) == 0; /* with a token for each step of the loop */
+    CHECK_OK(
+        mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1, .no_optimization = plain), &session, &error));
     for (int run = 0; run < 3; run++) {
         mr_tensor results[VARIABLES_MAX + 1] = {0};
         mr_tensor one = {0};

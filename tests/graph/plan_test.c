@@ -58,6 +58,33 @@ TEST(plan_folds_what_depends_on_constants_alone)
     mr_graph_free(g);
 }
 
+/* Without optimizations each node runs, with the same result. */
+TEST(plan_without_optimizations)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output two = mr_constant_float(g, 2.0f), x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2));
+    mr_output five = mr_add(g, mr_square(g, two), mr_constant_float(g, 1.0f));
+    mr_output y = mr_add(g, mr_neg(g, mr_mul(g, x, five)), mr_neg(g, mr_mul(g, x, five)));
+    mr_tensor fed = {0};
+    CHECK_OK(mr_tensor_init_copy(&fed, MR_FLOAT, MR_SHAPE(2), (float[]){1, -3}, &error));
+    for (int plain = 0; plain < 2; plain++) {
+        mr_session *session = nullptr;
+        mr_tensor result = {0};
+        CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1, .no_optimization = plain == 1),
+                                &session, &error));
+        mr_session_trace(session, true);
+        CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y), &result, nullptr, 0, &error));
+        CHECK_EQ(ran(session, nullptr), plain ? 7 : 3);
+        CHECK_NEAR(mr_tensor_floats(&result)[0], -10, 0);
+        CHECK_NEAR(mr_tensor_floats(&result)[1], 30, 0);
+        mr_tensor_deinit(&result);
+        mr_session_free(session);
+    }
+    mr_tensor_deinit(&fed);
+    mr_graph_free(g);
+}
+
 /* A constant that was fetched, or that is a variable's initial value, is never overwritten. */
 TEST(plan_constants_stay)
 {

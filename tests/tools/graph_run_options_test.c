@@ -36,6 +36,8 @@ TEST(graph_run_refuses_options_without_effect)
         {"model.meta --list --seed 1", "--seed has no effect with --list"},
         {"model.meta --list --timeout 1", "--timeout has no effect with --list"},
         {"model.meta --list --read-only", "--read-only has no effect with --list"},
+        {"model.meta --list --no-optimization", "--no-optimization has no effect with --list"},
+        {"model.meta --no-optimization", "--no-optimization has no effect without"},
         {"model.meta --seed 1", "--seed has no effect without --fetch, --target or --first"},
         {"model.meta --timeout 1", "--timeout has no effect without"},
         {"model.meta --read-only", "--read-only has no effect without"},

@@ -278,7 +278,8 @@ static mr_status prepare(const options *o, run *r, mr_error *error)
                                   .timeout_ms = o->timeout > 0 ? (int64_t)(o->timeout * 1e3 + 0.5) : 0,
                                   .read_only = o->read_only,
                                   .has_seed = o->has_seed,
-                                  .seed = o->seed};
+                                  .seed = o->seed,
+                                  .no_optimization = o->no_optimization};
     if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
     MR_TRY(check(o, r, error));

@@ -50,6 +50,8 @@ static const char help[] = "graph-run runs a graph written by TensorFlow 1.\n"
                            "      --seed N           seed of random operators without one\n"
                            "      --timeout SECONDS  limit of each run, also of --first and --restore\n"
                            "      --read-only        operators of the graph may not write files\n"
+                           "      --no-optimization  run the nodes as they are in the graph: nothing is\n"
+                           "                         folded, merged or fused\n"
                            "      --tags TAGS        graph of a SavedModel with several: serve,gpu\n"
                            "  -d, --device DEVICE    device of nodes without one: /device:GPU:0\n"
                            "  -j, --threads N        number of threads, 1 to 1024 (one per processor)\n"
@@ -150,7 +152,7 @@ static int set_timeout(options *o)
 }
 
 /* Options without a letter. */
-enum { FEEDS = 256, SAVE, LOGDIR, OUT, TRACE, SEED, TIMEOUT, TAGS, QUEUE_RUNNERS, READ_ONLY };
+enum { FEEDS = 256, SAVE, LOGDIR, OUT, TRACE, SEED, TIMEOUT, TAGS, QUEUE_RUNNERS, READ_ONLY, NO_OPTIMIZATION };
 
 static int parse_option(int option, options *o)
 {
@@ -176,6 +178,9 @@ static int parse_option(int option, options *o)
         return -1;
     case READ_ONLY:
         o->read_only = true;
+        return -1;
+    case NO_OPTIMIZATION:
+        o->no_optimization = true;
         return -1;
     case 'f':
         return add("feed", o->feeds, &o->feed_count);
@@ -239,6 +244,7 @@ static int check_effects(const options *o)
         {"seed", o->has_seed, "it is the seed of a run"},
         {"timeout", o->timeout > 0, "it is the limit of a run"},
         {"read-only", o->read_only, "it limits a run"},
+        {"no-optimization", o->no_optimization, "it changes how a run is planned"},
     };
     for (size_t i = 0; o->list && i < sizeof runs / sizeof *runs; i++)
         if (runs[i].is_given) return refuse("--%s has no effect with --list: %s", runs[i].option, runs[i].purpose);
@@ -258,7 +264,8 @@ static int check_effects(const options *o)
                           {"threads", o->threads > 0, "it is the number of threads of a run"},
                           {"seed", o->has_seed, "it is the seed of a run"},
                           {"timeout", o->timeout > 0, "it is the limit of a run"},
-                          {"read-only", o->read_only, "it limits a run"}};
+                          {"read-only", o->read_only, "it limits a run"},
+                          {"no-optimization", o->no_optimization, "it changes how a run is planned"}};
     bool has_work = has_step || o->first_count > 0 || o->save;
     for (size_t i = 0; !o->list && !has_step && i < sizeof steps / sizeof *steps; i++)
         if (steps[i].is_given)
@@ -309,6 +316,7 @@ int options_parse(int argc, char **argv, options *o)
                                           {"tags", 1, nullptr, TAGS},
                                           {"queue-runners", 0, nullptr, QUEUE_RUNNERS},
                                           {"read-only", 0, nullptr, READ_ONLY},
+                                          {"no-optimization", 0, nullptr, NO_OPTIMIZATION},
                                           {"version", 0, nullptr, 'V'},
                                           {0}};
     opterr = 0;
