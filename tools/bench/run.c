@@ -121,7 +121,7 @@ static void measure_python(bench_report *report, const row *r, peer *p)
     report_times(report, r, ours, peers, rounds);
 }
 
-BENCH(run, "graphs that TensorFlow exports: small operators, loops, import, training steps, queues, Python")
+BENCH(run, "graphs that TensorFlow exports: operators, loops, import, training")
 {
     peer p;
     const char *directory = bench_directory("run");

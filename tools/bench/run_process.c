@@ -71,8 +71,8 @@ static double status_mb(const char *key)
     return kb / 1024;
 }
 
-/* Runs in a process of its own, which bench_run_memory starts. */
-BENCH(memory, "millrace's side of the row \"memory of a training step\" of the suite \"run\"")
+/* Ours alone. Runs in a process of its own, which bench_run_memory starts. */
+BENCH(memory, "memory of a training step, part of the suite run")
 {
     mr_error error = {0};
     task t;
