@@ -112,7 +112,7 @@ fn addRunSteps(c: Context, programs: []const *Build.Step.Compile) void {
         const description = if (std.mem.eql(u8, program.name, "demo"))
             "Run the demo: render images, write records, train, kill, resume, evaluate"
         else if (std.mem.eql(u8, program.name, "bench"))
-            "Run benchmarks against other libraries (-- input | pipeline | step | records) [--json]"
+            "Run benchmarks against other libraries (-- input | pipeline | step | records | run) [--json]"
         else
             continue;
         const step = b.step(program.name, description);

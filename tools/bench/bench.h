@@ -35,7 +35,8 @@ typedef struct bench_result {
     double ours;      /* medians */
     double peer_value;
     bool less_is_better;
-    double goal; /* goal for the ratio; 0: none */
+    double goal;  /* goal for the ratio; 0: none */
+    double limit; /* instead of a goal: the highest value that `ours` may have; 0: none */
     int runs;
 } bench_result;
 /* Prints the row in the table, or as a JSON object with --json. For a peer that could not run, peer_value is 0. */

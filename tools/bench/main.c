@@ -146,8 +146,8 @@ void bench_row(bench_report *report, bench_result result)
         print_json_string(result.unit);
         printf(", \"ours\": %.6g, \"peer\": ", result.ours);
         print_json_string(result.peer);
-        printf(", \"peer_value\": %.6g, \"ratio\": %.4g, \"goal\": %.4g, \"runs\": %d}\n", result.peer_value, ratio,
-               result.goal, result.runs);
+        printf(", \"peer_value\": %.6g, \"ratio\": %.4g, \"goal\": %.4g, \"limit\": %.4g, \"runs\": %d}\n",
+               result.peer_value, ratio, result.goal, result.limit, result.runs);
     } else {
         if (!report->headed)
             printf("%-30s %-10s %11s %11s  %-28s %6s %6s\n", report->suite, "unit", "ours", "peer", "", "ratio",
@@ -159,6 +159,8 @@ void bench_row(bench_report *report, bench_result result)
         else
             printf("%11s  %-28s %6s ", "not found", result.peer, "");
         if (result.goal > 0) printf("%6.2f%s", result.goal, ratio > 0 && ratio < result.goal ? "  missed" : "");
+        if (result.limit > 0)
+            printf("<= %g %s%s", result.limit, result.unit, result.ours > result.limit ? "  missed" : "");
         printf("\n");
     }
     fflush(stdout);

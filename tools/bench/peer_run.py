@@ -3,18 +3,21 @@
     peer_run.py THREADS DIRECTORY
 
 Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME FILE.npy", "fetch NAME", "target NAME", "first NAME",
-"divide COUNT") for each task, and prints "task NAME" for each and then "ready". Afterwards each input line is "TASK
-COUNT"; the answer is "value SECONDS", the average time of a run. COUNT 0 measures import and first run."""
+"divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each task, and prints "ready". Afterwards each input line is
+"TASK COUNT"; the answer is "value SECONDS", the average time of a run. COUNT 0 measures import and first run."""
 import os
 import sys
 import time
+import warnings
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import millrace
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-tf.disable_v2_behavior()
+warnings.simplefilter("ignore")
 tf.logging.set_verbosity(tf.logging.ERROR)
+tf.disable_v2_behavior()
 threads, directory = int(sys.argv[1]), sys.argv[2]
 rng = np.random.default_rng(1)
 
@@ -29,8 +32,10 @@ class Task:
             self.first = "init" if tf.global_variables() else None
             if self.first:
                 tf.group(tf.global_variables_initializer(), name="init")
+            self.queue_runners = tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
         self.graph_def = self.graph.as_graph_def()
         self.runs = None
+        self.coordinator = tf.train.Coordinator()
 
     def export(self):
         path = os.path.join(directory, self.name)
@@ -43,6 +48,9 @@ class Task:
         lines += [f"fetch {t.name}" for t in self.fetches] + [f"target {op.name}" for op in self.targets]
         if self.first:
             lines.append(f"first {self.first}")
+        for runner in self.queue_runners:
+            enqueue = runner.enqueue_ops
+            lines += [f"enqueue {len(enqueue)} {enqueue[0].name}", f"cancel {runner.cancel_op.name}"]
         with open(path + ".txt", "w") as file:
             file.write("\n".join(lines) + "\n")
 
@@ -65,12 +73,31 @@ class Task:
             session = self.session(self.graph)
             if self.first:
                 session.run(self.first)
+            with self.graph.as_default():
+                tf.train.start_queue_runners(session, self.coordinator)
             self.runs = session.make_callable([self.fetches, self.targets], feed_list=list(self.feeds))
             self.values = [np.asarray(v, t.dtype.as_numpy_dtype) for t, v in self.feeds.items()]
         start = time.perf_counter()
         for _ in range(count):
             self.runs(*self.values)
         return (time.perf_counter() - start) / count / self.divide
+
+    def stop(self):
+        self.coordinator.request_stop()
+        self.coordinator.join(stop_grace_period_secs=10)
+
+
+class PythonTask:
+    """The calls that a user writes: run(fetch, {feed: value})."""
+
+    def __init__(self, session, fetch, feed):
+        self.session, self.fetch, self.feed = session, fetch, feed
+
+    def run(self, count):
+        start = time.perf_counter()
+        for _ in range(count):
+            self.session.run(self.fetch, {self.feed: 1.0})
+        return (time.perf_counter() - start) / count
 
 
 def scalar():
@@ -86,7 +113,7 @@ def chain():
 
 def one_add():
     x = scalar()
-    return {x: 1.0}, [x + 1.0], []
+    return {x: 1.0}, [tf.add(x, 1.0, name="z")], []
 
 
 def loop():
@@ -103,6 +130,26 @@ def mlp(optimizer):
     logits = tf.layers.dense(h, 10)
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
     return {x: rng.normal(size=(128, 784)), y: rng.integers(0, 10, 128)}, [loss], [optimizer.minimize(loss)]
+
+
+def queue():
+    """Eight threads enqueue examples, and a step trains with batches of 32. The capacity of four batches is small: what
+    is enqueued while the other side runs must not count."""
+    example = [tf.random_normal([64]), tf.random_uniform([], 0, 10, tf.int64)]
+    examples = tf.FIFOQueue(128, [tf.float32, tf.int64], [[64], []])
+    tf.train.add_queue_runner(tf.train.QueueRunner(examples, [examples.enqueue(example)] * 8))
+    x, y = examples.dequeue_many(32)
+    logits = tf.layers.dense(x, 10)
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+    return {}, [loss], [tf.train.GradientDescentOptimizer(0.1).minimize(loss)]
+
+
+def frozen():
+    x = h = tf.placeholder(tf.float32, [1, 784], name="x")
+    for inputs, units in [(784, 512), (512, 512)]:
+        h = tf.nn.relu(h @ tf.constant(rng.normal(size=(inputs, units)), tf.float32) + tf.zeros([units]))
+    y = tf.add(h @ tf.constant(rng.normal(size=(512, 10)), tf.float32), tf.zeros([10]), name="y")
+    return {x: rng.normal(size=(1, 784))}, [y], []
 
 
 def deep():
@@ -148,13 +195,20 @@ TASKS = [
     Task("import of 10,000 nodes", deep),
     Task("ptb lstm", lstm),
     Task("word2vec", word2vec),
+    Task("8 threads enqueue", queue),
+    Task("process start to first result", frozen),
 ]
 by_name = {}
 for task in TASKS:
     by_name[task.name] = task
     task.export()
-    print("task", task.name, flush=True)
+add = by_name["one fed add"]
+millrace_session = millrace.Session(add.graph_def.SerializeToString(), {"threads": threads})
+by_name["one fed add, Python"] = PythonTask(add.session(add.graph), add.fetches[0], next(iter(add.feeds)))
+by_name["one fed add, Python, millrace"] = PythonTask(millrace_session, "z:0", "x:0")
 print("ready", flush=True)
 for line in sys.stdin:
     name, count = line.rstrip("\n").rsplit(" ", 1)
     print("value", by_name[name].run(int(count)), flush=True)
+for task in TASKS:
+    task.stop()

@@ -1,0 +1,59 @@
+/* The parts of the suite "run". */
+#ifndef MR_TOOLS_BENCH_RUN_H
+#define MR_TOOLS_BENCH_RUN_H
+
+#include "tools/bench/bench.h"
+
+#include <millrace/millrace.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+constexpr int RUN_NAMES_MAX = 8, RUN_ROUNDS_MAX = 31, RUN_QUEUE_THREADS_MAX = 8;
+#define RUN_PEER "TensorFlow 2.15.1"
+
+/* ---- run_peer.c: TensorFlow's process, peer_run.py ---- */
+
+typedef struct peer {
+    pid_t process;
+    FILE *to, *from;
+} peer;
+bool peer_start(peer *p, int threads, const char *directory);
+/* The average time of `count` runs of a task; count 0: of import and first run. Zero if the peer has exited. */
+double peer_time(peer *p, const char *task, int count);
+/* False: the peer did not stop its threads and exit with status 0. */
+bool peer_stop(peer *p);
+
+/* ---- run_task.c: a task that the peer has written ---- */
+
+typedef struct task {
+    mr_string graph_def; /* owned */
+    double divide;
+    char names[3 * RUN_NAMES_MAX + 2][160];
+    int name_count;
+    const char *feeds[RUN_NAMES_MAX], *fetches[RUN_NAMES_MAX], *targets[RUN_NAMES_MAX], *first, *enqueue, *cancel;
+    int feed_count, fetch_count, target_count;
+    mr_tensor values[RUN_NAMES_MAX];
+    mr_graph *graph;
+    mr_session *session;
+    mr_step *step;
+    mr_step *enqueue_step;
+    pthread_t threads[RUN_QUEUE_THREADS_MAX]; /* these run enqueue_step until the queue is closed */
+    int enqueue_count, thread_count;
+} task;
+mr_status task_init(task *t, const char *directory, const char *name, mr_error *error);
+void task_deinit(task *t);
+/* Imports the graph, initializes it, starts the threads that fill its queue, and runs the task once. */
+mr_status task_start(task *t, int threads, mr_error *error);
+mr_status task_run(task *t, mr_error *error);
+/* errors  of a thread that filled the queue, other than the cancellation that ends it */
+mr_status task_stop(task *t, mr_error *error);
+
+/* ---- run_process.c: rows that start processes ---- */
+
+/* From the start of graph-run to its end after the first result, in milliseconds. */
+void bench_run_start(bench_report *report, const char *directory, const char *name);
+/* Growth of the peak resident memory by import, initialization and ten steps, in MB. */
+void bench_run_memory(bench_report *report, const char *directory, const char *name, double goal);
+
+#endif

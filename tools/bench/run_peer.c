@@ -1,0 +1,55 @@
+#include "tools/bench/run.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+bool peer_start(peer *p, int threads, const char *directory)
+{
+    int ask[2], answer[2];
+    char line[256];
+    const char *python = bench_tensorflow_python();
+    *p = (peer){0};
+    signal(SIGPIPE, SIG_IGN);
+    if (!python || pipe(ask) != 0 || pipe(answer) != 0) return false;
+    p->process = fork();
+    if (p->process == 0) {
+        char count[16];
+        snprintf(count, sizeof count, "%d", threads);
+        dup2(ask[0], 0);
+        dup2(answer[1], 1);
+        close(ask[1]);
+        close(answer[0]);
+        setenv("PYTHONPATH", "python", 1);
+        execl(python, python, "tools/bench/peer_run.py", count, directory, (char *)nullptr);
+        _exit(127);
+    }
+    close(ask[0]);
+    close(answer[1]);
+    p->to = fdopen(ask[1], "w");
+    p->from = fdopen(answer[0], "r");
+    if (p->process <= 0 || !p->to || !p->from) return false;
+    while (fgets(line, sizeof line, p->from))
+        if (strcmp(line, "ready\n") == 0) return true;
+    return false;
+}
+
+double peer_time(peer *p, const char *task, int count)
+{
+    char line[256];
+    double seconds;
+    if (!p->to || fprintf(p->to, "%s %d\n", task, count) < 0 || fflush(p->to) != 0) return 0;
+    while (fgets(line, sizeof line, p->from))
+        if (sscanf(line, "value %lf", &seconds) == 1) return seconds;
+    return 0;
+}
+
+bool peer_stop(peer *p)
+{
+    int status = -1;
+    if (p->to) fclose(p->to);
+    if (p->from) fclose(p->from);
+    return p->process > 0 && waitpid(p->process, &status, 0) == p->process && status == 0;
+}
