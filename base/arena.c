@@ -61,7 +61,7 @@ static bool next_block(mr_arena *arena, size_t size_bytes)
     return true;
 }
 
-void *mr_arena_alloc(mr_arena *arena, size_t size_bytes)
+void *mr_arena_reserve(mr_arena *arena, size_t size_bytes)
 {
     check(arena);
     if (size_bytes > PTRDIFF_MAX / 2) return nullptr;
@@ -72,7 +72,13 @@ void *mr_arena_alloc(mr_arena *arena, size_t size_bytes)
     void *result = arena->current->bytes + arena->used_bytes;
     arena->used_bytes += rounded;
     assert(arena->used_bytes <= arena->current->capacity_bytes && (uintptr_t)result % ALIGNMENT == 0);
-    return memset(result, 0, rounded);
+    return result;
+}
+
+void *mr_arena_alloc(mr_arena *arena, size_t size_bytes)
+{
+    void *result = mr_arena_reserve(arena, size_bytes);
+    return result != nullptr && size_bytes > 0 ? memset(result, 0, size_bytes) : result;
 }
 
 void *mr_arena_alloc_array(mr_arena *arena, size_t count, size_t size_bytes)
@@ -85,7 +91,7 @@ void *mr_arena_alloc_array(mr_arena *arena, size_t count, size_t size_bytes)
 void *mr_arena_copy(mr_arena *arena, const void *bytes, size_t size_bytes)
 {
     assert(bytes != nullptr || size_bytes == 0);
-    void *copy = mr_arena_alloc(arena, size_bytes);
+    void *copy = mr_arena_reserve(arena, size_bytes);
     if (copy != nullptr && size_bytes > 0) memcpy(copy, bytes, size_bytes);
     return copy;
 }

@@ -24,6 +24,8 @@ typedef struct mr_arena {
 /* Allocates size_bytes of zeroed memory, aligned to 16. Null if memory or the limit is exhausted.
  * threads  one at a time */
 [[nodiscard]] void *mr_arena_alloc(mr_arena *arena, size_t size_bytes);
+/* The same, not zeroed: for bytes that are all written. */
+[[nodiscard]] void *mr_arena_reserve(mr_arena *arena, size_t size_bytes);
 /* Allocates `count` zeroed elements of a type; null if the size overflows. */
 #define MR_ARENA_NEW(arena, type, count) ((type *)mr_arena_alloc_array((arena), (count), sizeof(type)))
 [[nodiscard]] void *mr_arena_alloc_array(mr_arena *arena, size_t count, size_t size_bytes);

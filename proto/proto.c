@@ -102,7 +102,7 @@ mr_status mr_proto_check(const ProtobufCMessageDescriptor *descriptor, mr_string
 
 static void *arena_alloc(void *arena, size_t size_bytes)
 {
-    return mr_arena_alloc(arena, size_bytes);
+    return mr_arena_reserve(arena, size_bytes);
 }
 
 static void arena_free(void *, void *)
