@@ -5,7 +5,7 @@ import os
 from . import errors
 
 RUN_VERSION = 1
-RANK_MAX = 8
+RANK_MAX = 12
 STRING, RESOURCE, VARIANT, BFLOAT16 = 7, 20, 21, 14
 
 
