@@ -1,7 +1,6 @@
 /* Samples from distributions whose parameters are tensors: gamma, Poisson, and binomial distributions.
  *
- * Each output starts at a multiple of 256 samples of the generator, or of 42 for a binomial one, so any thread can compute
- * it. The algorithms are Marsaglia's and Tsang's (transformation and rejection), Knuth's for Poisson rates below 10, and
+ * Each output starts at a multiple of 256 samples of the generator, so any thread can compute it. The algorithms are Marsaglia's and Tsang's (transformation and rejection), Knuth's for Poisson rates below 10, and
  * Hörmann's transformed rejection for others (tensorflow/core/kernels/random_op.cc, random_poisson_op.cc). */
 #include "kernels/random.h"
 #include <inttypes.h>
@@ -281,18 +280,21 @@ static double binomial_large(doubles *d, double count, double probability)
     }
 }
 
-static double binomial_sample(doubles *d, double count, double probability)
+/* The sample of output i. The quick algorithm reserves fewer samples of the generator. */
+static double binomial_sample(mr_philox philox, int64_t i, double count, double probability)
 {
+    constexpr int64_t SAMPLES_PER_SMALL_OUTPUT = 42;
     if (!isfinite(count) || isnan(probability)) return NAN;
     if (count <= 0 || probability <= 0) return 0;
     if (probability >= 1) return count;
-    bool is_turned = probability > 0.5;
-    double p = is_turned ? 1 - probability : probability;
-    double k = count * p >= 10 ? binomial_large(d, count, p) : binomial_small(d, count, p);
-    return is_turned ? count - k : k;
+    bool is_likely = probability > 0.5;
+    double p = is_likely ? 1 - probability : probability;
+    bool is_small = count * p < 10;
+    doubles d = {.philox = philox};
+    mr_philox_skip(&d.philox, (uint64_t)(i * (is_small ? SAMPLES_PER_SMALL_OUTPUT : SAMPLES_PER_OUTPUT)));
+    double k = is_small ? binomial_small(&d, count, p) : binomial_large(&d, count, p);
+    return is_likely ? count - k : k;
 }
-
-constexpr int64_t SAMPLES_PER_BINOMIAL = 42;
 
 typedef struct binomial_job {
     mr_philox philox;
@@ -306,7 +308,6 @@ static void binomial_piece(void *context, int64_t begin, int64_t end)
 {
     const binomial_job *job = context;
     for (int64_t i = begin; i < end; i++) {
-        doubles d = {.philox = job->philox};
         int64_t parameter = i / job->samples, rest = parameter, count = 0, probability = 0;
         for (int axis = job->shape.rank - 1; axis >= 0; axis--) {
             int64_t at = rest % job->shape.dims[axis];
@@ -314,9 +315,8 @@ static void binomial_piece(void *context, int64_t begin, int64_t end)
             count += at * job->count_strides[axis];
             probability += at * job->probability_strides[axis];
         }
-        mr_philox_skip(&d.philox, (uint64_t)(i * SAMPLES_PER_BINOMIAL));
         put_number(job->output, i % job->samples * job->parameter_count + parameter,
-                   binomial_sample(&d, number_at(job->counts, count), number_at(job->probabilities, probability)));
+                   binomial_sample(job->philox, i, number_at(job->counts, count), number_at(job->probabilities, probability)));
     }
 }
 
