@@ -221,7 +221,8 @@ def pixel_recurrence():
     low, high = plus - tf.nn.softplus(plus), -tf.nn.softplus(minus)
     middle = inv * (x - mean)
     pdf = middle - log_scale - 2.0 * tf.nn.softplus(middle)
-    logp = tf.where(x < -0.9, low, tf.where(x > 0.9, high, tf.where(cdf > 1e-5, tf.log(tf.maximum(cdf, 1e-12)), pdf)))
+    t = tf.tile(x, [1, 1, 1, 2])
+    logp = tf.where(t < -0.9, low, tf.where(t > 0.9, high, tf.where(cdf > 1e-5, tf.log(tf.maximum(cdf, 1e-12)), pdf)))
     loss = -tf.reduce_sum(tf.reduce_logsumexp(logp + tf.nn.log_softmax(logit), 3)) / 72
     ema = tf.train.ExponentialMovingAverage(0.9, num_updates=tf.train.get_or_create_global_step())
     train = adam(loss, global_step=tf.train.get_global_step())
@@ -272,7 +273,7 @@ def recurrent_attention():
         for t in range(3):
             if t:
                 scope.reuse_variables()
-            g = tf.image.extract_glimpse(x, [4, 4], where, centered=True, normalized=True, noise="zero")
+            g = tf.image.extract_glimpse(x, [4, 4], where, centered=True, normalized=True)
             h = tf.nn.relu(tf.layers.dense(tf.reshape(g, [4, 16]), 8, name="g") + tf.layers.dense(where, 8, name="l"))
             out, state = cell(h, state)
             mean = tf.clip_by_value(tf.layers.dense(tf.stop_gradient(out), 2, name="loc"), -1.0, 1.0)
@@ -306,7 +307,7 @@ def saved_scopes_and_collections():
     loss = tf.cast(tf.reduce_mean(tf.square(out)), tf.float32) + tf.losses.get_regularization_loss()
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, step)
     missing = tf.report_uninitialized_variables()
-    known = tf.is_variable_initialized(b)
+    known = tf.is_variable_initialized(step)
     total = tf.add_n([tf.cast(tf.size(q), tf.int64) for q in tf.trainable_variables()])
     saver = tf.train.Saver(tf.global_variables(), sharded=True, max_to_keep=2, write_version=tf.train.SaverDef.V2)
     return Training(([loss, missing, known, total, step], []), ([], [train]), feed=lambda i: {x: floats(i, 6, 10)}, saver=saver)
