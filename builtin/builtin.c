@@ -51,13 +51,14 @@
     X(checkpoint) X(summary) X(queue) X(file_reader) X(stack) X(tensor_array) X(tensor_list) \
     X(tensor_list_join) X(optional) X(variant) X(scatter) X(scatter_nd) X(gather) X(serialize_sparse) \
     X(candidate) X(table_ops) X(file) X(serialize) X(parse_example) \
-    X(barrier) X(accumulator) X(accumulator_sparse) X(stage) X(map_stage) X(temporary) X(remap) X(sparse_map) X(critical)
+    X(barrier) X(accumulator) X(accumulator_sparse) X(stage) X(map_stage) X(temporary) X(remap) \
+    X(sparse_map) X(critical)
 /* clang-format on */
 /* graph/data/FILE.c: mr_data_kernels_FILE */
 #define DATA_KERNELS(X)                                                                                                \
     X(iterator) X(sources) X(stages) X(functions) X(shuffle) X(window) X(reduce) X(generator) X(write) X(sparse)
-#define STATES(X) X(one_shot) X(variable) X(iterator) X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator) \
-    X(critical)
+#define STATES(X)                                                                                                      \
+    X(one_shot) X(variable) X(iterator) X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator) X(critical)
 
 #define DECLARE_GRADIENTS(family) extern const mr_gradient_table mr_gradients_##family;
 #define DECLARE_CPU(family) extern const mr_kernel_table mr_kernels_##family;

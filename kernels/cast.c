@@ -1,4 +1,5 @@
-/* Cast: every numeric type to every other; quantized types as the integers that store them. Fractions are truncated, as in C. Half types are converted through float;
+/* Cast: every numeric type to every other; quantized types as the integers that store them.
+ * Fractions are truncated, as in C. Half types are converted through float;
  * complex numbers lose their imaginary part. */
 #include "kernels/elementwise.h"
 #include <string.h>

@@ -44,8 +44,7 @@ static mr_status read_partitions(const mr_kernel_call *call, dense_job *job, mr_
         job->kinds[i] = is_splits ? ROW_SPLITS : ROW_IDS;
     }
     const mr_tensor *first = &call->inputs[3];
-    if (mr_tensor_count(first) < 1)
-        return FAIL("Invalid first partition input. Tensor requires at least one element.");
+    if (mr_tensor_count(first) < 1) return FAIL("Invalid first partition input. Tensor requires at least one element.");
     job->rows = has_rows ? integer_at(first, 0) : first->shape.dims[0] - 1;
     return job->rows >= 0 ? MR_OK : FAIL("the number of rows is negative: %" PRId64, job->rows);
 }

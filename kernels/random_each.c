@@ -1,7 +1,8 @@
 /* Samples from distributions whose parameters are tensors: gamma, Poisson, and binomial distributions.
  *
- * Each output starts at a multiple of 256 samples of the generator, so any thread can compute it. The algorithms are Marsaglia's and Tsang's (transformation and rejection), Knuth's for Poisson rates below 10, and
- * Hörmann's transformed rejection for others (tensorflow/core/kernels/random_op.cc, random_poisson_op.cc). */
+ * Each output starts at a multiple of 256 samples of the generator, so any thread can compute it. The algorithms are
+ * Marsaglia's and Tsang's (transformation and rejection), Knuth's for Poisson rates below 10, and Hörmann's transformed
+ * rejection for others (tensorflow/core/kernels/random_op.cc, random_poisson_op.cc, random_binomial_op.cc). */
 #include "kernels/random.h"
 #include <inttypes.h>
 #include <math.h>
@@ -199,8 +200,7 @@ static mr_status run_stateless(mr_kernel_call *call, int input, mr_philox philox
     MR_TRY(mr_random_shape(call, &shape, error));
     int lead = shape.rank - parameters->shape.rank;
     bool fits = lead >= 0;
-    for (int i = 0; fits && i < parameters->shape.rank; i++)
-        fits = shape.dims[lead + i] == parameters->shape.dims[i];
+    for (int i = 0; fits && i < parameters->shape.rank; i++) fits = shape.dims[lead + i] == parameters->shape.dims[i];
     if (!fits)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "Shape passed in must end with broadcasted shape.");
@@ -253,8 +253,8 @@ static double binomial_small(doubles *d, double count, double probability)
 /* What Stirling's approximation of log(k!) misses. */
 static double stirling_tail(double k)
 {
-    static const double first[] = {0.0810614667953272,  0.0413406959554092,  0.0276779256849983,  0.02079067210376509,
-                                   0.0166446911898211,  0.0138761288230707,  0.0118967099458917,  0.0104112652619720,
+    static const double first[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+                                   0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
                                    0.00925546218271273, 0.00833056343336287};
     if (k <= 9) return first[(int)k];
     double square = (k + 1) * (k + 1);
@@ -315,8 +315,9 @@ static void binomial_piece(void *context, int64_t begin, int64_t end)
             count += at * job->count_strides[axis];
             probability += at * job->probability_strides[axis];
         }
-        put_number(job->output, i % job->samples * job->parameter_count + parameter,
-                   binomial_sample(job->philox, i, number_at(job->counts, count), number_at(job->probabilities, probability)));
+        put_number(
+            job->output, i % job->samples * job->parameter_count + parameter,
+            binomial_sample(job->philox, i, number_at(job->counts, count), number_at(job->probabilities, probability)));
     }
 }
 

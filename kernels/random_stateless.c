@@ -84,7 +84,8 @@ static mr_status run_fill(mr_kernel_call *call, mr_distribution distribution, bo
 {
     mr_shape shape;
     mr_random_fill fill = {.distribution = distribution, .dtype = call->node->output_dtypes[0]};
-    MR_TRY(is_keyed ? mr_random_from_key(call, &fill.philox, error) : mr_random_from_seed(call, 1, &fill.philox, error));
+    MR_TRY(is_keyed ? mr_random_from_key(call, &fill.philox, error)
+                    : mr_random_from_seed(call, 1, &fill.philox, error));
     MR_TRY(mr_random_shape(call, &shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     fill.count = mr_shape_count(shape);
@@ -141,11 +142,11 @@ static mr_status skip_numbers(mr_kernel_call *call, int64_t algorithm, uint64_t 
 {
     mr_tensor *state = &call->inputs[0];
     if (state->dtype != MR_INT64)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dtype of RNG state variable must be int64, not %s",
-                              mr_dtype_name(state->dtype));
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "dtype of RNG state variable must be int64, not %s", mr_dtype_name(state->dtype));
     if (state->shape.rank != 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "RNG state must have one and only one dimension, not %d",
-                              (int)state->shape.rank);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "RNG state must have one and only one dimension, not %d", (int)state->shape.rank);
     if (algorithm != ALGORITHM_PHILOX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Unsupported algorithm id: %" PRId64, algorithm);
     if (state->shape.dims[0] < STATE_WORDS)
@@ -164,13 +165,14 @@ static mr_status read_and_skip(mr_kernel_call *call, mr_error *error)
     mr_tensor old = {0};
     for (int i = 1; i < 3; i++)
         if (call->inputs[i].shape.rank != 0)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a scalar", i == 1 ? "alg" : "delta");
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a scalar",
+                                  i == 1 ? "alg" : "delta");
     MR_TRY(mr_tensor_init_copy(&old, MR_INT64, MR_SHAPE(STATE_WORDS), (int64_t[STATE_WORDS]){0}, error));
     bool has_words = call->inputs[0].dtype == MR_INT64 && mr_tensor_count(&call->inputs[0]) >= STATE_WORDS;
     for (int i = 0; i < STATE_WORDS && has_words; i++)
         mr_tensor_int64s(&old)[i] = mr_tensor_int64s(&call->inputs[0])[i];
-    mr_status status = skip_numbers(call, mr_tensor_int32s(&call->inputs[1])[0],
-                                    ((const uint64_t *)call->inputs[2].data)[0], error);
+    mr_status status =
+        skip_numbers(call, mr_tensor_int32s(&call->inputs[1])[0], ((const uint64_t *)call->inputs[2].data)[0], error);
     if (status == MR_OK)
         call->outputs[0] = old;
     else

@@ -31,8 +31,7 @@ static mr_status spectrogram_shape(mr_shape_call *call, mr_error *error)
     MR_TRY(mr_shape_with_rank(call->inputs[0], 2, &input, error));
     MR_TRY(mr_attr_get_int(call->attrs, "window_size", &window, error));
     MR_TRY(mr_attr_get_int(call->attrs, "stride", &stride, error));
-    if (window <= 1)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "window size must be > 1, got %lld", (long long)window);
+    if (window <= 1) return mr_fail(error, MR_INVALID_ARGUMENT, "window size must be > 1, got %lld", (long long)window);
     if (stride <= 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "stride must be strictly positive, got %lld", (long long)stride);
     if (input.dims[0] >= 0) frames = input.dims[0] < window ? 0 : 1 + (input.dims[0] - window) / stride;

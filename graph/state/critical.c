@@ -22,8 +22,7 @@ static void mutex_deinit(mr_resource *resource)
     mr_condition_deinit(&((mutex *)resource)->condition);
 }
 
-static const mr_resource_class mutex_class = {
-    .name = "mutex", .size_bytes = sizeof(mutex), .deinit = mutex_deinit};
+static const mr_resource_class mutex_class = {.name = "mutex", .size_bytes = sizeof(mutex), .deinit = mutex_deinit};
 
 static void unlock(lock *l)
 {

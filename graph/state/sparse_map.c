@@ -59,9 +59,8 @@ static mr_status map_named(const mr_kernel_call *call, sparse_map **map, mr_erro
     const char *name =
         shared.size_bytes > 0 ? mr_arena_strndup(&arena, shared.data, shared.size_bytes) : call->node->name;
     pthread_mutex_lock(&session->mutex);
-    mr_status status = in && name
-                           ? mr_resource_make(&session->resources, &map_class, in, name, &resource, &made, error)
-                           : mr_fail_memory(error, container.size_bytes + shared.size_bytes);
+    mr_status status = in && name ? mr_resource_make(&session->resources, &map_class, in, name, &resource, &made, error)
+                                  : mr_fail_memory(error, container.size_bytes + shared.size_bytes);
     *map = (sparse_map *)resource;
     if (made) pthread_mutex_init(&(*map)->mutex, nullptr);
     pthread_mutex_unlock(&session->mutex);

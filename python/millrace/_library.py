@@ -4,7 +4,7 @@ import os
 
 from . import errors
 
-RUN_VERSION = 1
+RUN_VERSION = 2
 RANK_MAX = 12
 STRING, RESOURCE, VARIANT, BFLOAT16 = 7, 20, 21, 14
 

@@ -46,7 +46,7 @@ SAMPLES(
     {"OrderedMapClear", "", "dtypes=float"},
     {"MutexV2", "", "", "cannot be fetched"},
     {"MutexLock", "#resource[]=MutexV2", ""},
-    {"ConsumeMutexLock", "#variant[]=MutexLock", ""},
+    {"ConsumeMutexLock", "^float[2,3]", "", "Expected input to be a SharedLockReleaser variant"},
     {"AddSparseToTensorsMap", "int64[2,2]=0,1,1,0; float[2]; int64[2]=2,3", ""},
     {"AddManySparseToTensorsMap", "int64[2,2]=0,1,1,0; float[2]; int64[2]=2,3", ""},
     {"TakeManySparseFromTensorsMap", "int64[1]=0", "dtype=float", "Unable to find SparseTensor: 0"},

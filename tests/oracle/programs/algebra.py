@@ -283,7 +283,8 @@ def soft_decision_tree():
         gate = right[:, 2**level - 1:2 ** (level + 1) - 1]
         path = tf.reshape(tf.stack([path * (1 - gate), path * gate], 2), [-1, 2 ** (level + 1)])
     p = tf.matmul(path, tf.nn.softmax(leaf))
-    loss = -tf.reduce_mean(tf.math.log(tf.gather_nd(p, tf.stack([tf.range(tf.shape(y, out_type=tf.int64)[0], dtype=tf.int64), y], 1))))
+    loss = -tf.reduce_mean(tf.math.log(tf.gather_nd(p, tf.stack([tf.range(tf.shape(y, out_type=tf.int64)[0],
+            dtype=tf.int64), y], 1))))
     usage = tf.reduce_mean(path, 0)
     loss += 0.1 * tf.reduce_sum(tf.math.xlogy(usage, usage))
     train = tf.train.AdamOptimizer(0.05).minimize(loss)
@@ -313,8 +314,10 @@ def special_functions():
     more += tf.acosh(1 + u * a) + tf.atanh(0.9 * tf.tanh(x * raw[5])) + tf.atan2(x * raw[0], 1 + u) + tf.tan(u * raw[1])
     more += tf.asin(0.5 * u * raw[4]) + tf.acos(0.5 * u * raw[5]) + tf.math.rsqrt(a + u) + tf.math.softsign(x * raw[0])
     more += tf.math.divide_no_nan(x * raw[0], tf.floor(x)) + tf.math.multiply_no_nan(raw[1] * x, tf.floor(x))
-    more += tf.math.cumulative_logsumexp(x * raw[2], reverse=True) + tf.math.cumprod(1 + 0.1 * u * raw[3], exclusive=True)
-    more += tf.math.reduce_euclidean_norm(x * raw[3]) + tf.math.reduce_variance(x * raw[4]) + tf.math.reduce_std(x * raw[5])
+    more += tf.math.cumulative_logsumexp(x * raw[2], reverse=True) + tf.math.cumprod(1 + 0.1 * u * raw[3],
+            exclusive=True)
+    more += tf.math.reduce_euclidean_norm(x * raw[3]) + tf.math.reduce_variance(x * raw[4])
+    more += tf.math.reduce_std(x * raw[5])
     loss = tf.reduce_mean(poisson - beta - gamma - student + cdf + normal + erfinv + 0.1 * more)
     train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
     integers = tf.cast(x * 10, tf.int32)

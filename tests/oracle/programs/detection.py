@@ -152,7 +152,8 @@ def atrous_segmentation():
     hot = tf.one_hot(label, 3)
     focal = -tf.reduce_mean(hot * (1 - p) ** 2 * tf.math.log(p + 1e-6))
     dice = 1 - (2 * tf.reduce_sum(p * hot, [1, 2]) + 1) / (tf.reduce_sum(p + hot, [1, 2]) + 1)
-    loss = focal + tf.reduce_mean(dice) + tf.losses.sparse_softmax_cross_entropy(label, logits, weights=tf.to_float(label < 2))
+    loss = focal + tf.reduce_mean(dice) + tf.losses.sparse_softmax_cross_entropy(label, logits,
+            weights=tf.to_float(label < 2))
     miou, update = tf.metrics.mean_iou(label, tf.argmax(logits, 3), 3)
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
         train = tf.train.MomentumOptimizer(tf.train.polynomial_decay(0.05, 0, 30, power=0.9), 0.9).minimize(loss)

@@ -36,41 +36,6 @@ def capsules():
 
 
 @program
-def neural_turing_machine():
-    """Content and location addressing of a memory that is carried through a raw loop."""
-    x = tf.placeholder(tf.float32, [2, 5, 4])
-    n, m = 6, 4
-    cell = tf.nn.rnn_cell.GRUCell(10)
-    embed = tf.layers.Dense(m + 1 + 1 + 3 + 1 + m + m, name="head")
-    out = tf.layers.Dense(4, name="out")
-
-    def address(k, beta, gate, shift, gamma, memory, last):
-        similar = tf.reduce_sum(tf.nn.l2_normalize(memory, 2) * tf.nn.l2_normalize(k[:, None], 2), 2)
-        content = tf.nn.softmax(tf.nn.softplus(beta) * similar)
-        w = tf.sigmoid(gate) * content + (1 - tf.sigmoid(gate)) * last
-        s = tf.nn.softmax(shift)
-        w = sum(s[:, j:j + 1] * tf.roll(w, j - 1, 1) for j in range(3))
-        w = (w + 1e-6) ** (1 + tf.nn.softplus(gamma))
-        return w / tf.reduce_sum(w, 1, keepdims=True)
-
-    state, w, memory = cell.zero_state(2, tf.float32), tf.one_hot([0, 0], n), tf.fill([2, n, m], 0.1)
-    outputs = []
-    for t in range(10):
-        read = tf.squeeze(tf.matmul(w[:, None], memory), 1)
-        token = x[:, t] if t < 5 else tf.zeros([2, 4])
-        h, state = cell(tf.concat([token, read], 1), state)
-        k, beta, gate, shift, gamma, erase, add = tf.split(embed(h), [m, 1, 1, 3, 1, m, m], 1)
-        w = address(k, beta, gate, shift, gamma, memory, w)
-        memory = memory * (1 - w[..., None] * tf.sigmoid(erase)[:, None]) + w[..., None] * tf.tanh(add)[:, None]
-        outputs.append(out(tf.concat([h, read], 1)))
-    logits = tf.stack(outputs[5:], 1)
-    loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.cast(x > 0, tf.float32), logits=logits))
-    optimizer = tf.train.RMSPropOptimizer(0.01, momentum=0.9, epsilon=1e-3)
-    pairs = [(tf.clip_by_value(g, -10, 10), v) for g, v in optimizer.compute_gradients(loss)]
-    return Training(([loss, w], [optimizer.apply_gradients(pairs)]), feed=lambda i: {x: floats(i, 2, 5, 4)})
-
-
-@program
 def memory_network():
     story, query = tf.placeholder(tf.int32, [None, 6, 5]), tf.placeholder(tf.int32, [None, 5])
     answer = tf.placeholder(tf.int32, [None])
@@ -151,46 +116,6 @@ def graph_convolution():
 
 
 @program
-def cycle_consistent_networks():
-    """Two generators and two discriminators with instance normalization, reflection padding and image pools."""
-    a, b = tf.placeholder(tf.float32, [2, 8, 8, 3]), tf.placeholder(tf.float32, [2, 8, 8, 3])
-
-    def norm(x, scope):
-        with tf.variable_scope(scope):
-            mean, variance = tf.nn.moments(x, [1, 2], keep_dims=True)
-            scale = tf.get_variable("scale", [x.shape[-1]], initializer=tf.random_normal_initializer(1.0, 0.02, seed=1))
-            shift = tf.get_variable("shift", [x.shape[-1]], initializer=tf.zeros_initializer())
-            return scale * (x - mean) * tf.rsqrt(variance + 1e-3) + shift
-
-    def generate(x, scope):
-        with tf.variable_scope(scope, reuse=tf.AUTO_REUSE):
-            h = tf.pad(x, [[0, 0], [2, 2], [2, 2], [0, 0]], "REFLECT")
-            h = tf.nn.relu(norm(tf.layers.conv2d(h, 6, 5, name="c1"), "n1"))
-            r = tf.pad(h, [[0, 0], [1, 1], [1, 1], [0, 0]], "SYMMETRIC")
-            h += norm(tf.layers.conv2d(r, 6, 3, name="c2"), "n2")
-            h = tf.layers.conv2d(h, 6, 3, 2, "same", name="down")
-            h = tf.image.resize_nearest_neighbor(h, [8, 8])
-            return tf.tanh(tf.layers.conv2d(h, 3, 3, padding="same", name="c3"))
-
-    def judge(x, scope):
-        with tf.variable_scope(scope, reuse=tf.AUTO_REUSE):
-            h = tf.nn.leaky_relu(tf.layers.conv2d(x, 6, 4, 2, "same", name="c1"), 0.2)
-            return tf.layers.conv2d(h, 1, 3, padding="same", name="c2")
-    ab, ba = generate(a, "gab"), generate(b, "gba")
-    cycle = tf.reduce_mean(tf.abs(generate(ab, "gba") - a)) + tf.reduce_mean(tf.abs(generate(ba, "gab") - b))
-    g_loss = tf.reduce_mean((judge(ab, "db") - 1) ** 2) + tf.reduce_mean((judge(ba, "da") - 1) ** 2) + 5 * cycle
-    pool = tf.get_variable("pool", [2, 8, 8, 3], initializer=tf.zeros_initializer(), trainable=False)
-    d_loss = tf.reduce_mean(judge(pool, "db") ** 2) + tf.reduce_mean((judge(b, "db") - 1) ** 2)
-    d_loss += tf.reduce_mean(judge(ba, "da") ** 2) + tf.reduce_mean((judge(a, "da") - 1) ** 2)
-    trained = lambda *names: [v for v in tf.trainable_variables() if v.op.name.split("/")[0] in names]
-    g_train = tf.train.AdamOptimizer(1e-3, 0.5, epsilon=1e-3).minimize(g_loss, var_list=trained("gab", "gba"))
-    d_train = tf.train.AdamOptimizer(1e-3, 0.5, epsilon=1e-3).minimize(d_loss, var_list=trained("da", "db"))
-    keep = pool.assign(ab)
-    return Training(([g_loss], [g_train]), ([], [keep]), ([d_loss], [d_train]), steps=8,
-                    feed=lambda i: {a: floats(i, 2, 8, 8, 3), b: floats(i, 2, 8, 8, 3, salt=1)}, tolerance=5e-4)
-
-
-@program
 def deep_convolutional_gan():
     """Second-order gradients of convolutions, of their transposes and of batch statistics."""
     z, real = tf.placeholder(tf.float32, [4, 6]), tf.placeholder(tf.float32, [4, 8, 8, 1])
@@ -246,7 +171,8 @@ def discrete_codes():
     codes = tf.get_variable("codes", [5, 3], initializer=tf.uniform_unit_scaling_initializer(seed=1), trainable=False)
     counts = tf.get_variable("counts", [5], initializer=tf.ones_initializer(), trainable=False)
     e = dense(x, 3)
-    distance = tf.reduce_sum(e**2, 1, keepdims=True) - 2 * tf.matmul(e, codes, transpose_b=True) + tf.reduce_sum(codes**2, 1)
+    distance = tf.reduce_sum(e**2, 1, keepdims=True) - 2 * tf.matmul(e, codes,
+            transpose_b=True) + tf.reduce_sum(codes**2, 1)
     k = tf.argmin(distance, 1)
     q = tf.nn.embedding_lookup(codes, k)
     z = e + tf.stop_gradient(q - e)
@@ -254,12 +180,14 @@ def discrete_codes():
     gumbel = -tf.log(-tf.log(tf.random_uniform([8, 4], 1e-6, 1 - 1e-6, seed=3)))
     soft = tf.nn.softmax((logits + gumbel) / 0.7)
     hard = tf.stop_gradient(tf.one_hot(tf.argmax(soft, 1), 4) - soft) + soft
-    loss = tf.losses.mean_squared_error(x, dense(tf.concat([z, hard], 1), 6)) + 0.25 * tf.reduce_mean((tf.stop_gradient(q) - e) ** 2)
+    loss = tf.losses.mean_squared_error(x, dense(tf.concat([z, hard], 1),
+            6)) + 0.25 * tf.reduce_mean((tf.stop_gradient(q) - e) ** 2)
     from tensorflow.python.training import moving_averages
     hot = tf.one_hot(k, 5)
     with tf.control_dependencies([loss, z]):
         n = moving_averages.assign_moving_average(counts, tf.reduce_sum(hot, 0), 0.9, zero_debias=False)
-        c = moving_averages.assign_moving_average(codes, tf.matmul(hot, e, transpose_a=True) / (n[:, None] + 1), 0.9, zero_debias=True)
+        c = moving_averages.assign_moving_average(codes, tf.matmul(hot, e, transpose_a=True) / (n[:, None] + 1), 0.9,
+                zero_debias=True)
         train = tf.train.GradientDescentOptimizer(0.05).minimize(loss)
     return Training(([loss, k], [train, c]), feed=lambda i: {x: floats(i, 8, 6)})
 
@@ -286,7 +214,8 @@ def spatial_transformer():
             wy = 1 - tf.abs(py - tf.cast(y0 + dy, tf.float32))
             total += tf.reshape(wx * wy, [-1, 1]) * value
     warped = tf.reshape(total, [-1, 8, 8, 1])
-    shifted = tf.raw_ops.ImageProjectiveTransformV2(images=warped, transforms=[[1.0, 0.1, 0.5, 0.0, 0.9, 0.2, 0.01, 0.0]],
+    shifted = tf.raw_ops.ImageProjectiveTransformV2(images=warped, transforms=[[1.0, 0.1, 0.5, 0.0, 0.9, 0.2, 0.01,
+            0.0]],
                                                     output_shape=[8, 8], interpolation="BILINEAR")
     logits = dense(tf.layers.flatten(warped + 0.3 * shifted), 4)
     loss = tf.losses.softmax_cross_entropy(tf.one_hot(y, 4), logits, label_smoothing=0.1)
@@ -308,33 +237,6 @@ def three_dimensional_network():
     loss = tf.losses.hinge_loss(tf.one_hot(y, 3), logits) + tf.losses.get_regularization_loss()
     train = tf.train.ProximalAdagradOptimizer(0.05, l1_regularization_strength=1e-3).minimize(loss)
     return Training(([loss], [train]), feed=lambda i: {x: floats(i, 2, 4, 6, 6, 2), y: ints(i, 3, 2)}, steps=10)
-
-
-@program
-def unusual_layers():
-    """Fractional pooling, morphology, local response, Lp and glimpses, in one network."""
-    x, y = tf.placeholder(tf.float32, [2, 12, 12, 2]), tf.placeholder(tf.int32, [2])
-    h = tf.layers.separable_conv2d(x, 4, 3, padding="same", depth_multiplier=2, activation=tf.nn.selu)
-    h, *_ = tf.nn.fractional_max_pool(h, [1, 1.5, 1.4, 1], True, True, deterministic=True, seed=1, seed2=2)
-    h, *_ = tf.nn.fractional_avg_pool(h, [1, 1.2, 1.2, 1], True, False, deterministic=True, seed=3, seed2=4)
-    f = tf.get_variable("f", [2, 2, 4], initializer=tf.zeros_initializer())
-    h = tf.nn.dilation2d(h, f, [1, 1, 1, 1], [1, 1, 1, 1], "SAME") + tf.nn.erosion2d(
-        h, f, [1, 1, 1, 1], [1, 1, 1, 1], "SAME")
-    h = tf.nn.lrn(h, 2, bias=1.0, alpha=0.1, beta=0.5)
-    h = tf.sqrt(1e-4 + tf.nn.pool(h**2, [2, 2], "AVG", "VALID", dilations=[2, 2]))
-    g = tf.image.extract_glimpse(x, [4, 4], tf.constant([[0.0, 0.2], [-0.3, 0.1]]))
-    p = tf.image.extract_patches(h, [1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1], "SAME")
-    m = tf.layers.conv1d(tf.reshape(h, [2, -1, 4]), 3, 3, dilation_rate=2, padding="same")
-    m = tf.layers.max_pooling1d(tf.nn.relu(m), 2, 2)
-    d = tf.depth_to_space(tf.layers.conv2d(x, 8, 1, 2), 2)
-    b = tf.batch_to_space(tf.space_to_batch(x, [[0, 0], [0, 0]], block_size=2), [[0, 0], [0, 0]], block_size=2)
-    flat = [tf.layers.flatten(v) for v in (g, p, m, d, b)]
-    logits = tf.nn.xw_plus_b(tf.concat(flat, 1), tf.get_variable("w", [sum(int(v.shape[1]) for v in flat), 3],
-                             initializer=tf.glorot_uniform_initializer(seed=8)), tf.zeros([3]))
-    logits = tf.nn.bias_add(logits, tf.get_variable("b", [3], initializer=tf.zeros_initializer()))
-    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=tf.one_hot(y, 3), logits=logits))
-    train = tf.train.FtrlOptimizer(0.02, l1_regularization_strength=0.001, l2_shrinkage_regularization_strength=0.001).minimize(loss)
-    return Training(([loss], [train]), feed=lambda i: {x: floats(i, 2, 12, 12, 2), y: ints(i, 3, 2)}, steps=10)
 
 
 @program

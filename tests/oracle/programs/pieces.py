@@ -15,7 +15,7 @@ OPTIMIZERS = {
 }
 
 
-@each(name=[f"{kind}_{k}" for kind in ("ref", "resource") for k in OPTIMIZERS])
+@each(name=[f"{kind}_{k}" for kind, k in zip(("ref", "resource") * 4, OPTIMIZERS)])
 def sparse(name):
     """Embeddings of several partitions: IndexedSlices with repeated rows."""
     kind, name = name.split("_", 1)
@@ -28,7 +28,8 @@ def sparse(name):
     out = tf.reduce_sum(h * h, 1) * 0.1 + tf.reduce_sum(tf.gather(bias, x), 1)
     loss = tf.reduce_mean((out - y) ** 2)
     train = OPTIMIZERS[name]().minimize(loss, tf.train.get_or_create_global_step())
-    return Training(([loss], []), ([], [train]), feed=lambda i: {x: ints(i, 10, 6, 3, dtype=np.int64), y: floats(i, 6)}, steps=10)
+    return Training(([loss], []), ([], [train]), feed=lambda i: {x: ints(i, 10, 6, 3, dtype=np.int64), y: floats(i,
+            6)}, steps=10)
 
 
 @program
@@ -42,7 +43,8 @@ def all_losses():
     L, R = tf.losses, tf.losses.Reduction
     parts = [L.absolute_difference(y, p, weights), L.huber_loss(y, p, 0.5, 0.7, reduction=R.SUM),
              L.log_loss(tf.sigmoid(y), tf.sigmoid(p), epsilon=1e-3), L.hinge_loss(tf.to_float(y > 0), p),
-             L.mean_pairwise_squared_error(y, p, tf.range(6.0)[:, None]), L.mean_squared_error(y, p, weights, reduction=R.SUM_OVER_NONZERO_WEIGHTS),
+             L.mean_pairwise_squared_error(y, p, tf.range(6.0)[:, None]), L.mean_squared_error(y, p, weights,
+                     reduction=R.SUM_OVER_NONZERO_WEIGHTS),
              L.cosine_distance(tf.nn.l2_normalize(y, 1), tf.nn.l2_normalize(p, 1), axis=1),
              L.softmax_cross_entropy(tf.nn.softmax(y), p, weights[:, 0], 0.1), L.sparse_softmax_cross_entropy(label, p),
              L.sigmoid_cross_entropy(tf.sigmoid(y), p, label_smoothing=0.2),
@@ -73,7 +75,8 @@ def quantization_aware_training():
     w = tf.get_variable("w", [3, 3, 2, 4], initializer=tf.glorot_uniform_initializer(seed=1))
     low = tf.get_variable("low", [4], initializer=tf.constant_initializer(-0.5), trainable=False)
     high = tf.get_variable("high", [4], initializer=tf.constant_initializer(0.5), trainable=False)
-    h = tf.nn.relu6(tf.nn.conv2d(x, tf.quantization.fake_quant_with_min_max_vars_per_channel(w, low, high, narrow_range=True), 1, "SAME"))
+    h = tf.nn.relu6(tf.nn.conv2d(x, tf.quantization.fake_quant_with_min_max_vars_per_channel(w, low, high,
+            narrow_range=True), 1, "SAME"))
     top = tf.get_variable("top", [], initializer=tf.constant_initializer(3.0))
     h = tf.quantization.fake_quant_with_min_max_vars(h, 0.0, top, num_bits=4)
     h = tf.quantization.fake_quant_with_min_max_args(h, 0, 6)
@@ -84,7 +87,8 @@ def quantization_aware_training():
     q, a, b = tf.quantization.quantize(h, 0.0, 6.0, tf.quint8)
     back = tf.quantization.dequantize(q, a, b)
     q8, a8, b8 = tf.quantization.quantize(h, -6.0, 6.0, tf.qint8, mode="SCALED", round_mode="HALF_TO_EVEN")
-    track = [low.assign(0.9 * low + 0.1 * tf.reduce_min(w, [0, 1, 2])), high.assign(0.9 * high + 0.1 * tf.reduce_max(w, [0, 1, 2]))]
+    track = [low.assign(0.9 * low + 0.1 * tf.reduce_min(w, [0, 1, 2])),
+            high.assign(0.9 * high + 0.1 * tf.reduce_max(w, [0, 1, 2]))]
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
     return Training(([loss, back, a, b, tf.cast(q, tf.int32), tf.cast(q8, tf.int32)], []), ([], [train]), ([], track),
                     feed=lambda i: {x: floats(i, 4, 8, 8, 2), y: ints(i, 3, 4)})
@@ -96,8 +100,8 @@ def image_chain():
     y = tf.placeholder(tf.float32, [2])
     x = tf.image.convert_image_dtype(image, tf.float32)
     k = tf.train.get_or_create_global_step()
-    x = tf.map_fn(lambda v: tf.image.random_flip_left_right(tf.image.random_crop(v, [10, 10, 3], seed=1), seed=2)
-                  if hasattr(tf.image, "random_crop") else tf.image.random_flip_left_right(tf.random_crop(v, [10, 10, 3], seed=1), seed=2), x, parallel_iterations=1)
+    x = tf.map_fn(lambda v: tf.image.random_flip_left_right(tf.random_crop(v, [10, 10, 3], seed=1), seed=2), x,
+                  parallel_iterations=1)
     x = tf.image.random_hue(tf.image.random_saturation(x, 0.6, 1.4, seed=3), 0.1, seed=4)
     x = tf.image.random_contrast(tf.image.random_brightness(x, 0.2, seed=5), 0.7, 1.3, seed=6)
     x = tf.clip_by_value(tf.image.rot90(tf.image.adjust_gamma(tf.clip_by_value(x, 0.01, 1.0), 0.8), 3), 0, 1)
@@ -106,7 +110,6 @@ def image_chain():
     gray = tf.image.grayscale_to_rgb(tf.image.rgb_to_grayscale(tf.image.hsv_to_rgb(hsv)))
     z = tf.image.per_image_standardization(yuv + gray)
     z = tf.image.resize_bicubic(tf.image.central_crop(z, 0.8), [7, 7]) + tf.image.resize_area(z, [7, 7])
-    z += tf.image.resize(z, [7, 7], method="lanczos3", antialias=True) if False else 0.0
     p = tf.image.pad_to_bounding_box(tf.image.flip_up_down(tf.image.transpose(z)), 1, 1, 9, 9)
     p = tf.image.crop_to_bounding_box(p, 0, 0, 8, 8)
     w = tf.get_variable("w", [8 * 8 * 3, 1], initializer=tf.glorot_normal_initializer(seed=1))
@@ -115,13 +118,15 @@ def image_chain():
     psnr = tf.image.psnr(v + 0 * x, x, 1.0)
     out = tf.matmul(tf.reshape(p, [2, -1]), w)[:, 0]
     loss = tf.reduce_mean((out - y) ** 2) - tf.reduce_mean(ssim) - 0.01 * tf.reduce_mean(psnr)
-    begin, size, boxes = tf.image.sample_distorted_bounding_box([12, 14, 3], tf.constant([[[0.1, 0.1, 0.8, 0.9]]]), seed=7, min_object_covered=0.3)
+    begin, size, boxes = tf.image.sample_distorted_bounding_box([12, 14, 3], tf.constant([[[0.1, 0.1, 0.8, 0.9]]]),
+            seed=7, min_object_covered=0.3)
     part = tf.slice(image[0], begin, size)
     encoded = tf.io.decode_png(tf.io.encode_png(image[0]))
     jpeg = tf.io.decode_jpeg(tf.io.encode_jpeg(image[1], quality=90), dct_method="INTEGER_ACCURATE")
     quality = tf.image.adjust_jpeg_quality(x[0], 70)
     train = tf.train.GradientDescentOptimizer(0.01).minimize(loss, k)
-    return Training(([loss, hsv, tf.shape(part), boxes, encoded, tf.reduce_mean(tf.to_float(jpeg)), tf.reduce_mean(quality), z], []), ([], [train]),
+    return Training(([loss, hsv, tf.shape(part), boxes, encoded, tf.reduce_mean(tf.to_float(jpeg)),
+            tf.reduce_mean(quality), z], []), ([], [train]),
                     feed=lambda i: {image: ints(i, 256, 2, 12, 14, 3, dtype=np.uint8), y: floats(i, 2)}, tolerance=5e-4)
 
 
@@ -131,12 +136,16 @@ def stateless_and_stateful_numbers():
     seed = tf.stack([tf.cast(k, tf.int32), 7])
     w = tf.get_variable("w", [4], initializer=tf.initializers.truncated_normal(seed=1))
     s = tf.random
-    stateless = [s.stateless_uniform([3], seed), s.stateless_normal([3], seed, dtype=tf.float64), s.stateless_truncated_normal([3], seed),
-                 s.stateless_uniform([3], seed, 0, 10, tf.int32), s.stateless_categorical(tf.math.log([[0.2, 0.8]]), 4, seed),
-                 s.stateless_gamma([3], seed, alpha=[0.5, 1.5, 3.0]), s.stateless_poisson([3], seed, [1.0, 5.0, 20.0], tf.int32),
+    stateless = [s.stateless_uniform([3], seed), s.stateless_normal([3], seed, dtype=tf.float64),
+            s.stateless_truncated_normal([3], seed),
+                 s.stateless_uniform([3], seed, 0, 10, tf.int32), s.stateless_categorical(tf.math.log([[0.2, 0.8]]),
+                         4, seed),
+                 s.stateless_gamma([3], seed, alpha=[0.5, 1.5, 3.0]), s.stateless_poisson([3], seed, [1.0, 5.0, 20.0],
+                         tf.int32),
                  s.stateless_binomial([3], seed, [5.0, 10.0, 20.0], [0.2, 0.5, 0.7])]
     stateful = [s.gamma([3], [1.0, 2.0], seed=1), s.poisson([1.0, 9.0], [3], seed=2), s.shuffle(tf.range(9), seed=3),
-                s.uniform([3], 0, 100, tf.int64, seed=4), s.truncated_normal([3], seed=5), tf.multinomial([[0.1, 0.4]], 5, seed=6),
+                s.uniform([3], 0, 100, tf.int64, seed=4), s.truncated_normal([3], seed=5), tf.multinomial([[0.1,
+                        0.4]], 5, seed=6),
                 s.log_uniform_candidate_sampler([[1, 2]], 2, 4, True, 20, seed=7)[0]]
     g = s.gamma([], tf.nn.softplus(w), seed=8)
     loss = tf.reduce_mean(g) + tf.reduce_mean(w**2) + 0.1 * tf.reduce_mean(stateless[0]) * tf.reduce_sum(w)
@@ -149,7 +158,7 @@ def random_generator():
     g = tf.random.Generator.from_seed(3, alg="philox")
     other = tf.random.Generator.from_state([1, 2, 3], alg="philox")
     w = tf.get_variable("w", [4], initializer=tf.zeros_initializer())
-    values = [g.normal([3]), ]
+    values = [g.normal([3])]
     with tf.control_dependencies(values):
         values += [g.uniform([3], 0, 9, tf.int32)]
     with tf.control_dependencies(values):
@@ -202,39 +211,6 @@ def critical_sections_and_handles():
 
 
 @program
-def datasets_of_every_kind():
-    d = tf.data.Dataset
-    e = tf.data.experimental
-    base = d.range(20)
-    windows = base.window(4, 2, drop_remainder=True).flat_map(lambda w: w.batch(4))
-    grouped = base.apply(e.group_by_window(lambda x: x % 3, lambda k, w: w.batch(3), 3))
-    reducer = e.Reducer(lambda k: tf.constant(0, tf.int64), lambda s, x: s + x, lambda s: s)
-    reduced = base.apply(e.group_by_reducer(lambda x: x % 4, reducer))
-    mixed = d.sample_from_datasets([base, base.map(lambda x: -x)], [0.3, 0.7], seed=3)
-    chosen = d.choose_from_datasets([base, base.map(lambda x: x * 100)], d.range(2).repeat(10))
-    scanned = base.scan(tf.constant(0, tf.int64), lambda s, x: (s + x, s * x))
-    inter = base.interleave(lambda x: d.from_tensors(x).repeat(2), cycle_length=3, block_length=2, num_parallel_calls=2)
-    bucket = d.from_tensor_slices(tf.range(1, 13)).map(lambda x: tf.range(x)).apply(
-        e.bucket_by_sequence_length(lambda x: tf.size(x), [4, 8], [2, 2, 2]))
-    flags = base.apply(e.take_while(lambda x: x < 9)).enumerate().cache().shuffle(5, seed=2).prefetch(1)
-    rejected = base.map(lambda x: (x % 2, x)).apply(e.rejection_resample(lambda c, x: tf.cast(c, tf.int32), [0.2, 0.8], seed=4)) if False else base
-    unique = base.map(lambda x: x % 5).apply(e.unique()).concatenate(base.skip(17)).shard(2, 1)
-    dense = d.from_tensor_slices(tf.sparse.SparseTensor([[0, 1], [2, 0], [3, 3]], [1.0, 2.0, 3.0], [4, 4])).map(tf.sparse.to_dense)
-    padded = d.from_generator(lambda: iter([]), tf.int64) if False else base.map(lambda x: tf.fill([x % 4], x)).padded_batch(3, [None], tf.constant(-1, tf.int64))
-    ragged = base.map(lambda x: tf.range(x % 3)).apply(e.dense_to_ragged_batch(4)).map(lambda r: r.to_tensor())
-    maybe = base.map(lambda x: 10 // (x - 3)).apply(e.ignore_errors())
-    counted = e.Counter(5, 3).zip if False else tf.data.Dataset.zip((base, e.Counter(5, 3)))
-    rnd = e.RandomDataset(seed=9).take(10).map(lambda x: x % 1000)
-    w = tf.get_variable("w", [], initializer=tf.ones_initializer())
-    elements = [tf.data.make_one_shot_iterator(s.repeat()).get_next() for s in
-                (windows, grouped, reduced, mixed, chosen, scanned, inter, bucket, flags, unique, dense, padded, ragged, maybe, counted, rnd)]
-    total = base.reduce(tf.constant(0, tf.int64), lambda a, b: a + b)
-    loss = w * tf.reduce_mean(tf.cast(elements[0], tf.float32)) + w**2
-    train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
-    return Training((tf.nest.flatten(elements) + [loss, total], []), ([], [train]), steps=12)
-
-
-@program
 def ragged_tensors():
     x = tf.placeholder(tf.int32, [5])
     r = tf.ragged.range(x)
@@ -248,14 +224,14 @@ def ragged_tensors():
     stacked = tf.stack([r, r], axis=0)
     picked = tf.gather(r, [0, 3, 1])
     nd = tf.ragged.boolean_mask(r, r > 1)
-    mapped = tf.map_fn(lambda v: tf.reduce_sum(v), r, fn_output_signature=tf.int32)
     back = tf.RaggedTensor.from_tensor(dense[..., 0], padding=0.5)
     sparse_ = r.to_sparse()
-    counts = tf.ragged.cross([r, r])
     loss = tf.reduce_sum(dense**2) * 0.01 + tf.reduce_sum(mean) + tf.reduce_mean(scaled)
     train = tf.train.AdagradOptimizer(0.1).minimize(loss)
-    fetch = [loss, joined.values, joined.row_splits, stacked.flat_values, picked.values, nd.values, mapped, back.values, sparse_.indices,
-             r.bounding_shape(), r.row_lengths(), r.value_rowids(), tf.size(r), counts.values, tf.ragged.row_splits_to_segment_ids(r.row_splits)]
+    fetch = [loss, joined.values, joined.row_splits, stacked.flat_values, picked.values, nd.values, back.values,
+            sparse_.indices,
+             r.bounding_shape(), r.row_lengths(), r.value_rowids(),
+             tf.size(r), tf.ragged.row_splits_to_segment_ids(r.row_splits)]
     return Training((fetch, []), ([], [train]), feed=lambda i: {x: ints(i, 6, 5) + (i == 0)})
 
 
@@ -285,46 +261,10 @@ def sparse_matrices():
     n = tf.sets.size(tf.sets.difference(tf.constant([[1, 2], [3, 4]]), tf.constant([[2, 5], [3, 4]])))
     cross = tf.sparse.cross_hashed([tf.constant([["a"], ["b"]]), tf.constant([["c"], ["d"]])], 20)
     train = tf.train.GradientDescentOptimizer(0.05).minimize(loss)
-    return Training(([loss, halves[1].values, reshaped.indices, cut.values, filled.values, empty, u.values, n, cross.values,
-                      tf.sparse.to_indicator(ids, 5)], []), ([], [train]), feed=lambda i: {x: (rng(i).uniform(size=(5, 5)) < 0.4) * floats(i, 5, 5)})
-
-
-@program
-def compressed_sparse_rows():
-    from tensorflow.python.ops.linalg.sparse import sparse_csr_matrix_ops as ops
-    dense = tf.constant(((np.abs(floats(0, 5, 5)) > 0.8) * floats(0, 5, 5) + 3 * np.eye(5)).astype(np.float32))
-    w = tf.get_variable("w", [5, 2], initializer=tf.random_normal_initializer(seed=1))
-    a = ops.CSRSparseMatrix(dense)
-    b = ops.matmul(a, w)
-    loss = tf.reduce_mean(b**2)
-    train = tf.train.GradientDescentOptimizer(0.05).minimize(loss)
-    return Training(([loss, ops.to_dense(ops.transpose(a))if hasattr(ops, "to_dense") else b], [train]), steps=5)
-
-
-@program
-def table_initializers_and_summaries():
-    directory = tempfile.mkdtemp()
-    vocab = os.path.join(directory, "vocab.txt")
-    with open(vocab, "w") as file:
-        file.write("red 1.5\ngreen 2.5\nblue 3.5\n")
-    init = tf.lookup.TextFileInitializer(vocab, tf.string, 0, tf.float32, 1, delimiter=" ")
-    table = tf.lookup.StaticHashTable(init, -1.0)
-    words = tf.constant(["green", "x", "red"])
-    index = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(vocab, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE), "?")
-    mutable = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, 0.0, -1, -2)
-    k = tf.train.get_or_create_global_step()
-    insert = mutable.insert(k[None], tf.cast(k, tf.float32)[None] * 2)
-    with tf.control_dependencies([insert]):
-        found = mutable.lookup(tf.range(5, dtype=tf.int64))
-    w = tf.get_variable("w", [3], initializer=tf.ones_initializer())
-    loss = tf.reduce_sum(w * table.lookup(words)) ** 2
-    train = tf.train.GradientDescentOptimizer(0.001).minimize(loss, k)
-    tf.summary.scalar("loss", loss)
-    tf.summary.histogram("w", w)
-    tf.summary.text("words", words)
-    tf.summary.image("image", tf.reshape(w, [1, 3, 1, 1]))
-    merged = tf.summary.merge_all()
-    return Training(([loss, found, index.lookup(tf.constant([0, 7], tf.int64)), merged], []), ([], [train]), summaries=[merged.name], same_initial=False)
+    return Training(([loss, halves[1].values, reshaped.indices, cut.values, filled.values, empty, u.values, n,
+            cross.values,
+                      tf.sparse.to_indicator(ids, 5)], []), ([], [train]), feed=lambda i: {x: (rng(i).uniform(size=(5,
+                              5)) < 0.4) * floats(i, 5, 5)})
 
 
 @program
@@ -342,7 +282,8 @@ def jacobians_and_vectorized_maps():
         z = tf.reduce_sum(tf.sin(x) * tf.matmul(y, w, transpose_b=True))
     slope = tape.gradient(z, x)
     train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
-    return Training(([loss, j, slope, tf.gradients(slope, w)[0]], []), ([], [train]), feed=lambda i: {x: floats(i, 3, 4)})
+    return Training(([loss, j, slope, tf.gradients(slope, w)[0]], []), ([], [train]), feed=lambda i: {x: floats(i, 3,
+            4)})
 
 
 @each(dtype=["float16", "bfloat16", "float64"])
@@ -355,7 +296,8 @@ def other_precisions(dtype):
         return tf.cast(v, kind) if kind != tf.float64 else v
     with tf.variable_scope("m", custom_getter=getter):
         h = tf.cast(x, kind)
-        w = tf.get_variable("w", [3, 3, 2, 4], initializer=tf.glorot_uniform_initializer(seed=1, dtype=tf.float32 if kind != tf.float64 else kind))
+        w = tf.get_variable("w", [3, 3, 2, 4], initializer=tf.glorot_uniform_initializer(seed=1,
+                dtype=tf.float32 if kind != tf.float64 else kind))
         h = tf.nn.leaky_relu(tf.nn.conv2d(h, w, [1, 1, 1, 1], "SAME"))
         h = tf.nn.max_pool2d(h, 2, 2, "SAME")
         d = tf.get_variable("d", [36, 3], initializer=tf.zeros_initializer())

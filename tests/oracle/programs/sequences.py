@@ -1,6 +1,5 @@
 """Cells, loops and attention that are written by hand, and text."""
 from training import *
-from tensorflow.python.ops import gen_rnn_ops
 
 
 def sequence_loss(logits, y, length=None):
@@ -49,11 +48,12 @@ class LayerNormCell(tf.nn.rnn_cell.RNNCell):
         return h, tf.nn.rnn_cell.LSTMStateTuple(c, h)
 
 
-@each(kind=["peephole", "projection", "layer_norm", "stack", "ugrnn"])
+@each(kind=["peephole", "projection", "layer_norm", "stack"])
 def cells(kind):
     x, y = tf.placeholder(tf.int32, [None, 7]), tf.placeholder(tf.int32, [None, 7])
     length = tf.placeholder(tf.int32, [None])
-    e = tf.nn.embedding_lookup(tf.get_variable("e", [12, 6], initializer=tf.random_uniform_initializer(-0.5, 0.5, seed=1)), x)
+    e = tf.nn.embedding_lookup(tf.get_variable("e", [12, 6], initializer=tf.random_uniform_initializer(-0.5, 0.5,
+            seed=1)), x)
     cell = {
         "peephole": lambda: tf.nn.rnn_cell.LSTMCell(8, use_peepholes=True, cell_clip=1.5, forget_bias=0.5),
         "projection": lambda: tf.nn.rnn_cell.LSTMCell(8, num_proj=5, proj_clip=0.9, num_unit_shards=None,
@@ -63,8 +63,6 @@ def cells(kind):
             [tf.nn.rnn_cell.DropoutWrapper(tf.nn.rnn_cell.GRUCell(6), 0.9, 0.9, 0.95, True, 6, tf.float32, seed=3),
              tf.nn.rnn_cell.ResidualWrapper(tf.nn.rnn_cell.BasicRNNCell(6, tf.nn.relu)),
              tf.nn.rnn_cell.DeviceWrapper(tf.nn.rnn_cell.LSTMCell(6, state_is_tuple=False), "/cpu:0")]),
-        "ugrnn": lambda: tf.nn.rnn_cell.GRUCell(8, kernel_initializer=tf.initializers.identity(0.3),
-                                                bias_initializer=tf.ones_initializer()),
     }[kind]()
     initial = None
     if kind == "projection":
@@ -105,37 +103,12 @@ def raw_loop_decoder():
 
 
 @program
-def block_cells():
-    """The fused cells of contrib, one step after the other, by their raw operators."""
-    x, y = tf.placeholder(tf.float32, [5, 3, 4]), tf.placeholder(tf.float32, [3, 6])
-    w = tf.get_variable("w", [10, 24], initializer=tf.random_normal_initializer(0, 0.3, seed=1))
-    b = tf.get_variable("b", [24], initializer=tf.zeros_initializer())
-    peep = [tf.get_variable(f"p{k}", [6], initializer=tf.random_normal_initializer(0, 0.1, seed=k)) for k in range(3)]
-    c = h = tf.zeros([3, 6])
-    for t in range(5):
-        i, cs, f, o, ci, co, h = gen_rnn_ops.lstm_block_cell(x[t], c, h, w, *peep, b, forget_bias=1.0, cell_clip=3.0,
-                                                             use_peephole=True)
-        c = cs
-    block = tf.raw_ops.BlockLSTMV2(seq_len_max=tf.constant(5, tf.int64), x=x, cs_prev=c, h_prev=h, w=w, wci=peep[0], wcf=peep[1], wco=peep[2], b=b, cell_clip=0.0,
-                                  use_peephole=False)
-    wru = tf.get_variable("wru", [10, 12], initializer=tf.random_normal_initializer(0, 0.3, seed=5))
-    wc = tf.get_variable("wc", [10, 6], initializer=tf.random_normal_initializer(0, 0.3, seed=6))
-    g = gen_rnn_ops.gru_block_cell(x[0], h, wru, wc, tf.ones([12]), tf.zeros([6]))
-    loss = tf.reduce_mean((tf.stop_gradient(h) - y) ** 2) + tf.reduce_mean((tf.matmul(h, tf.ones([6, 6])) - y) ** 2) * 0
-    loss = tf.reduce_mean((tf.stop_gradient(h) - y) ** 2)
-    loss2 = tf.reduce_mean((block.h[-1] - y) ** 2)
-    slopes = tf.gradients(loss2, [w, b])
-    update = [v.assign_sub(0.1 * s) for v, s in zip((w, b), slopes)]
-    return Training(([loss, loss2, g.h, co, block.cs], []), ([], update),
-                    feed=lambda i: {x: floats(i, 5, 3, 4), y: np.tanh(floats(i, 3, 6))})
-
-
-@program
 def conditional_random_field():
     """Forward algorithm by a scan, Viterbi decoding by a reversed one."""
     x, tags = tf.placeholder(tf.float32, [3, 6, 5]), tf.placeholder(tf.int32, [3, 6])
     length = tf.placeholder(tf.int32, [3])
-    (f, b), _ = tf.nn.bidirectional_dynamic_rnn(tf.nn.rnn_cell.LSTMCell(4, name="f"), tf.nn.rnn_cell.LSTMCell(4, name="b"),
+    (f, b), _ = tf.nn.bidirectional_dynamic_rnn(tf.nn.rnn_cell.LSTMCell(4, name="f"), tf.nn.rnn_cell.LSTMCell(4,
+            name="b"),
                                                 x, length, dtype=tf.float32)
     unary = tf.layers.dense(tf.concat([f, b], 2), 4)
     t = tf.get_variable("t", [4, 4], initializer=tf.random_uniform_initializer(-0.2, 0.2, seed=1))
@@ -176,7 +149,8 @@ def translation_transformer():
 
     def norm(v, scope):
         with tf.variable_scope(scope, reuse=tf.AUTO_REUSE):
-            s, b = tf.get_variable("s", [8], initializer=tf.ones_initializer()), tf.get_variable("b", [8], initializer=tf.zeros_initializer())
+            s, b = tf.get_variable("s", [8], initializer=tf.ones_initializer()), tf.get_variable("b", [8],
+                    initializer=tf.zeros_initializer())
             mean, var = tf.nn.moments(v, -1, keepdims=True)
             return tf.nn.batch_normalization(v, mean, var, b, s, 1e-3)
 
@@ -285,13 +259,15 @@ def beam_search_in_a_loop():
     shapes[1] = tf.TensorShape([3, beams, None])
     shapes[4] = tf.nn.rnn_cell.LSTMStateTuple(tf.TensorShape([9, None]), tf.TensorShape([9, None]))
     _, ids, score, done, _ = tf.while_loop(lambda t, i, s, done, _: (t < 5) & ~tf.reduce_all(done), step, start, shapes)
-    return Training(([loss], []), ([ids, score, done], []), ([], [train]), feed=lambda i: dict(zip((x, y), (t[:3, :6] for t in tokens(i)))))
+    return Training(([loss], []), ([ids, score, done], []), ([], [train]), feed=lambda i: dict(zip((x, y), (t[:3,
+            :6] for t in tokens(i)))))
 
 
 @program
 def text_preparation():
     """Strings to ids: split, cleaned, hashed, joined, counted, looked up; a bag and n-grams of them."""
-    lines = tf.constant(["The cat, sat on THE mat!", "a dog  ate my homework", "cats & dogs: 12 of 7", "été naïve ünïcode"])
+    lines = tf.constant(["The cat, sat on THE mat!", "a dog  ate my homework", "cats & dogs: 12 of 7",
+            "été naïve ünïcode"])
     pick = tf.placeholder(tf.int32, [3])
     text = tf.strings.lower(tf.gather(lines, pick), encoding="utf-8")
     clean = tf.strings.strip(tf.strings.regex_replace(text, r"[^a-z0-9é ]+", " "))
@@ -309,7 +285,8 @@ def text_preparation():
     e1 = tf.get_variable("e1", [50, 4], initializer=tf.random_uniform_initializer(-0.3, 0.3, seed=1))
     e2 = tf.get_variable("e2", [20, 4], initializer=tf.random_uniform_initializer(-0.3, 0.3, seed=2))
     a = tf.nn.embedding_lookup_sparse(e1, bag, None, combiner="sqrtn")
-    b = tf.nn.embedding_lookup_sparse(e2, tf.RaggedTensor.from_row_splits(pairs, bigrams.row_splits).to_sparse(), None, combiner="sum")
+    b = tf.nn.embedding_lookup_sparse(e2, tf.RaggedTensor.from_row_splits(pairs, bigrams.row_splits).to_sparse(),
+            None, combiner="sum")
     b = tf.pad(b, [[0, tf.maximum(0, 3 - tf.shape(b)[0])], [0, 0]])[:3]
     chars = tf.strings.unicode_decode(clean, "UTF-8").to_tensor(default_value=0)
     numbers = tf.strings.to_number(tf.strings.regex_replace(tf.gather(lines, pick), r"\D", "") + "0", tf.float32)

@@ -20,12 +20,11 @@ def speech_commands():
     """The audio operators of the tutorial, of one clip at a time."""
     wave, y = tf.placeholder(tf.float32, [512, 1]), tf.placeholder(tf.int32, [1])
     shifted = tf.slice(tf.pad(wave, [[20, 0], [0, 0]]), [0, 0], [512, 1])
-    from tensorflow.python.ops import gen_audio_ops
-
-    spectrogram = gen_audio_ops.audio_spectrogram(shifted, window_size=128, stride=64, magnitude_squared=True)
-    mfcc = gen_audio_ops.mfcc(spectrogram, 8000, upper_frequency_limit=3900, filterbank_channel_count=20,
+    spectrogram = tf.raw_ops.AudioSpectrogram(input=shifted, window_size=128, stride=64, magnitude_squared=True)
+    mfcc = tf.raw_ops.Mfcc(spectrogram=spectrogram, sample_rate=8000, upper_frequency_limit=3900,
+            filterbank_channel_count=20,
                               dct_coefficient_count=10)
-    plain = gen_audio_ops.audio_spectrogram(wave, window_size=100, stride=50)
+    plain = tf.raw_ops.AudioSpectrogram(input=wave, window_size=100, stride=50)
     loss, train = classify(mfcc * 0.1, y)
     wav = tf.audio.encode_wav(wave, 8000)
     audio, rate = tf.audio.decode_wav(wav, desired_channels=1, desired_samples=400)
@@ -87,7 +86,8 @@ def two_dimensional_spectra():
     w = tf.stop_gradient(w)
     z = tf.signal.ifft3d(tf.signal.fft3d(tf.complex(x, x * mask[2, 2])))
     loss = tf.reduce_mean(tf.square(y - x[:, ::-1])) + tf.reduce_mean(tf.abs(c)) + tf.reduce_mean(w * x)
-    loss += tf.reduce_mean(tf.square(tf.imag(z))) + tf.reduce_mean(tf.square(tf.math.angle(tf.complex(x + 9, x * mask[3, 3]))))
+    loss += tf.reduce_mean(tf.square(tf.imag(z))) + tf.reduce_mean(tf.square(tf.math.angle(tf.complex(x + 9,
+            x * mask[3, 3]))))
     train = tf.train.MomentumOptimizer(0.1, 0.5, use_nesterov=True).minimize(loss)
     return Training(([loss], [train]), feed=lambda i: {x: floats(i, 2, 8, 8)})
 
