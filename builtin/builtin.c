@@ -25,13 +25,13 @@
     X(array_view) X(array_join) X(array_slice) X(array_index) X(array_fill) X(math_unary) \
     X(math_binary) X(math_select) X(cast) X(reduce) X(activation) X(softmax) \
     X(matmul) X(conv) X(pool) X(batch_norm) X(random) X(image_ops) \
-    X(sparse_move) X(sparse_math) X(sparse_matmul) X(sparse_sets) X(ragged) X(math_pair) \
+    X(sparse_move) X(sparse_math) X(sparse_matmul) X(sparse_sets) X(ragged) X(ragged_dense) X(math_pair) \
     X(special_gamma) X(special_bessel) X(special_integral) X(bitwise) X(complex) X(scan) X(counting) \
     X(segment) X(segment_grad) X(reduce_arg) X(reduce_norm) X(array_space) X(array_diagonal) \
     X(array_partition) X(array_set) X(array_rearrange) X(array_order) X(array_scatter) X(array_edit) \
     X(quantize) X(fake_quantize) X(debug) X(random_stateless) X(random_each) X(random_bounded) \
     X(image_resize) X(image_crop) X(image_color) X(image_box) X(image_suppress) X(image_codec) \
-    X(audio) X(depthwise) X(pool_index) X(lrn) X(volume) X(morphology) X(fractional_pool) X(ctc_loss) \
+    X(audio) X(spectrogram) X(depthwise) X(pool_index) X(lrn) X(volume) X(morphology) X(fractional_pool) X(ctc_loss) \
     X(ctc_decoder) X(rnn) X(global_norm) X(linalg) X(decompose) X(least_squares) X(einsum) X(fft) \
     X(string_format) X(string_join) X(string_split) X(string_bytes) X(string_hash) \
     X(string_regex) X(unicode) X(decode_csv) X(decode_raw) \
@@ -51,12 +51,14 @@
     X(checkpoint) X(summary) X(queue) X(file_reader) X(stack) X(tensor_array) X(tensor_list) \
     X(tensor_list_join) X(optional) X(variant) X(scatter) X(scatter_nd) X(gather) X(serialize_sparse) \
     X(candidate) X(table_ops) X(file) X(serialize) X(parse_example) \
-    X(barrier) X(accumulator) X(accumulator_sparse) X(stage) X(map_stage) X(temporary) X(remap)
+    X(barrier) X(accumulator) X(accumulator_sparse) X(stage) X(map_stage) X(temporary) X(remap) \
+    X(sparse_map) X(critical)
 /* clang-format on */
 /* graph/data/FILE.c: mr_data_kernels_FILE */
 #define DATA_KERNELS(X)                                                                                                \
     X(iterator) X(sources) X(stages) X(functions) X(shuffle) X(window) X(reduce) X(generator) X(write) X(sparse)
-#define STATES(X) X(one_shot) X(variable) X(iterator) X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator)
+#define STATES(X)                                                                                                      \
+    X(one_shot) X(variable) X(iterator) X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator) X(critical)
 
 #define DECLARE_GRADIENTS(family) extern const mr_gradient_table mr_gradients_##family;
 #define DECLARE_CPU(family) extern const mr_kernel_table mr_kernels_##family;

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define MR_GPU_RANK_MAX 8
+#define MR_GPU_RANK_MAX 12
 #define MR_GPU_BLOCK 256
 
 /* ---- elementwise.cu ---- */

@@ -1,4 +1,5 @@
-/* Cast: every numeric type to every other. Fractions are truncated, as in C. Half types are converted through float;
+/* Cast: every numeric type to every other; quantized types as the integers that store them.
+ * Fractions are truncated, as in C. Half types are converted through float;
  * complex numbers lose their imaginary part. */
 #include "kernels/elementwise.h"
 #include <string.h>
@@ -202,18 +203,39 @@ static mr_dtype plain(mr_dtype dtype)
     return is_half(dtype) ? MR_FLOAT : is_complex(dtype) ? real_of(dtype) : dtype;
 }
 
+/* The integer type of a quantized one: the numbers are cast, without their range. */
+static mr_dtype unquantized(mr_dtype dtype)
+{
+    switch (dtype) {
+    case MR_QINT8:
+        return MR_INT8;
+    case MR_QUINT8:
+        return MR_UINT8;
+    case MR_QINT16:
+        return MR_INT16;
+    case MR_QUINT16:
+        return MR_UINT16;
+    case MR_QINT32:
+        return MR_INT32;
+    default:
+        return dtype;
+    }
+}
+
 static mr_status cast(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
-    cast_job job = {.from = input->dtype, .to = call->node->output_dtypes[0], .source = input->data};
+    mr_dtype to = call->node->output_dtypes[0];
+    cast_job job = {.from = unquantized(input->dtype), .to = unquantized(to), .source = input->data};
     if (job.from == job.to) {
         call->outputs[0] = mr_tensor_ref(input);
+        call->outputs[0].dtype = to;
         return MR_OK;
     }
     job.loop = casts[job.to][job.from];
     if (casts[plain(job.to)][plain(job.from)] == nullptr)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "Cast %s to %s is not supported",
-                              mr_dtype_name(job.from), mr_dtype_name(job.to));
+                              mr_dtype_name(input->dtype), mr_dtype_name(to));
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     job.from_size = mr_dtype_size(job.from);
     job.to_size = mr_dtype_size(job.to);

@@ -88,6 +88,10 @@ mr_philox mr_random_reserve(mr_kernel_call *call, int64_t samples);
  * errors  MR_INVALID_ARGUMENT */
 mr_status mr_random_from_seed(mr_kernel_call *call, int index, mr_philox *philox, mr_error *error);
 
+/* The generator in inputs 1, 2 and 3 of a stateless operator: key, counter and alg.
+ * errors  MR_INVALID_ARGUMENT */
+mr_status mr_random_from_key(mr_kernel_call *call, mr_philox *philox, mr_error *error);
+
 /* The number of elements per 128-bit sample. */
 int mr_random_group_size(mr_dtype dtype);
 

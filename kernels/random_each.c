@@ -1,8 +1,8 @@
-/* Samples from distributions whose parameters are tensors: gamma, Poisson, and truncated normal distributions.
+/* Samples from distributions whose parameters are tensors: gamma, Poisson, and binomial distributions.
  *
- * Gamma and Poisson: each output starts at a multiple of 256 samples of the generator, so any thread can compute it.
- * The algorithms are Marsaglia's and Tsang's (transformation and rejection), Knuth's for Poisson rates below 10, and
- * Hörmann's transformed rejection for others (tensorflow/core/kernels/random_op.cc, random_poisson_op.cc). */
+ * Each output starts at a multiple of 256 samples of the generator, so any thread can compute it. The algorithms are
+ * Marsaglia's and Tsang's (transformation and rejection), Knuth's for Poisson rates below 10, and Hörmann's transformed
+ * rejection for others (tensorflow/core/kernels/random_op.cc, random_poisson_op.cc, random_binomial_op.cc). */
 #include "kernels/random.h"
 #include <inttypes.h>
 #include <math.h>
@@ -191,6 +191,193 @@ static mr_status random_poisson(mr_kernel_call *call, mr_error *error)
     return run_each(call, poisson_sample, error);
 }
 
+/* The same numbers for a shape that already ends with the parameters' shape. */
+static mr_status run_stateless(mr_kernel_call *call, int input, mr_philox philox, double (*sample)(doubles *, double),
+                               mr_error *error)
+{
+    const mr_tensor *parameters = &call->inputs[input];
+    mr_shape shape;
+    MR_TRY(mr_random_shape(call, &shape, error));
+    int lead = shape.rank - parameters->shape.rank;
+    bool fits = lead >= 0;
+    for (int i = 0; fits && i < parameters->shape.rank; i++) fits = shape.dims[lead + i] == parameters->shape.dims[i];
+    if (!fits)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Shape passed in must end with broadcasted shape.");
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    int64_t count = mr_shape_count(shape);
+    if (count == 0) return MR_OK;
+    each_job job = {.philox = philox,
+                    .sample = sample,
+                    .parameters = parameters,
+                    .output = &call->outputs[0],
+                    .samples = count / mr_tensor_count(parameters),
+                    .parameter_count = mr_tensor_count(parameters)};
+    mr_pool_for(call->device->pool, count, PARAMETERS_PER_PIECE, each_piece, &job);
+    return MR_OK;
+}
+
+static mr_status seeded_gamma(mr_kernel_call *call, mr_error *error)
+{
+    mr_philox philox;
+    MR_TRY(mr_random_from_seed(call, 1, &philox, error));
+    return run_stateless(call, 2, philox, gamma_sample, error);
+}
+
+static mr_status keyed_gamma(mr_kernel_call *call, mr_error *error)
+{
+    mr_philox philox;
+    MR_TRY(mr_random_from_key(call, &philox, error));
+    return run_stateless(call, 4, philox, gamma_sample, error);
+}
+
+static mr_status seeded_poisson(mr_kernel_call *call, mr_error *error)
+{
+    mr_philox philox;
+    MR_TRY(mr_random_from_seed(call, 1, &philox, error));
+    return run_stateless(call, 2, philox, poisson_sample, error);
+}
+
+/* ---- Binomial numbers of trials ---- */
+
+/* The sum of geometric numbers: quick if there are few successes. */
+static double binomial_small(doubles *d, double count, double probability)
+{
+    double trials = 0, successes = 0, scale = log1p(-probability);
+    for (;; successes += 1) {
+        trials += ceil(log(next_uniform(d)) / scale);
+        if (trials > count) return successes;
+    }
+}
+
+/* What Stirling's approximation of log(k!) misses. */
+static double stirling_tail(double k)
+{
+    static const double first[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+                                   0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
+                                   0.00925546218271273, 0.00833056343336287};
+    if (k <= 9) return first[(int)k];
+    double square = (k + 1) * (k + 1);
+    return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+
+/* Hörmann's transformed rejection with a squeeze. */
+static double binomial_large(doubles *d, double count, double probability)
+{
+    double std = sqrt(count * probability * (1 - probability)), ratio = probability / (1 - probability);
+    double b = 1.15 + 2.53 * std, a = -0.0873 + 0.0248 * b + 0.01 * probability, c = count * probability + 0.5;
+    double alpha = (2.83 + 5.1 / b) * std, mode = floor((count + 1) * probability);
+    for (;;) {
+        double u = next_uniform(d) - 0.5, v = next_uniform(d), distance = 0.5 - fabs(u);
+        double k = floor((2 * a / distance + b) * u + c);
+        if (distance >= 0.07 && v <= 0.92 - 4.2 / b) return k;
+        if (k < 0 || k > count) continue;
+        double bound = (mode + 0.5) * log((mode + 1) / (ratio * (count - mode + 1))) +
+                       (count + 1) * log((count - mode + 1) / (count - k + 1)) +
+                       (k + 0.5) * log(ratio * (count - k + 1) / (k + 1)) + stirling_tail(mode) +
+                       stirling_tail(count - mode) - stirling_tail(k) - stirling_tail(count - k);
+        if (log(v * alpha / (a / (distance * distance) + b)) <= bound) return k;
+    }
+}
+
+/* The sample of output i. The quick algorithm reserves fewer samples of the generator. */
+static double binomial_sample(mr_philox philox, int64_t i, double count, double probability)
+{
+    constexpr int64_t SAMPLES_PER_SMALL_OUTPUT = 42;
+    if (!isfinite(count) || isnan(probability)) return NAN;
+    if (count <= 0 || probability <= 0) return 0;
+    if (probability >= 1) return count;
+    bool is_likely = probability > 0.5;
+    double p = is_likely ? 1 - probability : probability;
+    bool is_small = count * p < 10;
+    doubles d = {.philox = philox};
+    mr_philox_skip(&d.philox, (uint64_t)(i * (is_small ? SAMPLES_PER_SMALL_OUTPUT : SAMPLES_PER_OUTPUT)));
+    double k = is_small ? binomial_small(&d, count, p) : binomial_large(&d, count, p);
+    return is_likely ? count - k : k;
+}
+
+typedef struct binomial_job {
+    mr_philox philox;
+    const mr_tensor *counts, *probabilities, *output;
+    mr_shape shape; /* of both parameters */
+    int64_t count_strides[MR_RANK_MAX], probability_strides[MR_RANK_MAX];
+    int64_t samples, parameter_count;
+} binomial_job;
+
+static void binomial_piece(void *context, int64_t begin, int64_t end)
+{
+    const binomial_job *job = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t parameter = i / job->samples, rest = parameter, count = 0, probability = 0;
+        for (int axis = job->shape.rank - 1; axis >= 0; axis--) {
+            int64_t at = rest % job->shape.dims[axis];
+            rest /= job->shape.dims[axis];
+            count += at * job->count_strides[axis];
+            probability += at * job->probability_strides[axis];
+        }
+        put_number(
+            job->output, i % job->samples * job->parameter_count + parameter,
+            binomial_sample(job->philox, i, number_at(job->counts, count), number_at(job->probabilities, probability)));
+    }
+}
+
+/* Strides of an operand in the broadcast shape; false if it does not broadcast. */
+static bool broadcast_strides(const mr_shape *operand, const mr_shape *shape, int64_t strides[MR_RANK_MAX])
+{
+    int offset = shape->rank - operand->rank;
+    int64_t own[MR_RANK_MAX];
+    mr_shape_strides(*operand, own);
+    for (int d = 0; d < shape->rank; d++) strides[d] = 0;
+    for (int d = 0; d < operand->rank; d++) {
+        if (operand->dims[d] != 1 && operand->dims[d] != shape->dims[d + offset]) return false;
+        strides[d + offset] = operand->dims[d] == 1 ? 0 : own[d];
+    }
+    return true;
+}
+
+/* The shape of both operands together; false if they do not broadcast. */
+static bool broadcast_both(const mr_shape *a, const mr_shape *b, mr_shape *shape)
+{
+    const mr_shape *shorter = a->rank < b->rank ? a : b;
+    *shape = a->rank < b->rank ? *b : *a;
+    for (int d = 0; d < shorter->rank; d++) {
+        int64_t *size = &shape->dims[shape->rank - shorter->rank + d];
+        if (*size == 1) *size = shorter->dims[d];
+        if (*size != shorter->dims[d] && shorter->dims[d] != 1) return false;
+    }
+    return true;
+}
+
+static mr_status seeded_binomial(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *counts = &call->inputs[2], *probabilities = &call->inputs[3];
+    binomial_job job = {.counts = counts, .probabilities = probabilities, .output = &call->outputs[0]};
+    char text[2][MR_SHAPE_TEXT_SIZE];
+    mr_shape shape;
+    MR_TRY(mr_random_from_seed(call, 1, &job.philox, error));
+    MR_TRY(mr_random_shape(call, &shape, error));
+    if (!broadcast_both(&counts->shape, &probabilities->shape, &job.shape))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "counts and probs must have compatible batch dimensions: %s vs. %s",
+                              mr_shape_text(counts->shape, text[0], sizeof text[0]),
+                              mr_shape_text(probabilities->shape, text[1], sizeof text[1]));
+    int lead = shape.rank - job.shape.rank;
+    bool fits = lead >= 0;
+    for (int i = 0; fits && i < job.shape.rank; i++) fits = shape.dims[lead + i] == job.shape.dims[i];
+    if (!fits)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Shape passed in must end with broadcasted shape.");
+    (void)broadcast_strides(&counts->shape, &job.shape, job.count_strides);
+    (void)broadcast_strides(&probabilities->shape, &job.shape, job.probability_strides);
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    int64_t count = mr_shape_count(shape);
+    if (count == 0) return MR_OK;
+    job.parameter_count = mr_shape_count(job.shape);
+    job.samples = count / job.parameter_count;
+    mr_pool_for(call->device->pool, count, PARAMETERS_PER_PIECE, binomial_piece, &job);
+    return MR_OK;
+}
+
 /* ---- The derivative of a gamma sample with respect to alpha ---- */
 
 /* The derivative of lgamma: recurrence up to 10, then the asymptotic series. */
@@ -279,20 +466,6 @@ static void derivative_piece(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Strides of an operand in the broadcast shape; false if it does not broadcast. */
-static bool broadcast_strides(const mr_shape *operand, const mr_shape *shape, int64_t strides[MR_RANK_MAX])
-{
-    int offset = shape->rank - operand->rank;
-    int64_t own[MR_RANK_MAX];
-    mr_shape_strides(*operand, own);
-    for (int d = 0; d < shape->rank; d++) strides[d] = 0;
-    for (int d = 0; d < operand->rank; d++) {
-        if (operand->dims[d] != 1 && operand->dims[d] != shape->dims[d + offset]) return false;
-        strides[d + offset] = operand->dims[d] == 1 ? 0 : own[d];
-    }
-    return true;
-}
-
 static mr_status random_gamma_grad(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *alpha = &call->inputs[0], *sample = &call->inputs[1];
@@ -318,6 +491,10 @@ static mr_status random_gamma_grad(mr_kernel_call *call, mr_error *error)
 static const mr_kernel kernels[] = {
     {.op = "RandomGamma", .run = random_gamma},
     {.op = "RandomGammaGrad", .run = random_gamma_grad},
+    {.op = "StatelessRandomGammaV2", .run = seeded_gamma},
+    {.op = "StatelessRandomGammaV3", .run = keyed_gamma},
+    {.op = "StatelessRandomPoisson", .run = seeded_poisson},
+    {.op = "StatelessRandomBinomial", .run = seeded_binomial},
     {.op = "RandomPoisson", .run = random_poisson},
     {.op = "RandomPoissonV2", .run = random_poisson},
 };

@@ -34,8 +34,7 @@ mr_status mr_random_from_seed(mr_kernel_call *call, int index, mr_philox *philox
     return MR_OK;
 }
 
-/* The generator in inputs key, counter and alg. */
-static mr_status from_key(mr_kernel_call *call, mr_philox *philox, mr_error *error)
+mr_status mr_random_from_key(mr_kernel_call *call, mr_philox *philox, mr_error *error)
 {
     const mr_tensor *key = &call->inputs[1], *counter = &call->inputs[2], *algorithm = &call->inputs[3];
     char text[MR_SHAPE_TEXT_SIZE];
@@ -85,7 +84,8 @@ static mr_status run_fill(mr_kernel_call *call, mr_distribution distribution, bo
 {
     mr_shape shape;
     mr_random_fill fill = {.distribution = distribution, .dtype = call->node->output_dtypes[0]};
-    MR_TRY(is_keyed ? from_key(call, &fill.philox, error) : mr_random_from_seed(call, 1, &fill.philox, error));
+    MR_TRY(is_keyed ? mr_random_from_key(call, &fill.philox, error)
+                    : mr_random_from_seed(call, 1, &fill.philox, error));
     MR_TRY(mr_random_shape(call, &shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     fill.count = mr_shape_count(shape);
@@ -130,6 +130,62 @@ static mr_status get_key_counter(mr_kernel_call *call, mr_error *error)
     ((uint64_t *)call->outputs[1].data)[0] = 0;
     ((uint64_t *)call->outputs[1].data)[1] = philox.counter[2] | (uint64_t)philox.counter[3] << 32;
     return call->node->output_count == 3 ? get_algorithm(call, error) : MR_OK;
+}
+
+/* ---- Generators whose state is a variable ---- */
+
+constexpr int STATE_WORDS = 3;               /* the counter, then the key */
+constexpr uint64_t SAMPLES_PER_NUMBER = 256; /* that a skip of 1 reserves */
+
+/* Advances the generator in the variable, input 0. */
+static mr_status skip_numbers(mr_kernel_call *call, int64_t algorithm, uint64_t delta, mr_error *error)
+{
+    mr_tensor *state = &call->inputs[0];
+    if (state->dtype != MR_INT64)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "dtype of RNG state variable must be int64, not %s", mr_dtype_name(state->dtype));
+    if (state->shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "RNG state must have one and only one dimension, not %d", (int)state->shape.rank);
+    if (algorithm != ALGORITHM_PHILOX)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Unsupported algorithm id: %" PRId64, algorithm);
+    if (state->shape.dims[0] < STATE_WORDS)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "For the Philox algorithm, the size of state must be at least %d; got %" PRId64,
+                              STATE_WORDS, state->shape.dims[0]);
+    uint64_t *counter = state->data, before = counter[0];
+    uint64_t high = (uint64_t)((unsigned __int128)delta * SAMPLES_PER_NUMBER >> 64);
+    counter[0] += delta * SAMPLES_PER_NUMBER;
+    counter[1] += high + (counter[0] < before);
+    return MR_OK;
+}
+
+static mr_status read_and_skip(mr_kernel_call *call, mr_error *error)
+{
+    mr_tensor old = {0};
+    for (int i = 1; i < 3; i++)
+        if (call->inputs[i].shape.rank != 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be a scalar",
+                                  i == 1 ? "alg" : "delta");
+    MR_TRY(mr_tensor_init_copy(&old, MR_INT64, MR_SHAPE(STATE_WORDS), (int64_t[STATE_WORDS]){0}, error));
+    bool has_words = call->inputs[0].dtype == MR_INT64 && mr_tensor_count(&call->inputs[0]) >= STATE_WORDS;
+    for (int i = 0; i < STATE_WORDS && has_words; i++)
+        mr_tensor_int64s(&old)[i] = mr_tensor_int64s(&call->inputs[0])[i];
+    mr_status status =
+        skip_numbers(call, mr_tensor_int32s(&call->inputs[1])[0], ((const uint64_t *)call->inputs[2].data)[0], error);
+    if (status == MR_OK)
+        call->outputs[0] = old;
+    else
+        mr_tensor_deinit(&old);
+    return status;
+}
+
+static mr_status skip(mr_kernel_call *call, mr_error *error)
+{
+    int64_t algorithm, delta;
+    MR_TRY(mr_kernel_int(call, 1, "algorithm", &algorithm, error));
+    MR_TRY(mr_kernel_int(call, 2, "delta", &delta, error));
+    return skip_numbers(call, algorithm, (uint64_t)delta, error);
 }
 
 /* ---- Multinomial ---- */
@@ -279,6 +335,8 @@ static const mr_kernel kernels[] = {
     HOST("StatelessRandomGetKeyCounter", get_key_counter),
     HOST("StatelessRandomGetKeyCounterAlg", get_key_counter),
     HOST("StatelessRandomGetAlg", get_algorithm),
+    HOST("RngReadAndSkip", read_and_skip, .host_outputs = 1u << 31, .updates = 1),
+    HOST("RngSkip", skip, .updates = 1),
     {.op = "Multinomial", .types = "T: half, bfloat16, float, double", .run = multinomial},
     {.op = "StatelessMultinomial", .types = "T: half, bfloat16, float, double", .run = stateless_multinomial},
 };

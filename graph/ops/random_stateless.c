@@ -60,6 +60,19 @@ static mr_status multinomial_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+static mr_status read_and_skip_shape(mr_shape_call *call, mr_error *error)
+{
+    for (int32_t i = 0; i < 3; i++) MR_TRY(mr_shape_expect_rank(call, i, 0, error));
+    call->outputs[0] = MR_SHAPE(3);
+    return MR_OK;
+}
+
+static mr_status skip_shape(mr_shape_call *call, mr_error *error)
+{
+    for (int32_t i = 0; i < 3; i++) MR_TRY(mr_shape_expect_rank(call, i, 0, error));
+    return MR_OK;
+}
+
 static const mr_op random_stateless_ops[] = {
     {.name = "StatelessRandomUniform",
      .signature = "shape: T, seed: Tseed -> output: dtype",
@@ -147,6 +160,44 @@ static const mr_op random_stateless_ops[] = {
      .shape = keyed_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns integers from the complete range of dtype that key and counter determine."},
+    {.name = "StatelessRandomGammaV2",
+     .signature = "shape: T, seed: Tseed, alpha: dtype -> output: dtype",
+     .attrs = "dtype: {half, float, double}; T: {int32, int64}; Tseed: {int32, int64} = int64",
+     .shape = seeded_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns values from gamma distributions with shape parameters alpha that seed determines."},
+    {.name = "StatelessRandomGammaV3",
+     .signature = "shape: shape_dtype, key: uint64, counter: uint64, alg: int32, alpha: dtype -> output: dtype",
+     .attrs = "dtype: {half, float, double}; shape_dtype: {int32, int64} = int32",
+     .shape = keyed_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns values from gamma distributions with shape parameters alpha that key and counter determine."},
+    {.name = "StatelessRandomPoisson",
+     .signature = "shape: T, seed: Tseed, lam: Rtype -> output: dtype",
+     .attrs = "Rtype: {half, float, double, int32, int64}; dtype: {half, float, double, int32, int64}; "
+              "T: {int32, int64}; Tseed: {int32, int64} = int64",
+     .shape = seeded_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns values from Poisson distributions with means lam that seed determines."},
+    {.name = "StatelessRandomBinomial",
+     .signature = "shape: S, seed: Tseed, counts: T, probs: T -> output: dtype",
+     .attrs = "S: {int32, int64}; Tseed: {int32, int64} = int64; T: {half, float, double, int32, int64} = double; "
+              "dtype: {half, float, double, int32, int64} = int64",
+     .shape = seeded_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns numbers of successes in counts trials with probabilities probs that seed determines."},
+    {.name = "RngReadAndSkip",
+     .signature = "resource: resource, alg: int32, delta: uint64 -> value: int64",
+     .shape = read_and_skip_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .writes = 1,
+     .doc = "Advances the generator in a variable by delta numbers, and returns its previous state."},
+    {.name = "RngSkip",
+     .signature = "resource: resource, algorithm: int64, delta: int64 ->",
+     .shape = skip_shape,
+     .flags = MR_OP_STATEFUL,
+     .writes = 1,
+     .doc = "Advances the generator in a variable by delta numbers."},
 };
 
 const mr_op_table mr_ops_random_stateless = {random_stateless_ops,

@@ -93,6 +93,36 @@ static mr_status ragged_to_sparse_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* What `shape` and the shape of the values say about the dense tensor. */
+static mr_status ragged_to_tensor_shape(mr_shape_call *call, mr_error *error)
+{
+    const mr_attr *types = mr_attrs_find(call->attrs, "row_partition_types");
+    mr_shape shape = MR_SHAPE_UNKNOWN, values = call->inputs[1], dense = MR_SHAPE_UNKNOWN;
+    if (types == nullptr || types->count == 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "Partition info types should not be empty");
+    int32_t ragged = types->count - mr_string_equal(types->values[0].string, MR_STR("FIRST_DIM_SIZE"));
+    const mr_tensor *constant = call->constants[0];
+    if (constant != nullptr && constant->shape.rank == 1) MR_TRY(mr_shape_from_input(call, 0, &shape, error));
+    MR_TRY(mr_shape_at_least(values, 1, error));
+    if (values.rank >= 1) {
+        if (ragged + values.rank > MR_RANK_MAX)
+            return mr_fail(error, MR_UNIMPLEMENTED, "more than %d dimensions", MR_RANK_MAX);
+        dense.rank = ragged + values.rank;
+        for (int32_t i = 0; i < dense.rank; i++) dense.dims[i] = i <= ragged ? -1 : values.dims[i - ragged];
+    }
+    return mr_shape_merge(shape, dense, &call->outputs[0], error);
+}
+
+/* Row splits and values of unknown length. */
+static mr_status ragged_gather_shape(mr_shape_call *call, mr_error *)
+{
+    for (int32_t i = 0; i < call->output_count - 1; i++) call->outputs[i] = MR_SHAPE(-1);
+    mr_shape values = call->inputs[call->input_count - 2];
+    if (values.rank > 0) values.dims[0] = -1;
+    call->outputs[call->output_count - 1] = values;
+    return MR_OK;
+}
+
 static const mr_op sparse_sets_ops[] = {
     {.name = "DenseToDenseSetOperation",
      .signature = "set1: T, set2: T -> result_indices: int64, result_values: T, result_shape: int64",
@@ -135,6 +165,20 @@ static const mr_op sparse_sets_ops[] = {
      .attrs = "RAGGED_RANK: int >= 1; T: type; Tsplits: {int32, int64} = int64",
      .shape = ragged_to_sparse_shape,
      .doc = "Converts a ragged tensor to a sparse one."},
+    {.name = "RaggedTensorToTensor",
+     .signature = "shape: Tshape, values: T, default_value: T, row_partition_tensors: num_row_partition_tensors * "
+                  "Tindex -> result: T",
+     .attrs = "T: type; Tindex: {int64, int32}; Tshape: {int64, int32}; num_row_partition_tensors: int >= 1; "
+              "row_partition_types: list(string)",
+     .shape = ragged_to_tensor_shape,
+     .doc = "Converts a ragged tensor to a dense one, padded with default_value or cut off at shape."},
+    {.name = "RaggedGather",
+     .signature = "params_nested_splits: PARAMS_RAGGED_RANK * Tsplits, params_dense_values: Tvalues, indices: "
+                  "Tindices -> output_nested_splits: OUTPUT_RAGGED_RANK * Tsplits, output_dense_values: Tvalues",
+     .attrs = "Tvalues: type; Tindices: {int32, int64}; Tsplits: {int32, int64} = int64; "
+              "PARAMS_RAGGED_RANK: int >= 1; OUTPUT_RAGGED_RANK: int >= 0",
+     .shape = ragged_gather_shape,
+     .doc = "Returns the rows of a ragged tensor at indices."},
 };
 
 const mr_op_table mr_ops_sparse_sets = {sparse_sets_ops, sizeof sparse_sets_ops / sizeof sparse_sets_ops[0]};

@@ -5,7 +5,8 @@
  *   a node that frees more memory than it allocates runs first;
  *   a node that updates a variable runs after all nodes that read the variable: here they always read the old value,
  *   where TensorFlow leaves the order open, and a value that is not referenced elsewhere is updated in place;
- *   a node that may wait (a dequeue) runs when nothing else can;
+ *   a node that may wait (a dequeue) runs when nothing else can, since what it waits for may come after any other node:
+ *   also after an update, whose other readers then read the new value;
  *   in a step with a guard, a node that updates a variable runs after the guard. */
 #include "graph/plan/plan.h"
 
@@ -97,7 +98,7 @@ static int64_t heap_pop(heap *h)
     return top;
 }
 
-enum { CLASS_FREES, CLASS_PLAIN, CLASS_WAITS, CLASS_DEFERRED };
+enum { CLASS_FREES, CLASS_PLAIN, CLASS_DEFERRED, CLASS_WAITS, CLASS_GUARDED };
 
 /* A node that updates a variable, in the variable's list. */
 typedef struct updater {
@@ -146,7 +147,8 @@ static int64_t key_of(const scheduler *s, int32_t index)
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
         int32_t handle = mr_plan_updates(node, i) ? mr_plan_handle(planner, node->inputs[i]) : -1;
-        if (handle >= 0 && (s->readers[handle] > 0 || s->guard >= 0)) return (int64_t)CLASS_DEFERRED << 32 | index;
+        if (handle >= 0 && s->guard >= 0) return (int64_t)CLASS_GUARDED << 32 | index;
+        if (handle >= 0 && s->readers[handle] > 0) return (int64_t)CLASS_DEFERRED << 32 | index;
         if (value->kind == MR_VALUE_OUTPUT && !value->is_ref && !value->fetched && s->uses[node->inputs[i]] == 1)
             freed_bytes += mr_plan_value_bytes(value);
     }

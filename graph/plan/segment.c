@@ -7,7 +7,8 @@
  * is a node that may wait (a dequeue), and what comes after it is not in a segment with what does not.
  *
  * The order pass has decided which of a variable's readers run before its updates. Within a segment that order is kept;
- * between segments it becomes an edge. */
+ * between segments it becomes an edge, unless the reader comes after a node that may wait and the update does not: what
+ * that node waits for may come after the update. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -100,6 +101,7 @@ static mr_status go_below_readers(segmenter *s, int32_t index, mr_error *error)
         }
         for (const reader *r = s->readers[handle]; r; r = r->next) {
             if (planner->nodes[r->node].region != node->region || r->node == index) continue;
+            if (s->waiting[r->node] & ~s->waiting[index]) continue;
             go_below(s, index, r->node);
             MR_TRY(add_order_edge(planner, r->node, index, error));
         }

@@ -2,7 +2,7 @@
  * the same strings (serialized.h). The kernels are here because kernels/ does not know the messages of graphs. */
 #include "graph/ir/convert.h"
 #include "graph/state/serialized.h"
-#include "kernels/sparse.h"
+#include "graph/state/sparse_parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,31 +20,11 @@ static mr_status to_text(const mr_tensor *tensor, mr_arena *arena, mr_string *te
     return mr_proto_pack(proto, arena, text, error);
 }
 
-/* Writes the values at the positions as a sparse tensor without the first `skipped` dimensions. */
-static mr_status part_to_texts(const mr_kernel_call *call, const mr_sparse *s, const int64_t *positions, int64_t count,
-                               int64_t skipped, mr_arena *arena, mr_string texts[3], mr_error *error)
+static mr_status part_to_texts(const mr_sparse_part *part, mr_arena *arena, mr_string texts[3], mr_error *error)
 {
-    mr_tensor indices = {0}, values = {0}, shape = {0};
-    int64_t rank = s->rank - skipped;
-    size_t size = mr_dtype_size(s->values->dtype);
-    mr_status status = mr_tensor_init(&indices, MR_INT64, MR_SHAPE(count, rank), error);
-    if (status == MR_OK) status = mr_tensor_init(&values, s->values->dtype, MR_SHAPE(count), error);
-    if (status == MR_OK) status = mr_tensor_init_copy(&shape, MR_INT64, MR_SHAPE(rank), s->shape + skipped, error);
-    for (int64_t i = 0; status == MR_OK && i < count; i++) {
-        int64_t from = positions[i];
-        if (rank > 0)
-            memcpy((int64_t *)indices.data + i * rank, s->indices + from * s->rank + skipped,
-                   (size_t)rank * sizeof(int64_t));
-        memcpy((char *)values.data + (size_t)i * size, (const char *)s->values->data + (size_t)from * size, size);
-    }
-    if (status == MR_OK) status = to_text(&indices, arena, &texts[0], error);
-    if (status == MR_OK) status = to_text(&values, arena, &texts[1], error);
-    if (status == MR_OK) status = to_text(&shape, arena, &texts[2], error);
-    mr_tensor_deinit(&indices);
-    mr_tensor_deinit(&values);
-    mr_tensor_deinit(&shape);
-    (void)call;
-    return status;
+    MR_TRY(to_text(&part->indices, arena, &texts[0], error));
+    MR_TRY(to_text(&part->values, arena, &texts[1], error));
+    return to_text(&part->shape, arena, &texts[2], error);
 }
 
 static mr_status serialize(mr_kernel_call *call, mr_error *error)
@@ -52,58 +32,45 @@ static mr_status serialize(mr_kernel_call *call, mr_error *error)
     mr_sparse s;
     mr_string texts[3] = {0};
     mr_arena arena = {0};
-    int64_t *positions = nullptr;
+    mr_sparse_part part = {0};
     MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
-    MR_TRY(mr_sparse_memory(call, s.count, sizeof *positions, &positions, error));
-    for (int64_t i = 0; i < s.count; i++) positions[i] = i;
-    mr_status status = part_to_texts(call, &s, positions, s.count, 0, &arena, texts, error);
+    mr_status status = mr_sparse_part_of(call, &part, error);
+    if (status == MR_OK) status = part_to_texts(&part, &arena, texts, error);
     if (status == MR_OK) status = mr_tensor_init_strings(&call->outputs[0], MR_SHAPE(3), texts, error);
     if (status == MR_OK) status = mr_serialized_to_graph(&call->outputs[0], call->node->output_dtypes[0], error);
+    mr_sparse_part_deinit(&part);
     mr_arena_deinit(&arena);
-    free(positions);
     return status;
 }
 
-/* One row of strings for each index of the first dimension. */
-static mr_status serialize_rows(mr_kernel_call *call, const mr_sparse *s, const int64_t *order, mr_string *texts,
-                                mr_arena *arena, mr_error *error)
+/* What becomes of the rows: three strings for each. */
+typedef struct row_texts {
+    mr_arena arena;
+    mr_string *texts;
+} row_texts;
+
+static mr_status write_row(void *context, int64_t row, mr_sparse_part *part, mr_error *error)
 {
-    int64_t begin = 0, rows = s->shape[0];
-    for (int64_t row = 0; row < rows; row++) {
-        int64_t end = begin;
-        while (end < s->count && s->indices[order[end] * s->rank] == row) end++;
-        MR_TRY(part_to_texts(call, s, order + begin, end - begin, 1, arena, texts + 3 * row, error));
-        begin = end;
-    }
-    return begin == s->count ? MR_OK : FAIL("the index of a value is outside dimension 0 of size %" PRId64, rows);
+    row_texts *rows = context;
+    return part_to_texts(part, &rows->arena, rows->texts + 3 * row, error);
 }
 
 static mr_status serialize_many(mr_kernel_call *call, mr_error *error)
 {
     mr_sparse s;
-    const int32_t first = 0;
-    int64_t *order = nullptr;
-    mr_string *texts = nullptr;
-    mr_arena arena = {0};
+    row_texts rows = {0};
     MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
     if (s.rank <= 1) return FAIL("Rank of input SparseTensor should be > 1, but saw rank: %" PRId64, s.rank);
-    MR_TRY(mr_sparse_order(call, &s, &first, 1, &order, error));
-    mr_status status = mr_sparse_memory(call, s.shape[0], 3 * sizeof *texts, &texts, error);
-    if (status == MR_OK) status = serialize_rows(call, &s, order, texts, &arena, error);
-    if (status == MR_OK) status = mr_tensor_init_strings(&call->outputs[0], MR_SHAPE(s.shape[0], 3), texts, error);
+    MR_TRY(mr_sparse_memory(call, s.shape[0], 3 * sizeof *rows.texts, &rows.texts, error));
+    mr_status status = mr_sparse_rows(call, &s, write_row, &rows, error);
+    if (status == MR_OK) status = mr_tensor_init_strings(&call->outputs[0], MR_SHAPE(s.shape[0], 3), rows.texts, error);
     if (status == MR_OK) status = mr_serialized_to_graph(&call->outputs[0], call->node->output_dtypes[0], error);
-    mr_arena_deinit(&arena);
-    free(texts);
-    free(order);
+    mr_arena_deinit(&rows.arena);
+    free(rows.texts);
     return status;
 }
 
 /* ---- Deserialization ---- */
-
-/* A sparse tensor that was read. */
-typedef struct part {
-    mr_tensor indices, values, shape;
-} part;
 
 /* Reads a varint; false at the end of the bytes. */
 static bool read_size(mr_string bytes, size_t *at, size_t *size)
@@ -155,7 +122,7 @@ static mr_status from_text(mr_string text, mr_import_budget *budget, mr_tensor *
 }
 
 static mr_status read_part(const mr_kernel_call *call, const mr_string *texts, int64_t at, mr_import_budget *budget,
-                           part *p, mr_error *error)
+                           mr_sparse_part *p, mr_error *error)
 {
     char text[MR_SHAPE_TEXT_SIZE];
     mr_dtype dtype = call->node->output_dtypes[1];
@@ -186,46 +153,6 @@ static mr_status read_part(const mr_kernel_call *call, const mr_string *texts, i
     return MR_OK;
 }
 
-/* Joins the parts: the dimensions of `lead` come before theirs. */
-static mr_status join(mr_kernel_call *call, mr_shape lead, const part *parts, int64_t count, mr_error *error)
-{
-    int64_t rank = parts[0].shape.shape.dims[0], total = 0, columns = lead.rank + rank, at = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (parts[i].shape.shape.dims[0] != rank)
-            return FAIL("Inconsistent shape across SparseTensors: rank prior to SparseTensor[%" PRId64 "] was: %" PRId64
-                        " but rank of SparseTensor[%" PRId64 "] is: %" PRId64,
-                        i, rank, i, parts[i].shape.shape.dims[0]);
-        total += parts[i].values.shape.dims[0];
-    }
-    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(total, columns), error));
-    MR_TRY(mr_kernel_output(call, 2, MR_SHAPE(columns), error));
-    int64_t *indices = call->outputs[0].data, *shape = call->outputs[2].data;
-    for (int d = 0; d < lead.rank; d++) shape[d] = lead.dims[d];
-    for (int64_t d = 0; d < rank; d++) {
-        shape[lead.rank + d] = 0;
-        for (int64_t i = 0; i < count; i++)
-            shape[lead.rank + d] = MR_MAX(shape[lead.rank + d], mr_tensor_int64s(&parts[i].shape)[d]);
-    }
-    mr_sink sink;
-    MR_TRY(mr_sink_init(call, 1, MR_SHAPE(total), &sink, error));
-    for (int64_t i = 0; i < count; i++) {
-        int64_t rows = parts[i].values.shape.dims[0];
-        if (rows > 0)
-            memcpy((char *)sink.data + (size_t)at * sink.element_size, parts[i].values.data,
-                   (size_t)rows * sink.element_size);
-        for (int64_t r = 0; r < rows; r++, at++) {
-            int64_t rest = i, *row = indices + at * columns;
-            for (int d = lead.rank - 1; d >= 0; d--) {
-                row[d] = rest % lead.dims[d];
-                rest /= lead.dims[d];
-            }
-            if (rank > 0)
-                memcpy(row + lead.rank, mr_tensor_int64s(&parts[i].indices) + r * rank, (size_t)rank * sizeof *row);
-        }
-    }
-    return mr_sink_finish(call, &sink, MR_OK, error);
-}
-
 static mr_status deserialize(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
@@ -243,19 +170,15 @@ static mr_status deserialize(mr_kernel_call *call, mr_error *error)
                     mr_shape_text(lead, text, sizeof text));
     lead.rank--;
     int64_t count = mr_shape_count(lead);
-    part *parts = nullptr;
+    mr_sparse_part *parts = nullptr;
     mr_import_budget budget = {TENSOR_BYTES_MAX};
     if (count < 1) return FAIL("Must have at least 1 serialized SparseTensor, but input matrix has 0 rows");
     MR_TRY(mr_sparse_memory(call, count, sizeof *parts, &parts, error));
     mr_status status = MR_OK;
     for (int64_t i = 0; i < count && status == MR_OK; i++)
         status = read_part(call, mr_tensor_strings(input) + 3 * i, i, &budget, &parts[i], error);
-    if (status == MR_OK) status = join(call, lead, parts, count, error);
-    for (int64_t i = 0; i < count; i++) {
-        mr_tensor_deinit(&parts[i].indices);
-        mr_tensor_deinit(&parts[i].values);
-        mr_tensor_deinit(&parts[i].shape);
-    }
+    if (status == MR_OK) status = mr_sparse_join(call, lead, parts, count, error);
+    for (int64_t i = 0; i < count; i++) mr_sparse_part_deinit(&parts[i]);
     free(parts);
     return status;
 }

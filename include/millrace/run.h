@@ -43,7 +43,7 @@ extern "C" {
 #endif
 
 /* The version of this interface; mr_run_version returns that of the library. A binding checks that they are equal. */
-#define MR_RUN_VERSION 1
+#define MR_RUN_VERSION 2
 MR_API int32_t mr_run_version(void);
 
 /* A graph and a session that runs it. */

@@ -64,7 +64,7 @@ MR_API const char *mr_dtype_name(mr_dtype dtype);
 MR_API mr_dtype mr_dtype_parse(const char *name);
 
 /* Maximum number of dimensions of a shape. */
-#define MR_RANK_MAX 8
+#define MR_RANK_MAX 12
 
 /* rank -1: unknown rank. dims[i] -1: unknown size. Unused dims are 0. */
 typedef struct mr_shape {
@@ -84,7 +84,7 @@ MR_API bool mr_shape_equal(mr_shape a, mr_shape b);
 /* True if both can describe the same tensor: equal wherever both are known. */
 MR_API bool mr_shape_compatible(mr_shape a, mr_shape b);
 /* Writes "[?,28,28]", "[]" or "<unknown>" to text, truncated to size_bytes, and returns text. */
-#define MR_SHAPE_TEXT_SIZE 192
+#define MR_SHAPE_TEXT_SIZE 288
 MR_API char *mr_shape_text(mr_shape shape, char *text, size_t size_bytes);
 
 /* A string element: size_bytes bytes at data, not terminated. Borrowed from the tensor's buffer. */

@@ -4,8 +4,8 @@ import os
 
 from . import errors
 
-RUN_VERSION = 1
-RANK_MAX = 8
+RUN_VERSION = 2
+RANK_MAX = 12
 STRING, RESOURCE, VARIANT, BFLOAT16 = 7, 20, 21, 14
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from . import _arrays, _interrupt, _library, errors
 from ._library import library
 
-_ARRAY = struct.Struct("@ii8qPnPP")
+_ARRAY = struct.Struct(f"@ii{_library.RANK_MAX}qPnPP")
 assert _ARRAY.size == ctypes.sizeof(_library.Array)
 _PADDING = [(0,) * (_library.RANK_MAX - rank) for rank in range(_library.RANK_MAX + 1)]
 _SMALL = 512

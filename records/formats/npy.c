@@ -163,7 +163,7 @@ static mr_status parse_header(const mr_input_file *file, const char *text, size_
             has_order = true;
         } else if (mr_string_equal(key, MR_STR("shape"))) {
             shape_result result = take_shape(&at, &array->shape);
-            if (result == SHAPE_DEEP) return fail_array(file, MR_UNIMPLEMENTED, "has more than 8 dimensions", error);
+            if (result == SHAPE_DEEP) return fail_array(file, MR_UNIMPLEMENTED, "has more than 12 dimensions", error);
             good = result == SHAPE_GOOD;
             has_shape = true;
         } else {

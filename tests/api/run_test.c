@@ -51,7 +51,7 @@ static mr_array vector_of(float *numbers, int64_t count)
 
 TEST(run_layout_is_fixed)
 {
-    static_assert(sizeof(mr_array) == 104 && offsetof(mr_array, data) == 72 && offsetof(mr_array, owner) == 96);
+    static_assert(sizeof(mr_array) == 136 && offsetof(mr_array, data) == 104 && offsetof(mr_array, owner) == 128);
     static_assert(sizeof(mr_error) == 4 + MR_ERROR_SIZE && sizeof(mr_session_options) == 56);
     CHECK_EQ(mr_run_version(), MR_RUN_VERSION);
 }

@@ -220,6 +220,8 @@ typedef struct gradient_case {
     C(maximum, "Maximum", "", (S(2, 3), S(3)), -2, 2, mr_maximum(g, x[0], x[1]))                                       \
     C(minimum, "Minimum", "", (S(2, 1), S(3)), -2, 2, mr_minimum(g, x[0], x[1]))                                       \
     C(add_n, "AddN", "", (S(2, 3), S(2, 3), S(2, 3)), -2, 2, mr_add_n(g, MR_OUTPUTS(x[0], x[1], x[2], x[0])))          \
+    C(accumulate_n, "AccumulateNV2", "", (S(2, 3), S(2, 3)), -2, 2,                                                    \
+      mr_accumulate_nv2(g, MR_OUTPUTS(x[0], x[1], x[0]), .shape = MR_SHAPE(2, 3)))                                     \
     C(select, "Select", "", (S(3), S(3)), -2, 2, mr_select(g, BOOLS3, x[0], x[1]))                                     \
     C(select_v2, "SelectV2", "", (S(2, 3), S(3)), -2, 2, mr_select_v2(g, BOOLS3, x[0], x[1]))                          \
     C(clip_by_value, "ClipByValue", "", (S(2, 3)), -2, 2, mr_clip_by_value(g, x[0], NUMBER(-1.03f), NUMBER(0.97f)))    \

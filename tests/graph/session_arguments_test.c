@@ -79,7 +79,7 @@ TEST(session_feeds_that_are_no_tensors)
     } cases[] = {
         {{.dtype = MR_FLOAT}, "data"},
         {{.dtype = MR_FLOAT, .shape = {.rank = -1}}, "dimensions"},
-        {{.dtype = MR_FLOAT, .shape = {.rank = 9}}, "dimensions"},
+        {{.dtype = MR_FLOAT, .shape = {.rank = MR_RANK_MAX + 1}}, "dimensions"},
         {{.dtype = MR_FLOAT, .shape = MR_SHAPE(-3)}, "not fully known"},
         {{.dtype = MR_FLOAT, .shape = MR_SHAPE(INT64_MAX, 4)}, "too large"},
         {{.dtype = (mr_dtype)77}, "Cannot feed"},

@@ -5,7 +5,9 @@
 /* clang-format off */
 SAMPLES(
     {"DecodeWav", "string[]=x", "", "Data too short"},
-    {"EncodeWav", "float[5,2]; int32[]=8000", ""})
+    {"EncodeWav", "float[5,2]; int32[]=8000", ""},
+    {"AudioSpectrogram", "float[50,2]", "window_size=10; stride=5"},
+    {"Mfcc", "float[1,4,9]; int32[]=8000", "filterbank_channel_count=6; dct_coefficient_count=4"})
 /* clang-format on */
 
 TEST(audio_decodes_what_was_encoded)

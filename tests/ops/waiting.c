@@ -44,6 +44,12 @@ SAMPLES(
     {"OrderedMapSize", "", "dtypes=float"},
     {"OrderedMapIncompleteSize", "", "dtypes=float"},
     {"OrderedMapClear", "", "dtypes=float"},
+    {"MutexV2", "", "", "cannot be fetched"},
+    {"MutexLock", "#resource[]=MutexV2", ""},
+    {"ConsumeMutexLock", "^float[2,3]", "", "Expected input to be a SharedLockReleaser variant"},
+    {"AddSparseToTensorsMap", "int64[2,2]=0,1,1,0; float[2]; int64[2]=2,3", ""},
+    {"AddManySparseToTensorsMap", "int64[2,2]=0,1,1,0; float[2]; int64[2]=2,3", ""},
+    {"TakeManySparseFromTensorsMap", "int64[1]=0", "dtype=float", "Unable to find SparseTensor: 0"},
     {"TemporaryVariable", "", "shape=[2,3]; dtype=float; var_name=sum"},
     {"DestroyTemporaryVariable", "&float[2]", "var_name=sum", "does not exist"},
     {"DisableCopyOnRead", "@float[2]", ""})

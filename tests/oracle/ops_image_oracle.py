@@ -136,6 +136,13 @@ def audio():
         wav = tf.audio.encode_wav(sound, 44100)
         add("DecodeWav", 0, contents=wav)
         add("DecodeWav", 0, contents=wav, desired_channels=2, desired_samples=60)
+    for window, stride, squared in ((2, 1, False), (16, 8, True), (30, 7, False), (33, 40, True), (300, 2, False)):
+        add("AudioSpectrogram", 1e-5, input=values([200, 3]), window_size=window, stride=stride,
+                magnitude_squared=squared)
+    for bins, rate, count, coefficients in ((17, 8000, 40, 13), (65, 16000, 20, 20), (5, 900, 3, 1), (33, 44100, 10,
+            4)):
+        add("Mfcc", 1e-4, spectrogram=values([2, 3, bins], low=0.1), sample_rate=rate, filterbank_channel_count=count,
+            dct_coefficient_count=coefficients, lower_frequency_limit=20.0 + coefficients)
     for shape in ((5, 30), (2, 30, 2)):
         for count in (1, 3):
             add("AudioSummaryV2", 0, tag="a", tensor=values(shape), sample_rate=np.float32(8000.4), max_outputs=count)

@@ -42,6 +42,14 @@ def stateless():
         for dtype in (tf.int32, tf.int64, tf.uint32, tf.uint64):
             add("StatelessRandomUniformFullInt", 0, shape=shape, seed=[4, 5], dtype=dtype)
             add("StatelessRandomUniformFullIntV2", 0, shape=shape, dtype=dtype, **{**key, "alg": 3})
+    rates = np.array([0.1, 0.7, 1.0, 3.5, 9.9, 10.0, 60.0, 1e4])
+    for dtype in (np.float32, np.float64):
+        add("StatelessRandomGammaV2", 1e-5, shape=[40, 8], seed=[4, 5], alpha=rates.astype(dtype))
+        add("StatelessRandomGammaV3", 1e-5, shape=[5, 8], alpha=rates.astype(dtype), **key)
+        add("StatelessRandomPoisson", 0, shape=[40, 8], seed=[4, 5], lam=rates.astype(dtype), dtype=np.int64)
+        for counts, p in (([1, 5, 40, 3000], 0.3), ([2, 9, 40, 700], 0.9), ([4.5], [0.0, 0.01, 0.5, 1.0])):
+            add("StatelessRandomBinomial", 0, shape=[60, 4], seed=[7, 5], counts=dtype(counts), probs=dtype(p),
+                dtype=np.int32)
     add("StatelessRandomGetKeyCounter", 0, seed=np.int64([2**40, -1]))
     add("StatelessRandomGetKeyCounterAlg", 0, seed=np.int32([1, 2]))
     add("StatelessRandomGetAlg", 0)

@@ -286,7 +286,7 @@ TEST(npy_headers_that_are_not_read_say_why)
         {"{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,), }", "structures"},
         {"{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,), }", "\"<M8[s]\" are not supported"},
         {"{'descr': '<f16', 'fortran_order': False, 'shape': (1,), }", "\"<f16\" are not supported"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", "more than 8 dimensions"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1), }", "more than 12 dimensions"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }", "the shape requires 24 bytes, the file has 16"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", "invalid shape"},
         {"{'descr': '|S0', 'fortran_order': False, 'shape': (1099511627776,), }", "invalid shape"},
