@@ -269,8 +269,7 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     job.loop =
         served == MR_FLOAT && binary->float_levels != nullptr ? binary->float_levels[mr_cpu()] : binary->loops[served];
     if (job.loop == nullptr || a->dtype != b->dtype) return mr_kernel_unsupported(call->node, error);
-    bool checks_b = (binary->nonzero_b || binary->nonnegative_b) && mr_shape_count(wide) > 0;
-    if (checks_b) MR_TRY(check_divisor(call, binary, error));
+    if (binary->nonzero_b || binary->nonnegative_b) MR_TRY(check_divisor(call, binary, error));
     job.size = mr_dtype_size(job.dtype);
     job.out_size = mr_dtype_size(job.out_dtype);
     bool same_size = job.size == job.out_size;

@@ -213,7 +213,7 @@ static mr_status cwise(mr_kernel_call *call, mr_change change, mr_error *error)
     for (int64_t i = 0; i < s.count * s.rank; i++)
         if (s.indices[i] < 0 || s.indices[i] >= s.shape[i % s.rank])
             return FAIL("Provided indices are out-of-bounds w.r.t. dense side with broadcasted shape");
-    if (change == MR_CHANGE_DIV && s.count > 0 && !mr_change_divides(dense)) return FAIL("Integer division by zero");
+    if (change == MR_CHANGE_DIV && !mr_change_divides(dense)) return FAIL("Integer division by zero");
     mr_shape_strides(dense->shape, strides);
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(s.count), error));
     if (s.count > 0) memcpy(call->outputs[0].data, s.values->data, mr_tensor_size_bytes(s.values));

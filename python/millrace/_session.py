@@ -19,10 +19,13 @@ class _Plan:
         self.build = collector.add(fetches)
         self.expand = None
         self.feeds = []
+        counts = []
         for key in feed_keys:
-            self.feeds += [_feed(runner, part) for part in _parts_of_key(key)]
-        if any(isinstance(key, tuple) or _fetch.is_sparse(key) for key in feed_keys):
-            self.expand = list(feed_keys)
+            parts = _fetch.sparse_parts(key)[0] if _fetch.is_sparse(key) else [key]
+            counts.append(len(parts))
+            self.feeds += [_feed(runner, part) for part in parts]
+        if any(_fetch.is_sparse(key) for key in feed_keys):
+            self.expand = [_fetch.is_sparse(key) for key in feed_keys]
         self.fetches = list(collector.tensors)
         self.targets = list(collector.operations)
         for name in self.fetches:
@@ -37,7 +40,7 @@ class _Plan:
 
     def run(self, values):
         if self.expand:
-            values = [part for key, value in zip(self.expand, values) for part in _parts_of(key, value)]
+            values = [v for value, many in zip(values, self.expand) for v in (_parts_of(value) if many else (value,))]
         steps = self.steps
         try:
             step = steps.pop()
@@ -50,25 +53,8 @@ class _Plan:
         return self.build(results)
 
 
-def _parts_of_key(key):
-    """The tensors of a key: those of a SparseTensor or IndexedSlices, and of a tuple, as the state of a cell is."""
-    if isinstance(key, tuple):
-        return [part for item in key for part in _parts_of_key(item)]
-    return _fetch.sparse_parts(key)[0] if _fetch.is_sparse(key) else [key]
-
-
-def _parts_of(key, value):
-    """The values of the tensors of _parts_of_key."""
-    if isinstance(key, tuple):
-        count = len(value) if isinstance(value, (list, tuple)) else 1
-        if count != len(key) or not isinstance(value, (list, tuple)):
-            raise ValueError(
-                f"Could not flatten dictionary. Key had {len(key)} elements, but value had {count} elements. "
-                f"Key: {key!r}, value: {value!r}."
-            )
-        return [part for item, v in zip(key, value) for part in _parts_of(item, v)]
-    if not _fetch.is_sparse(key):
-        return [value]
+def _parts_of(value):
+    """The components of a value for a SparseTensor or IndexedSlices, in the order of sparse_parts."""
     if isinstance(value, tuple):
         return [part for part in value if part is not None]
     return [value.indices, value.values, value.dense_shape]
@@ -190,7 +176,7 @@ class Session:
         fetches    a tensor or operation, by name ("y:0", "train") or as an object with a name, or lists, tuples, named
                    tuples and dicts of them, nested in any way
         feed_dict  maps tensors, by name or object, to arrays, numbers, strings or lists, which are converted to the
-                   tensor's dtype; and tuples of tensors to tuples of values
+                   tensor's dtype
 
         Returns the same structure with a NumPy array for each tensor, a scalar or bytes for one of rank 0, and None for
         an operation. Strings are arrays of dtype object that contain bytes. Raises millrace.errors.OpError, and
@@ -201,7 +187,7 @@ class Session:
             key = ((list, *fetches) if type(fetches) is list else fetches, *feed_dict)
             plan = self._plans.get(key)
         except TypeError:  # something in it cannot be hashed
-            key = (_fetch.key_of(fetches), *map(_fetch.key_of, feed_dict))
+            key = (_fetch.key_of(fetches), *map(_fetch.element_name, feed_dict))
             plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = _Plan(self._runner, fetches, list(feed_dict))

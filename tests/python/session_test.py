@@ -135,18 +135,6 @@ class Feeds(unittest.TestCase):
 
 
 class Fetches(unittest.TestCase):
-    def test_tuple_of_tensors_is_fed(self):
-        with tf.Graph().as_default() as graph:
-            c, h = tf.placeholder(tf.float32, [2]), tf.placeholder(tf.float32, [2])
-            state = tf.nn.rnn_cell.LSTMStateTuple(c, h)
-            both = c + 2 * h
-        with millrace.Session(graph) as s:
-            value = tf.nn.rnn_cell.LSTMStateTuple(np.ones(2), np.ones(2))
-            self.assertEqual(s.run(both, {state: value}).tolist(), [3, 3])
-            self.assertEqual(s.run([both], {(c, (h,)): ([1, 2], [[3, 4]])})[0].tolist(), [7, 10])
-            with self.assertRaisesRegex(ValueError, "Key had 2 elements, but value had 3"):
-                s.run(both, {state: (1, 2, 3)})
-
     def test_structures(self):
         def build():
             a, b = tf.constant(1, name="a"), tf.constant(2.5, name="b")
