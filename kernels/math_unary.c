@@ -255,5 +255,6 @@ static const mr_kernel kernels[] = {
     {.op = "IsFinite", .run = is_finite},
     {.op = "LogicalNot", .run = logical_not},
     {.op = "AddN", .run = add_n},
+    {.op = "AccumulateNV2", .run = add_n},
 };
 MR_KERNEL_FAMILY(math_unary);

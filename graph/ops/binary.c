@@ -6,6 +6,14 @@ static mr_status add_n_shape(mr_shape_call *call, mr_error *error)
     return mr_shape_merge_all(call, error);
 }
 
+static mr_status accumulate_shape(mr_shape_call *call, mr_error *error)
+{
+    mr_shape shape;
+    MR_TRY(mr_attr_get_shape(call->attrs, "shape", &shape, error));
+    MR_TRY(mr_shape_merge_all(call, error));
+    return mr_shape_merge(call->outputs[0], shape, &call->outputs[0], error);
+}
+
 /* False if the result depends on an unknown size. */
 static bool surely_broadcast(mr_shape a, mr_shape b)
 {
@@ -296,6 +304,12 @@ static const mr_op binary_ops[] = {
      .shape = add_n_shape,
      .flags = MR_OP_COMMUTATIVE | MR_OP_AGGREGATE,
      .doc = "Returns the element-wise sum of inputs, which must have the same shape."},
+    {.name = "AccumulateNV2",
+     .signature = "inputs: N * T -> sum: T",
+     .attrs = "N: int >= 1; T: numbertype; shape: shape",
+     .shape = accumulate_shape,
+     .flags = MR_OP_COMMUTATIVE | MR_OP_AGGREGATE,
+     .doc = "Returns the element-wise sum of inputs, which have that shape."},
     {.name = "Equal",
      .signature = "x: T, y: T -> z: bool",
      .attrs = "T: type; incompatible_shape_error: bool = true",

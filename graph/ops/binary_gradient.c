@@ -184,6 +184,7 @@ static const mr_gradient gradients[] = {
     {"Maximum", maximum_gradient},
     {"Minimum", minimum_gradient},
     {"AddN", add_n_gradient},
+    {"AccumulateNV2", add_n_gradient},
 };
 
 const mr_gradient_table mr_gradients_binary = {gradients, sizeof gradients / sizeof gradients[0]};

@@ -47,7 +47,8 @@ static mr_status part_to_texts(const mr_kernel_call *call, const mr_sparse *s, c
     return status;
 }
 
-static mr_status serialize(mr_kernel_call *call, mr_error *error)
+/* The sparse tensor in inputs 0 to 2 as a vector of three strings. */
+static mr_status serialize_one(mr_kernel_call *call, mr_tensor *strings, mr_error *error)
 {
     mr_sparse s;
     mr_string texts[3] = {0};
@@ -57,8 +58,7 @@ static mr_status serialize(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_sparse_memory(call, s.count, sizeof *positions, &positions, error));
     for (int64_t i = 0; i < s.count; i++) positions[i] = i;
     mr_status status = part_to_texts(call, &s, positions, s.count, 0, &arena, texts, error);
-    if (status == MR_OK) status = mr_tensor_init_strings(&call->outputs[0], MR_SHAPE(3), texts, error);
-    if (status == MR_OK) status = mr_serialized_to_graph(&call->outputs[0], call->node->output_dtypes[0], error);
+    if (status == MR_OK) status = mr_tensor_init_strings(strings, MR_SHAPE(3), texts, error);
     mr_arena_deinit(&arena);
     free(positions);
     return status;
@@ -78,7 +78,8 @@ static mr_status serialize_rows(mr_kernel_call *call, const mr_sparse *s, const 
     return begin == s->count ? MR_OK : FAIL("the index of a value is outside dimension 0 of size %" PRId64, rows);
 }
 
-static mr_status serialize_many(mr_kernel_call *call, mr_error *error)
+/* Its parts along dimension 0 as a matrix with a row for each. */
+static mr_status serialize_parts(mr_kernel_call *call, mr_tensor *strings, mr_error *error)
 {
     mr_sparse s;
     const int32_t first = 0;
@@ -90,12 +91,28 @@ static mr_status serialize_many(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_sparse_order(call, &s, &first, 1, &order, error));
     mr_status status = mr_sparse_memory(call, s.shape[0], 3 * sizeof *texts, &texts, error);
     if (status == MR_OK) status = serialize_rows(call, &s, order, texts, &arena, error);
-    if (status == MR_OK) status = mr_tensor_init_strings(&call->outputs[0], MR_SHAPE(s.shape[0], 3), texts, error);
-    if (status == MR_OK) status = mr_serialized_to_graph(&call->outputs[0], call->node->output_dtypes[0], error);
+    if (status == MR_OK) status = mr_tensor_init_strings(strings, MR_SHAPE(s.shape[0], 3), texts, error);
     mr_arena_deinit(&arena);
     free(texts);
     free(order);
     return status;
+}
+
+mr_status mr_serialized_inputs(mr_kernel_call *call, bool parts, mr_tensor *strings, mr_error *error)
+{
+    return parts ? serialize_parts(call, strings, error) : serialize_one(call, strings, error);
+}
+
+static mr_status serialize(mr_kernel_call *call, mr_error *error)
+{
+    MR_TRY(serialize_one(call, &call->outputs[0], error));
+    return mr_serialized_to_graph(&call->outputs[0], call->node->output_dtypes[0], error);
+}
+
+static mr_status serialize_many(mr_kernel_call *call, mr_error *error)
+{
+    MR_TRY(serialize_parts(call, &call->outputs[0], error));
+    return mr_serialized_to_graph(&call->outputs[0], call->node->output_dtypes[0], error);
 }
 
 /* ---- Deserialization ---- */
@@ -226,21 +243,9 @@ static mr_status join(mr_kernel_call *call, mr_shape lead, const part *parts, in
     return mr_sink_finish(call, &sink, MR_OK, error);
 }
 
-static mr_status deserialize(mr_kernel_call *call, mr_error *error)
+mr_status mr_serialized_outputs(mr_kernel_call *call, const mr_tensor *strings, mr_error *error)
 {
-    const mr_tensor *input = &call->inputs[0];
-    char text[MR_SHAPE_TEXT_SIZE];
-    if (input->dtype == MR_VARIANT) input = mr_serialized_strings(input);
-    if (!input) return FAIL("the variant is not a serialized sparse tensor");
-    mr_shape lead = input->shape;
-    bool is_matrix = strcmp(call->node->op, "DeserializeManySparse") == 0;
-    if (lead.rank < 1) return FAIL("Serialized sparse should have non-zero rank but received shape []");
-    if (is_matrix && lead.rank != 2)
-        return FAIL("Serialized sparse should be a matrix but received shape %s",
-                    mr_shape_text(lead, text, sizeof text));
-    if (lead.dims[lead.rank - 1] != 3)
-        return FAIL("Serialized sparse should have 3 as the last dimension but received shape %s",
-                    mr_shape_text(lead, text, sizeof text));
+    mr_shape lead = strings->shape;
     lead.rank--;
     int64_t count = mr_shape_count(lead);
     part *parts = nullptr;
@@ -249,7 +254,7 @@ static mr_status deserialize(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_sparse_memory(call, count, sizeof *parts, &parts, error));
     mr_status status = MR_OK;
     for (int64_t i = 0; i < count && status == MR_OK; i++)
-        status = read_part(call, mr_tensor_strings(input) + 3 * i, i, &budget, &parts[i], error);
+        status = read_part(call, mr_tensor_strings(strings) + 3 * i, i, &budget, &parts[i], error);
     if (status == MR_OK) status = join(call, lead, parts, count, error);
     for (int64_t i = 0; i < count; i++) {
         mr_tensor_deinit(&parts[i].indices);
@@ -258,6 +263,24 @@ static mr_status deserialize(mr_kernel_call *call, mr_error *error)
     }
     free(parts);
     return status;
+}
+
+static mr_status deserialize(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *input = &call->inputs[0];
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (input->dtype == MR_VARIANT) input = mr_serialized_strings(input);
+    if (!input) return FAIL("the variant is not a serialized sparse tensor");
+    mr_shape shape = input->shape;
+    bool is_matrix = strcmp(call->node->op, "DeserializeManySparse") == 0;
+    if (shape.rank < 1) return FAIL("Serialized sparse should have non-zero rank but received shape []");
+    if (is_matrix && shape.rank != 2)
+        return FAIL("Serialized sparse should be a matrix but received shape %s",
+                    mr_shape_text(shape, text, sizeof text));
+    if (shape.dims[shape.rank - 1] != 3)
+        return FAIL("Serialized sparse should have 3 as the last dimension but received shape %s",
+                    mr_shape_text(shape, text, sizeof text));
+    return mr_serialized_outputs(call, input, error);
 }
 
 static const mr_kernel kernels[] = {

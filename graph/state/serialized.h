@@ -20,5 +20,11 @@ void mr_serialized_to_pipeline(mr_tensor *tensor);
  * strings  empty on entry, owned by the caller */
 mr_status mr_serialized_sparse(const mr_tensor *indices, const mr_tensor *values, const mr_tensor *shape,
                                mr_tensor *strings, mr_error *error);
+/* The sparse tensor in inputs 0 to 2 as a vector of three strings; with `parts`, as a matrix with such a row for each
+ * of its parts along dimension 0.
+ * strings  empty on entry, owned by the caller */
+mr_status mr_serialized_inputs(mr_kernel_call *call, bool parts, mr_tensor *strings, mr_error *error);
+/* Fills the outputs indices, values and shape with the sparse tensors of [.., 3] strings, joined. */
+mr_status mr_serialized_outputs(mr_kernel_call *call, const mr_tensor *strings, mr_error *error);
 
 #endif

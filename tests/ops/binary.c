@@ -37,5 +37,6 @@ SAMPLES(
     {"RealDiv", "float[2,3]; float[3]", ""},
     {"SquaredDifference", "int32[2,3]; int32[3]", ""},
     {"Sub", "int64[2,3]; int64[3]", ""},
-    {"AddN", "int32[2,3]+int32[2,3]+int32[2,3]", ""})
+    {"AddN", "int32[2,3]+int32[2,3]+int32[2,3]", ""},
+    {"AccumulateNV2", "float[2,3]+float[2,3]", "shape=[2,3]"})
 /* clang-format on */

@@ -1,4 +1,5 @@
-/* Samples of the operators of graph/ops/barrier.c, accumulator.c, stage.c and temporary.c. */
+/* Samples of the operators of graph/ops/barrier.c, accumulator.c, stage.c, temporary.c, session_tensor.c, sparse_map.c and
+ * record_input.c. */
 #include "tests/ops/sample.h"
 
 /* clang-format off */
@@ -46,5 +47,12 @@ SAMPLES(
     {"OrderedMapClear", "", "dtypes=float"},
     {"TemporaryVariable", "", "shape=[2,3]; dtype=float; var_name=sum"},
     {"DestroyTemporaryVariable", "&float[2]", "var_name=sum", "does not exist"},
-    {"DisableCopyOnRead", "@float[2]", ""})
+    {"DisableCopyOnRead", "@float[2]", ""},
+    {"GetSessionHandle", "float[2,3]", ""},
+    {"GetSessionTensor", "string[]=tensor", "dtype=float", "is not in the session store"},
+    {"DeleteSessionTensor", "string[]=tensor", "", "Failed to delete a tensor"},
+    {"AddSparseToTensorsMap", "int64[2,2]=0,1,1,2; float[2]; int64[2]=3,4", "shared_name=map"},
+    {"AddManySparseToTensorsMap", "int64[2,2]=0,1,1,2; float[2]; int64[2]=3,4", "shared_name=map"},
+    {"TakeManySparseFromTensorsMap", "int64[2]=0,1", "dtype=float; shared_name=map", "Unable to find SparseTensor"},
+    {"RecordInput", "", "file_pattern=none; batch_size=2", "Found no files"})
 /* clang-format on */
