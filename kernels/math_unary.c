@@ -218,6 +218,18 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
+static mr_status accumulate_n(mr_kernel_call *call, mr_error *error)
+{
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
+    mr_shape shape;
+    MR_TRY(mr_attr_get_shape(call->node->attrs, "shape", &shape, error));
+    if (!mr_shape_compatible(call->inputs[0].shape, shape))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input 0 has shape %s, but attr shape is %s",
+                              mr_shape_text(call->inputs[0].shape, found, sizeof found),
+                              mr_shape_text(shape, expected, sizeof expected));
+    return add_n(call, error);
+}
+
 static const mr_kernel kernels[] = {
     {.op = "Neg", .run = negate},
     {.op = "Abs", .run = absolute},
@@ -255,6 +267,6 @@ static const mr_kernel kernels[] = {
     {.op = "IsFinite", .run = is_finite},
     {.op = "LogicalNot", .run = logical_not},
     {.op = "AddN", .run = add_n},
-    {.op = "AccumulateNV2", .run = add_n},
+    {.op = "AccumulateNV2", .run = accumulate_n},
 };
 MR_KERNEL_FAMILY(math_unary);
