@@ -83,7 +83,8 @@ static mr_status open_reader(const char *path, mr_checkpoint_reader **reader, mr
     mr_status status = mr_checkpoint_reader_open(path, reader, &why);
     if (status == MR_NOT_FOUND)
         return mr_fail(error, MR_NOT_FOUND,
-                       "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for %s", path);
+                       "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for %s: %s", path,
+                       why.message);
     return status == MR_OK ? MR_OK : mr_fail(error, status, "%s", why.message);
 }
 
