@@ -17,7 +17,7 @@ constexpr int64_t BATCH_MAX = 1 << 24;
 typedef struct record_input {
     mr_resource resource;
     pthread_mutex_t mutex; /* guards what follows */
-    char **paths; /* owned, in order; null before the first call */
+    char **paths; /* owned, in order */
     int64_t path_count;
     uint64_t seed, epoch;
     double shift; /* of the order of the files from one epoch to the next, as a share of them */
@@ -58,6 +58,13 @@ static mr_status find_input(const mr_kernel_call *call, record_input **found, mr
     return status;
 }
 
+/* Patterns match names that start with a dot too, but not "." and "..". */
+static bool is_listed(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
 static mr_status list_files(const mr_kernel_call *call, record_input *input, mr_error *error)
 {
     mr_string given = mr_attr_string_or(call->node->attrs, "file_pattern", "");
@@ -66,17 +73,18 @@ static mr_status list_files(const mr_kernel_call *call, record_input *input, mr_
     if (!pattern) return mr_fail_memory(error, given.size_bytes);
     int code = glob(pattern, GLOB_PERIOD, nullptr, &found);
     mr_status status = code == GLOB_NOSPACE ? mr_fail_memory(error, given.size_bytes) : MR_OK;
-    if (status == MR_OK && found.gl_pathc == 0)
-        status = mr_kernel_fail(call->node, error, MR_NOT_FOUND, "Found no files at %s", pattern);
-    if (status == MR_OK) input->paths = calloc(found.gl_pathc, sizeof *input->paths);
+    if (status == MR_OK) input->paths = calloc(found.gl_pathc + 1, sizeof *input->paths);
     if (status == MR_OK && !input->paths) status = mr_fail_memory(error, found.gl_pathc * sizeof *input->paths);
     for (size_t i = 0; i < found.gl_pathc && status == MR_OK; i++) {
-        input->paths[i] = strdup(found.gl_pathv[i]);
-        if (input->paths[i])
+        if (!is_listed(found.gl_pathv[i])) continue;
+        input->paths[input->path_count] = strdup(found.gl_pathv[i]);
+        if (input->paths[input->path_count])
             input->path_count++;
         else
             status = mr_fail_memory(error, strlen(found.gl_pathv[i]));
     }
+    if (status == MR_OK && input->path_count == 0)
+        status = mr_kernel_fail(call->node, error, MR_NOT_FOUND, "Found no files at %s", pattern);
     globfree(&found);
     free(pattern);
     return status;
@@ -90,6 +98,8 @@ static mr_status start(const mr_kernel_call *call, record_input *input, mr_error
     input->limit = MR_MAX(mr_attr_int_or(attrs, "file_buffer_size", 10'000), 1);
     input->shift = shift > 0 && shift < 1 ? (double)shift : 0;
     input->random = mr_random_at(input->seed, 0, 0, 0);
+    free(input->paths);
+    input->paths = nullptr;
     return list_files(call, input, error);
 }
 
@@ -159,7 +169,7 @@ static mr_status draw(const mr_kernel_call *call, record_input *input, mr_tensor
 static mr_status draw_many(const mr_kernel_call *call, record_input *input, int64_t count, mr_tensor *records,
                            mr_error *error)
 {
-    if (!input->paths) MR_TRY(start(call, input, error));
+    if (input->path_count == 0) MR_TRY(start(call, input, error));
     mr_string *texts = calloc((size_t)count + 1, sizeof *texts);
     mr_tensor *drawn = calloc((size_t)count + 1, sizeof *drawn);
     mr_status status = texts && drawn ? MR_OK : mr_fail_memory(error, (size_t)count * sizeof *drawn);

@@ -125,6 +125,19 @@ static mr_status add_strings(sparse_map *map, const mr_string *texts, int64_t *h
 
 /* ---- Operators ---- */
 
+/* Whether each part of the sparse tensor in inputs 0 to 2 has values. The caller frees the array. */
+static mr_status find_filled(const mr_kernel_call *call, bool parts, int64_t count, bool **filled, mr_error *error)
+{
+    const mr_tensor *indices = &call->inputs[0];
+    bool *found = *filled = calloc((size_t)count + 1, sizeof *found);
+    if (!found) return mr_fail_memory(error, (size_t)count);
+    if (!parts) found[0] = true;
+    for (int64_t i = 0; parts && i < indices->shape.dims[0]; i++)
+        found[mr_tensor_int64s(indices)[i * indices->shape.dims[1]]] = true;
+    return MR_OK;
+}
+
+/* Parts without values get their handles after the others, as in TensorFlow. */
 static mr_status add(mr_kernel_call *call, bool parts, mr_error *error)
 {
     sparse_map *map;
@@ -132,13 +145,18 @@ static mr_status add(mr_kernel_call *call, bool parts, mr_error *error)
     MR_TRY(find_map(call, &map, error));
     MR_TRY(mr_serialized_inputs(call, parts, &strings, error));
     int64_t count = parts ? strings.shape.dims[0] : 1;
-    mr_status status =
-        mr_tensor_init(&call->outputs[0], MR_INT64, parts ? MR_SHAPE(count) : MR_SCALAR, error);
+    bool *filled = nullptr;
+    mr_status status = find_filled(call, parts, count, &filled, error);
+    if (status == MR_OK)
+        status = mr_tensor_init(&call->outputs[0], MR_INT64, parts ? MR_SHAPE(count) : MR_SCALAR, error);
     int64_t *handles = call->outputs[0].data;
     pthread_mutex_lock(&map->mutex);
-    for (int64_t i = 0; i < count && status == MR_OK; i++)
-        status = add_strings(map, mr_tensor_strings(&strings) + 3 * i, &handles[i], error);
+    for (int empty = 0; empty < 2; empty++)
+        for (int64_t i = 0; i < count && status == MR_OK; i++)
+            if (filled[i] != empty)
+                status = add_strings(map, mr_tensor_strings(&strings) + 3 * i, &handles[i], error);
     pthread_mutex_unlock(&map->mutex);
+    free(filled);
     mr_tensor_deinit(&strings);
     return status;
 }
