@@ -21,4 +21,5 @@ static const mr_op session_tensor_ops[] = {
      .doc = "Releases the tensor with this handle."},
 };
 
-const mr_op_table mr_ops_session_tensor = {session_tensor_ops, sizeof session_tensor_ops / sizeof session_tensor_ops[0]};
+const mr_op_table mr_ops_session_tensor = {session_tensor_ops,
+                                           sizeof session_tensor_ops / sizeof session_tensor_ops[0]};

@@ -101,10 +101,9 @@ static mr_status restore_one(mr_kernel_call *call, mr_checkpoint_reader *reader,
     mr_tensor *value = &call->outputs[index];
     bool is_v1 = strcmp(call->node->op, "RestoreV2") != 0;
     if (!mr_checkpoint_has(reader, key))
-        return mr_fail(error, MR_NOT_FOUND,
-                       is_v1 ? "Tensor name \"%.200s\" not found in checkpoint files"
-                             : "Key %.200s not found in checkpoint",
-                       key);
+        return mr_fail(
+            error, MR_NOT_FOUND,
+            is_v1 ? "Tensor name \"%.200s\" not found in checkpoint files" : "Key %.200s not found in checkpoint", key);
     MR_TRY(is_slice ? mr_checkpoint_read_slice(reader, key, &slice, value, error)
                     : mr_checkpoint_read(reader, key, value, error));
     if (value->dtype != call->node->output_dtypes[index] && is_v1)

@@ -96,7 +96,6 @@ static mr_status moved_init(const mr_kernel_call *call, moved *m, mr_error *erro
 {
     const mr_kernel_node *node = call->node;
     size_t dtypes = (size_t)node->input_count + (size_t)node->output_count;
-    *m = (moved){0};
     m->inputs = calloc((size_t)node->input_count + 1, sizeof *m->inputs);
     m->dtypes = calloc(dtypes + 1, sizeof *m->dtypes);
     if (!m->inputs || !m->dtypes) return mr_fail_memory(error, dtypes * sizeof *m->inputs);
@@ -122,6 +121,7 @@ static mr_status take_handles(const moved *m, mr_tensor *tensor, mr_error *error
     mr_resource *resource;
     int64_t count = mr_tensor_count(tensor);
     const int64_t *positions = tensor->data;
+    if (!m->handles) return mr_fail(error, MR_INTERNAL, "there are no handles");
     mr_tensor made = {.dtype = MR_RESOURCE, .shape = tensor->shape};
     if (tensor->shape.rank == 0) {
         made.data = m->handles[positions[0]];
@@ -167,7 +167,7 @@ static mr_status run_moved(mr_kernel_call *call, moved *m, mr_error *error)
 
 static mr_status move(mr_kernel_call *call, mr_error *error)
 {
-    moved m;
+    moved m = {0};
     mr_status status = call->node->output_count > 0 ? moved_init(call, &m, error) : MR_INTERNAL;
     if (status == MR_OK) status = run_moved(call, &m, error);
     for (int32_t i = 0; status != MR_OK && i < call->node->output_count; i++) {
@@ -178,13 +178,10 @@ static mr_status move(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
-#define MOVES(name, attr)                                                                                              \
-    {                                                                                                                  \
-        .op = name, .types = attr ": resource, variant", .run = move                                                   \
-    }
+#define MOVES(name, attr) {.op = name, .types = attr ": resource, variant", .run = move}
 static const mr_kernel kernels[] = {
-    MOVES("Pack", "T"),           MOVES("Unpack", "T"),         MOVES("Concat", "T"),
-    MOVES("ConcatV2", "T"),       MOVES("Gather", "Tparams"),   MOVES("GatherV2", "Tparams"),
-    MOVES("GatherNd", "Tparams"), MOVES("Slice", "T"),          MOVES("StridedSlice", "T"),
+    MOVES("Pack", "T"),           MOVES("Unpack", "T"),       MOVES("Concat", "T"),
+    MOVES("ConcatV2", "T"),       MOVES("Gather", "Tparams"), MOVES("GatherV2", "Tparams"),
+    MOVES("GatherNd", "Tparams"), MOVES("Slice", "T"),        MOVES("StridedSlice", "T"),
 };
 const mr_kernel_table mr_state_kernels_handles = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -229,8 +229,8 @@ static mr_status parse(mr_kernel_call *call, const group *g, int names, mr_error
         status = mr_example_parse_checked(parser, mr_tensor_strings(&call->inputs[0]),
                                           mr_tensor_count(&call->inputs[0]), single, tensors, &fault, &reason);
         if (status != MR_OK)
-            status = mr_parse_fail(call, &fault, names < 0 ? nullptr : &call->inputs[names], single, status,
-                                   &reason, error);
+            status =
+                mr_parse_fail(call, &fault, names < 0 ? nullptr : &call->inputs[names], single, status, &reason, error);
     }
     if (status == MR_OK) {
         results r = {call, tensors, 0};
@@ -329,8 +329,7 @@ static mr_status parse_sequence(mr_kernel_call *call, const group *context, cons
         mr_error reason = {0};
         status = mr_sequence_parse_checked(parser, mr_tensor_strings(&call->inputs[0]),
                                            mr_tensor_count(&call->inputs[0]), single, tensors, &fault, &reason);
-        if (status != MR_OK)
-            status = mr_parse_fail(call, &fault, &call->inputs[names], false, status, &reason, error);
+        if (status != MR_OK) status = mr_parse_fail(call, &fault, &call->inputs[names], false, status, &reason, error);
     }
     if (status == MR_OK) {
         results r = {call, tensors, 0};

@@ -59,8 +59,7 @@ static mr_status wrong_dtype(const mr_kernel_call *call, const mr_example_fault 
     bool is_dense = f->form == MR_FIXED_LEN || f->form == MR_FIXED_LEN_SEQUENCE;
     if (f->in_lists)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "%sFeature list: %.*s, Index: %" PRId64
-                              ".  Data types don't match. Expected type: %s",
+                              "%sFeature list: %.*s, Index: %" PRId64 ".  Data types don't match. Expected type: %s",
                               name, shown, f->name.data, f->step, dtype);
     if (f->in_context)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
@@ -70,8 +69,8 @@ static mr_status wrong_dtype(const mr_kernel_call *call, const mr_example_fault 
                                      "%s%sData types don't match. Data type: %s but expected type: %s", name, key,
                                      found, dtype)
                     : mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                     "%s%sData types don't match. Expected type: %s, Actual type: %s", name, key,
-                                     dtype, found);
+                                     "%s%sData types don't match. Expected type: %s, Actual type: %s", name, key, dtype,
+                                     found);
 }
 
 static mr_status wrong_count(const mr_kernel_call *call, const mr_example_fault *f, const char *name, const char *key,

@@ -17,7 +17,7 @@ constexpr int64_t BATCH_MAX = 1 << 24;
 typedef struct record_input {
     mr_resource resource;
     pthread_mutex_t mutex; /* guards what follows */
-    char **paths; /* owned, in order */
+    char **paths;          /* owned, in order */
     int64_t path_count;
     uint64_t seed, epoch;
     double shift; /* of the order of the files from one epoch to the next, as a share of them */
@@ -151,14 +151,12 @@ static mr_status draw(const mr_kernel_call *call, record_input *input, mr_tensor
 {
     MR_TRY(fill(input, error));
     if (input->count == 0) {
-        if (!input->found_any)
-            return mr_kernel_fail(call->node, error, MR_OUT_OF_RANGE, "the files have no records");
+        if (!input->found_any) return mr_kernel_fail(call->node, error, MR_OUT_OF_RANGE, "the files have no records");
         input->epoch++;
         input->next = 0;
         input->found_any = false;
         MR_TRY(fill(input, error));
-        if (input->count == 0)
-            return mr_kernel_fail(call->node, error, MR_OUT_OF_RANGE, "the files have no records");
+        if (input->count == 0) return mr_kernel_fail(call->node, error, MR_OUT_OF_RANGE, "the files have no records");
     }
     mr_tensor *at = &input->buffer[mr_random_below(&input->random, (uint64_t)input->count)];
     *record = *at;

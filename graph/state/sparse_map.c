@@ -153,8 +153,7 @@ static mr_status add(mr_kernel_call *call, bool parts, mr_error *error)
     pthread_mutex_lock(&map->mutex);
     for (int empty = 0; empty < 2; empty++)
         for (int64_t i = 0; i < count && status == MR_OK; i++)
-            if (filled[i] != empty)
-                status = add_strings(map, mr_tensor_strings(&strings) + 3 * i, &handles[i], error);
+            if (filled[i] != empty) status = add_strings(map, mr_tensor_strings(&strings) + 3 * i, &handles[i], error);
     pthread_mutex_unlock(&map->mutex);
     free(filled);
     mr_tensor_deinit(&strings);

@@ -108,8 +108,8 @@ typedef struct mr_example_batch {
     const mr_string *records;
     int64_t record_count;
     bool single;
-    mr_located *located;   /* record_count entries for each slot, ordered by slot */
-    mr_example_rows *rows; /* one for each slot */
+    mr_located *located;     /* record_count entries for each slot, ordered by slot */
+    mr_example_rows *rows;   /* one for each slot */
     mr_example_fault *fault; /* set by the functions that report errors; null: not requested. Borrowed */
 } mr_example_batch;
 

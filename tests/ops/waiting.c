@@ -1,5 +1,5 @@
-/* Samples of the operators of graph/ops/barrier.c, accumulator.c, stage.c, temporary.c, session_tensor.c, sparse_map.c and
- * record_input.c. */
+/* Samples of the operators of graph/ops/barrier.c, accumulator.c, stage.c, temporary.c, session_tensor.c, sparse_map.c
+ * and record_input.c. */
 #include "tests/ops/sample.h"
 
 /* clang-format off */

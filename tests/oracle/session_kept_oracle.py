@@ -28,7 +28,8 @@ def session_tensors():
                 found = second.run(keep.name, {value.name: [i, 2]})
                 failed += not (kept.handle == found.decode() == names[i])
             for fetch, name in runs:
-                expected, found = outcome(first, fetch, {handle: name}), outcome(second, fetch.name, {handle.name: name})
+                expected = outcome(first, fetch, {handle: name})
+                found = outcome(second, fetch.name, {handle.name: name})
                 if not same(expected, found, False):
                     print(f"session tensors, {fetch.name} {name}:\n  TensorFlow {expected}\n  millrace   {found}")
                     failed += 1
