@@ -4,6 +4,18 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* The error of a window that moves over the batch or the channels. */
+static mr_status not_spatial(const mr_kernel_node *node, const char *name, bool batch, mr_error *error)
+{
+    if (strstr(node->op, "Pool"))
+        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "%s",
+                              batch ? "Pooling is not yet supported on the batch dimension."
+                                    : "Non-spatial pooling is not yet supported.");
+    bool is_invalid = strstr(node->op, "Depthwise") || strcmp(node->op, "Conv2DBackpropFilter") == 0;
+    return mr_kernel_fail(node, error, is_invalid ? MR_INVALID_ARGUMENT : MR_UNIMPLEMENTED,
+                          "Current implementation does not yet support %s in the batch and depth dimensions.", name);
+}
+
 /* Reads a list of four ints in NHWC or NCHW order: the values for height and width; batch and channels must be 1. */
 static mr_status read_pair(const mr_kernel_node *node, const char *name, bool nchw, bool optional, int64_t *y,
                            int64_t *x, mr_error *error)
@@ -15,8 +27,9 @@ static mr_status read_pair(const mr_kernel_node *node, const char *name, bool nc
     MR_TRY(mr_attr_get_ints(node->attrs, name, values, 4, &count, error));
     if (count == 0 && optional) return MR_OK;
     int height = nchw ? 2 : 1, channel = nchw ? 1 : 3;
-    if (count != 4 || values[0] != 1 || values[channel] != 1 || values[height] < 1 || values[height + 1] < 1 ||
-        values[height] > INT32_MAX || values[height + 1] > INT32_MAX)
+    if (count == 4 && (values[0] != 1 || values[channel] != 1)) return not_spatial(node, name, values[0] != 1, error);
+    if (count != 4 || values[height] < 1 || values[height + 1] < 1 || values[height] > INT32_MAX ||
+        values[height + 1] > INT32_MAX)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%s must be 4 positive ints, 1 for batch and channels",
                               name);
     *y = values[height];

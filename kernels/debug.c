@@ -229,11 +229,19 @@ static mr_status print_v2(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
+static mr_status guarantee_const(mr_kernel_call *call, mr_error *error)
+{
+    if (call->inputs[0].dtype == MR_RESOURCE)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Input tensor cannot be a resource variable handle.");
+    return identity(call, error);
+}
+
 static const mr_kernel kernels[] = {
     {.op = "CheckNumerics", .run = check_numerics},
     {.op = "CheckNumericsV2", .run = check_numerics_v2},
     {.op = "EnsureShape", .run = ensure_shape},
-    {.op = "GuaranteeConst", .run = identity},
+    {.op = "GuaranteeConst", .run = guarantee_const},
     {.op = "DebugGradientIdentity", .run = identity},
     {.op = "Timestamp", .run = timestamp},
     {.op = "Print", .run = print, .host_inputs = ~1u & 0x7fffffff},

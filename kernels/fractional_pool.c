@@ -42,7 +42,8 @@ static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *e
     }
     if (attrs->ratio[0] != 1 || attrs->ratio[3] != 1)
         return mr_kernel_fail(node, error, MR_UNIMPLEMENTED,
-                              "Fractional pooling is not yet supported on the batch nor channel dimension.");
+                              "Fractional %s pooling is not yet supported on the batch nor channel dimension.",
+                              strstr(node->op, "Max") ? "max" : "average");
     return MR_OK;
 }
 

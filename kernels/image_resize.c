@@ -227,7 +227,8 @@ static mr_status read_size(const mr_kernel_call *call, const char *rule, int64_t
     if (sizes->shape.rank != 1)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape_t must be 1-dimensional");
     if (sizes->shape.dims[0] != 2)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape_t must have two elements");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape_t must have two elements[%lld]",
+                              (long long)sizes->shape.dims[0]);
     for (int i = 0; i < 2; i++) size[i] = mr_tensor_int32s(sizes)[i];
     if (size[0] <= 0 || size[1] <= 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s", rule);
     return MR_OK;

@@ -15,7 +15,7 @@ static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *e
                          .bias = mr_attr_float_or(node->attrs, "bias", 1),
                          .alpha = mr_attr_float_or(node->attrs, "alpha", 1),
                          .beta = mr_attr_float_or(node->attrs, "beta", 0.5f)};
-    if (attrs->radius > INT32_MAX)
+    if (attrs->radius < 0 || attrs->radius > INT32_MAX)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "depth_radius = %" PRId64 " larger than int max",
                               attrs->radius);
     return MR_OK;

@@ -1,9 +1,10 @@
 /* ArgMax and ArgMin. */
 #include "kernels/common.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
-/* The index of the maximum or minimum along one axis; the first one of equals. */
+/* The index of the maximum or minimum along one axis; the first one of equals. NaN is never chosen over a number. */
 typedef struct arg_job {
     const void *source;
     int64_t *indices;
@@ -20,7 +21,7 @@ typedef struct arg_job {
             int64_t best = 0;                                                                                          \
             for (int64_t i = 1; i < job->count; i++) {                                                                 \
                 type value = x[i * job->inner], most = x[best * job->inner];                                           \
-                if (job->smallest ? value < most : value > most) best = i;                                             \
+                if ((job->smallest ? value < most : value > most) || (most != most && value == value)) best = i;       \
             }                                                                                                          \
             job->indices[o] = best;                                                                                    \
         }                                                                                                              \
@@ -37,7 +38,8 @@ MR_EACH_NUMBER(ARG_TYPE)
             float most = mr_##suffix##_to_float(x[0]);                                                                 \
             for (int64_t i = 1; i < job->count; i++) {                                                                 \
                 float value = mr_##suffix##_to_float(x[i * job->inner]);                                               \
-                if (!(job->smallest ? value < most : value > most)) continue;                                          \
+                bool better = job->smallest ? value < most : value > most;                                             \
+                if (!better && !(isnan(most) && !isnan(value))) continue;                                              \
                 best = i;                                                                                              \
                 most = value;                                                                                          \
             }                                                                                                          \

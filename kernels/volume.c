@@ -25,6 +25,9 @@ static mr_status read_three(const mr_kernel_node *node, const char *name, int64_
     if (count != 5)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Sliding window %s field must specify 5 dimensions",
                               name);
+    if (strstr(node->op, "Pool") && (values[0] != 1 || values[4] != 1))
+        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "Pooling is not yet supported on the %s dimension.",
+                              values[0] != 1 ? "batch" : "depth");
     if (values[0] != 1 || values[4] != 1)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
                               "Current implementation does not yet support %s in the batch and depth dimensions.",

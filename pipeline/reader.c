@@ -2,6 +2,7 @@
 #include "base/options.h"
 #include "queue/attempt.h"
 #include "records/io/file.h"
+#include "records/io/input_file.h"
 
 #include <millrace/formats.h>
 #include <millrace/queue.h>
@@ -27,7 +28,7 @@ struct mr_reader {
     size_t capacity, begin, end;
     uint64_t offset; /* of window[begin], or of the next record */
     int64_t number;  /* of the next line or record in the file */
-    bool is_done;    /* whole-file reader: the file has been returned */
+    char *work;      /* owned; identity: the last name; null: none */
     int64_t produced, completed;
     mr_queue_patience *patience; /* of the read in progress */
     mr_error pending; /* an error that occurred after records that were returned; reported by the next read */
@@ -56,6 +57,9 @@ mr_status mr_reader_new(mr_reader_kind kind, const mr_reader_options *given, mr_
             error, MR_INVALID_ARGUMENT,
             "reader: header_bytes, record_bytes, footer_bytes and hop_bytes have no effect: they apply only to "
             "records of fixed length");
+    if (kind != MR_READER_FIXED_LENGTH && options.zlib)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "reader: zlib has no effect: it applies only to records of fixed length");
     mr_reader *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a reader");
     made->kind = kind;
@@ -92,7 +96,6 @@ static void close_file(mr_reader *reader)
     reader->begin = reader->end = 0;
     reader->offset = 0;
     reader->number = 0;
-    reader->is_done = false;
 }
 
 void mr_reader_reset(mr_reader *reader)
@@ -101,6 +104,8 @@ void mr_reader_reset(mr_reader *reader)
     pthread_mutex_lock(&reader->mutex);
     close_file(reader);
     reader->produced = reader->completed = 0;
+    free(reader->work);
+    reader->work = nullptr;
     reader->pending = (mr_error){0};
     check(reader);
     pthread_mutex_unlock(&reader->mutex);
@@ -111,6 +116,7 @@ void mr_reader_free(mr_reader *reader)
     if (reader == nullptr) return;
     close_file(reader);
     free(reader->window);
+    free(reader->work);
     pthread_mutex_destroy(&reader->mutex);
     free(reader);
 }
@@ -155,13 +161,11 @@ static mr_status reserve(mr_reader *reader, size_t size_bytes, mr_error *error)
 
 static mr_status read_whole(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
 {
-    if (reader->is_done) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
     char *bytes = nullptr;
     size_t size_bytes = 0;
     MR_TRY(mr_file_read_all(reader->path, FILE_BYTES_MAX, &bytes, &size_bytes, error));
     mr_status status = put_record(reader, 0, (mr_string){bytes, size_bytes}, key, value, error);
     free(bytes);
-    reader->is_done = true;
     return status;
 }
 
@@ -239,8 +243,10 @@ static mr_status read_tf_record(mr_reader *reader, mr_tensor *key, mr_tensor *va
 
 static mr_status read_name(mr_reader *reader, mr_tensor *key, mr_tensor *value, mr_error *error)
 {
-    if (reader->is_done) return mr_fail(error, MR_OUT_OF_RANGE, "end of file");
-    reader->is_done = true;
+    char *work = strdup(reader->path);
+    if (work == nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a name");
+    free(reader->work);
+    reader->work = work;
     return put_record(reader, 0, mr_string_from(reader->path), key, value, error);
 }
 
@@ -286,6 +292,23 @@ static mr_status next_name(mr_queue *names, mr_queue_patience *patience, char **
     return status;
 }
 
+/* Replaces the open file by its contents. */
+static mr_status inflate_file(mr_reader *reader, mr_error *error)
+{
+    constexpr uint64_t HEADER_BYTES = 2, FOOTER_BYTES = 4;
+    uint64_t size_bytes = mr_input_file_size(reader->file);
+    uint32_t crc;
+    mr_input_file *inflated = nullptr;
+    if (size_bytes < HEADER_BYTES + FOOTER_BYTES)
+        return mr_fail(error, MR_DATA_LOSS, "%s: not a ZLIB stream: it has %llu bytes", reader->path,
+                       (unsigned long long)size_bytes);
+    MR_TRY(mr_input_file_inflate(reader->file, HEADER_BYTES, size_bytes - HEADER_BYTES - FOOTER_BYTES, MR_DEFLATE_RAW,
+                                 FILE_BYTES_MAX, reader->path, &inflated, &crc, error));
+    mr_input_file_close(reader->file);
+    reader->file = inflated;
+    return MR_OK;
+}
+
 static mr_status open_next(mr_reader *reader, mr_queue *names, mr_error *error)
 {
     assert(reader->path == nullptr);
@@ -294,7 +317,8 @@ static mr_status open_next(mr_reader *reader, mr_queue *names, mr_error *error)
     if (reader->kind == MR_READER_TF_RECORD)
         status = mr_record_reader_open(reader->path, nullptr, &reader->records, error);
     else if (!is_one_record(reader))
-        status = mr_input_file_open(reader->path, true, &reader->file, error);
+        status = mr_input_file_open(reader->path, !reader->options.zlib, &reader->file, error);
+    if (status == MR_OK && reader->options.zlib) status = inflate_file(reader, error);
     if (status != MR_OK) close_file(reader);
     check(reader);
     return status;
@@ -311,10 +335,13 @@ static mr_status next_record(mr_reader *reader, mr_queue *names, bool only_here,
             MR_TRY(open_next(reader, names, error));
         }
         mr_status status = read_one(reader, key, value, error);
+        bool has_ended = status == MR_OUT_OF_RANGE || (status == MR_OK && is_one_record(reader));
         if (status == MR_OK) reader->produced++;
+        if (has_ended) {
+            close_file(reader);
+            reader->completed++;
+        }
         if (status != MR_OUT_OF_RANGE) return status;
-        close_file(reader);
-        reader->completed++;
     }
 }
 
@@ -464,4 +491,38 @@ int64_t mr_reader_work_units_completed(mr_reader *reader)
     int64_t completed = reader->completed;
     pthread_mutex_unlock(&reader->mutex);
     return completed;
+}
+
+/* ---- Saved state ---- */
+
+mr_status mr_reader_save(mr_reader *reader, mr_reader_progress *progress, mr_error *error)
+{
+    *progress = (mr_reader_progress){0};
+    if (reader->kind != MR_READER_IDENTITY) return mr_fail(error, MR_UNIMPLEMENTED, "Reader SerializeState");
+    pthread_mutex_lock(&reader->mutex);
+    progress->started = reader->completed + (reader->path != nullptr);
+    progress->finished = reader->completed;
+    progress->produced = reader->produced;
+    progress->work = reader->work == nullptr ? nullptr : strdup(reader->work);
+    bool has_memory = progress->work != nullptr || reader->work == nullptr;
+    pthread_mutex_unlock(&reader->mutex);
+    return has_memory ? MR_OK : mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a name");
+}
+
+mr_status mr_reader_restore(mr_reader *reader, const mr_reader_progress *progress, mr_error *error)
+{
+    if (reader->kind != MR_READER_IDENTITY) return mr_fail(error, MR_UNIMPLEMENTED, "Reader RestoreState");
+    assert(progress->started >= 0 && progress->finished >= progress->started && progress->produced >= 0);
+    char *work = progress->work == nullptr ? nullptr : strdup(progress->work);
+    if (progress->work != nullptr && work == nullptr)
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a name");
+    pthread_mutex_lock(&reader->mutex);
+    close_file(reader);
+    free(reader->work);
+    reader->work = work;
+    reader->completed = progress->finished;
+    reader->produced = progress->produced;
+    reader->pending = (mr_error){0};
+    pthread_mutex_unlock(&reader->mutex);
+    return MR_OK;
 }

@@ -51,6 +51,15 @@ mr_status mr_queue_dequeue_with(mr_queue *queue, int64_t count, bool may_be_fewe
 /* mr_reader_read and mr_reader_read_up_to (count -1: one record). */
 mr_status mr_reader_read_with(mr_reader *reader, mr_queue *names, int64_t count, mr_tensor *keys, mr_tensor *values,
                               mr_queue_patience *patience, mr_error *error);
+/* How far a MR_READER_IDENTITY has read; the others cannot be saved.
+ * errors  MR_UNIMPLEMENTED */
+typedef struct mr_reader_progress {
+    int64_t started, finished, produced;
+    char *work; /* the last name; null: none. Owned by the caller of mr_reader_save */
+} mr_reader_progress;
+mr_status mr_reader_save(mr_reader *reader, mr_reader_progress *progress, mr_error *error);
+/* progress  not negative, and nothing is started that is not finished */
+mr_status mr_reader_restore(mr_reader *reader, const mr_reader_progress *progress, mr_error *error);
 /* Draws the order of a MR_QUEUE_RANDOM_SHUFFLE from TensorFlow's generator for these seeds. The queue must be empty. */
 void mr_queue_seed(mr_queue *queue, uint64_t seed, uint64_t seed2);
 

@@ -170,7 +170,7 @@ static void start(mr_queue *queue, mr_queue_attempt *attempt)
     assert(attempt->count > 0 && attempt->moved == 0 && is_enqueue != (attempt->elements != nullptr));
     assert(!attempt->is_done && attempt->status == MR_OK && attempt->sleeper == nullptr);
     if (is_enqueue && queue->is_closed) {
-        attempt->status = mr_fail(attempt->error, MR_CANCELLED, "%s is closed", queue->name);
+        attempt->status = mr_fail(attempt->error, MR_CANCELLED, "%s is closed.", queue->name);
         atomic_store_explicit(&attempt->is_done, true, memory_order_release);
         return;
     }
@@ -464,7 +464,7 @@ void mr_queue_close(mr_queue *queue, bool cancel_pending)
     queue->is_closed = true;
     while (cancel_pending && queue->enqueues.first != nullptr) {
         mr_queue_attempt *first = queue->enqueues.first;
-        first->status = mr_fail(first->error, MR_CANCELLED, "%s is closed", queue->name);
+        first->status = mr_fail(first->error, MR_CANCELLED, "Enqueue operation was cancelled");
         finish_first(&queue->enqueues);
     }
     serve(queue);
@@ -544,10 +544,12 @@ static mr_status check_options(mr_queue_kind kind, const mr_queue_options *o, mr
     if (!is_random && (o->min_after_dequeue != 0 || o->seed != 0))
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has no effect: only RandomShuffleQueue uses it", name,
                        o->seed != 0 ? "seed" : "min_after_dequeue");
-    if (o->min_after_dequeue < 0 || (is_random && o->capacity >= 0 && o->min_after_dequeue >= o->capacity))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: min_after_dequeue is %lld (expected 0 to capacity - 1, %lld)",
-                       name, (long long)o->min_after_dequeue,
-                       (long long)(o->capacity < 0 ? INT64_MAX : o->capacity - 1));
+    if (o->min_after_dequeue < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: min_after_dequeue %lld must be >= 0", name,
+                       (long long)o->min_after_dequeue);
+    if (is_random && o->capacity >= 0 && o->min_after_dequeue >= o->capacity)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: min_after_dequeue %lld must be < capacity %lld", name,
+                       (long long)o->min_after_dequeue, (long long)o->capacity);
     return MR_OK;
 }
 

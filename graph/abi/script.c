@@ -29,9 +29,11 @@ mr_status mr_run_return(mr_run_call *run, int32_t index, const mr_array *value, 
     if (value == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_run_return: value is null");
     if (index < 0 || index >= node->output_count)
         return mr_fail(error, MR_INVALID_ARGUMENT, "there is no result %d", (int)index);
+    mr_string token = mr_attr_string_or(node->attrs, "token", "");
     if (value->dtype != (int32_t)node->output_dtypes[index])
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the %d-th value is %s, but expects %s", (int)index,
-                       mr_dtype_name((mr_dtype)value->dtype), mr_dtype_name(node->output_dtypes[index]));
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%d-th value returned by %.*s is %s, but expects %s", (int)index,
+                       (int)token.size_bytes, token.data, mr_dtype_name((mr_dtype)value->dtype),
+                       mr_dtype_name(node->output_dtypes[index]));
     MR_TRY(mr_array_check(value, &shape, error));
     mr_tensor_deinit(&run->call->outputs[index]);
     return mr_array_copy(value, shape, &run->call->outputs[index], error);

@@ -4,6 +4,7 @@
  * Locks: the condition's mutex guards the state. Calls that take tuples wait in the order of their arrival. */
 #include "graph/state/condition.h"
 #include "graph/state/members.h"
+#include "graph/state/queue.h"
 
 #include "base/stack.h"
 
@@ -97,24 +98,23 @@ static mr_status check_attrs(const mr_node *node, const mr_attr *types, const mr
 
 static mr_status check_shared(const barrier *b, const mr_attr *types, const mr_attr *shapes, mr_error *error)
 {
-    char has[MR_SHAPE_TEXT_SIZE], asked[MR_SHAPE_TEXT_SIZE];
-    if (types->count != b->component_count)
-        return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "Shared barrier '%s' has %d component types but requested component types were %d",
-                       b->resource.name, (int)b->component_count, (int)types->count);
-    for (int32_t i = 0; i < types->count; i++)
-        if ((mr_dtype)types->values[i].type != b->dtypes[i])
-            return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "Shared barrier '%s' has component types %s (%d) but requested component types were %s",
-                           b->resource.name, mr_dtype_name(b->dtypes[i]), (int)i,
-                           mr_dtype_name((mr_dtype)types->values[i].type));
-    for (int32_t i = 0; i < types->count; i++)
-        if (!mr_shape_equal(shapes->values[i].shape, b->shapes[i]))
-            return mr_fail(error, MR_INVALID_ARGUMENT,
-                           "Shared barrier '%s' has component shapes %s (%d) but requested component shapes were %s",
-                           b->resource.name, mr_shape_text(b->shapes[i], has, sizeof has), (int)i,
-                           mr_shape_text(shapes->values[i].shape, asked, sizeof asked));
-    return MR_OK;
+    size_t count = (size_t)types->count;
+    mr_components requested = {.count = types->count};
+    mr_dtype *dtypes = calloc(count + 1, sizeof *dtypes);
+    mr_shape *sizes = calloc(count + 1, sizeof *sizes);
+    mr_status status = dtypes && sizes ? MR_OK : mr_fail_memory(error, count * sizeof *sizes);
+    for (size_t i = 0; i < count && status == MR_OK; i++) {
+        dtypes[i] = (mr_dtype)types->values[i].type;
+        sizes[i] = shapes->values[i].shape;
+    }
+    requested.dtypes = dtypes;
+    requested.shapes = sizes;
+    if (status == MR_OK)
+        status = mr_components_check("barrier", b->resource.name,
+                                     (mr_components){b->dtypes, b->shapes, b->component_count}, requested, error);
+    free(dtypes);
+    free(sizes);
+    return status;
 }
 
 static mr_status fill_barrier(barrier *b, const mr_node *node, mr_error *error)

@@ -76,6 +76,18 @@ static mr_status save(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
+/* Opens the checkpoint of input 0. */
+static mr_status open_reader(const char *path, mr_checkpoint_reader **reader, mr_error *error)
+{
+    mr_error why = {0};
+    mr_status status = mr_checkpoint_reader_open(path, reader, &why);
+    if (status == MR_NOT_FOUND)
+        return mr_fail(error, MR_NOT_FOUND,
+                       "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for %s: %s", path,
+                       why.message);
+    return status == MR_OK ? MR_OK : mr_fail(error, status, "%s", why.message);
+}
+
 static mr_status restore_one(mr_kernel_call *call, mr_checkpoint_reader *reader, mr_arena *arena, int64_t index,
                              mr_error *error)
 {
@@ -87,8 +99,17 @@ static mr_status restore_one(mr_kernel_call *call, mr_checkpoint_reader *reader,
     if (call->node->input_count > 2)
         MR_TRY(mr_checkpoint_slice_parse(mr_tensor_strings(&call->inputs[2])[index], &is_slice, &full, &slice, error));
     mr_tensor *value = &call->outputs[index];
+    bool is_v1 = strcmp(call->node->op, "RestoreV2") != 0;
+    if (!mr_checkpoint_has(reader, key))
+        return mr_fail(
+            error, MR_NOT_FOUND,
+            is_v1 ? "Tensor name \"%.200s\" not found in checkpoint files" : "Key %.200s not found in checkpoint", key);
     MR_TRY(is_slice ? mr_checkpoint_read_slice(reader, key, &slice, value, error)
                     : mr_checkpoint_read(reader, key, value, error));
+    if (value->dtype != call->node->output_dtypes[index] && is_v1)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "Expected to restore a tensor of type %s, got a tensor of type %s instead: tensor_name = %s",
+                       mr_dtype_name(call->node->output_dtypes[index]), mr_dtype_name(value->dtype), key);
     if (value->dtype != call->node->output_dtypes[index])
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "tensor_name = %s; expected dtype %s does not equal original dtype %s", key,
@@ -104,7 +125,7 @@ static mr_status restore(mr_kernel_call *call, mr_error *error)
     mr_checkpoint_reader *reader = nullptr;
     const char *prefix;
     mr_status status = text_input(call, &arena, 0, &prefix, error);
-    if (status == MR_OK) status = mr_checkpoint_reader_open(prefix, &reader, error);
+    if (status == MR_OK) status = open_reader(prefix, &reader, error);
     for (int64_t i = 0; status == MR_OK && i < count; i++) status = restore_one(call, reader, &arena, i, error);
     mr_checkpoint_reader_close(reader);
     mr_arena_deinit(&arena);
@@ -184,7 +205,7 @@ static mr_status restore_v1(mr_kernel_call *call, mr_error *error)
     mr_status status = text_input(call, &arena, 0, &path, error);
     if (status == MR_OK) {
         cut_pattern((char *)path);
-        status = mr_checkpoint_reader_open(path, &reader, error);
+        status = open_reader(path, &reader, error);
     }
     if (status == MR_OK) status = restore_one(call, reader, &arena, 0, error);
     mr_checkpoint_reader_close(reader);

@@ -4,6 +4,10 @@
 
 #include "base/options.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 typedef struct reader_state {
     mr_resource resource;
     mr_reader *reader;
@@ -39,8 +43,8 @@ static mr_status new_reader(const mr_node *node, mr_reader_kind kind, mr_reader 
         MR_TRY(read_size(node, "record_bytes", &options.record_bytes, error));
         MR_TRY(read_size(node, "footer_bytes", &options.footer_bytes, error));
         MR_TRY(read_size(node, "hop_bytes", &options.hop_bytes, error));
-        if (mr_attr_string_or(&node->attrs, "encoding", "").size_bytes > 0)
-            return mr_fail(error, MR_UNIMPLEMENTED, "encoding is not supported");
+        /* GZIP is detected; TensorFlow ignores an encoding that it does not know. */
+        options.zlib = mr_string_equal(mr_attr_string_or(&node->attrs, "encoding", ""), MR_STR("ZLIB"));
     }
     return mr_reader_new(kind, &options, reader, error);
 }
@@ -141,6 +145,129 @@ static mr_status reset(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* ---- Saved state: TensorFlow's ReaderBaseState ---- */
+
+enum { STARTED = 1, FINISHED = 2, PRODUCED = 3, WORK = 4 };
+
+static size_t put_varint(char *text, uint64_t value)
+{
+    size_t size = 0;
+    for (; value >= 0x80; value >>= 7) text[size++] = (char)(value | 0x80);
+    text[size++] = (char)value;
+    return size;
+}
+
+static mr_status serialize_state(mr_kernel_call *call, mr_error *error)
+{
+    constexpr size_t FIELD_BYTES_MAX = 11;
+    mr_reader *reader;
+    mr_reader_progress p;
+    MR_TRY(reader_at(call, &reader, error));
+    MR_TRY(mr_reader_save(reader, &p, error));
+    const int64_t numbers[] = {p.started, p.finished, p.produced};
+    size_t work_bytes = p.work ? strlen(p.work) : 0, size = 0;
+    char *text = malloc(4 * FIELD_BYTES_MAX + work_bytes);
+    mr_status status = text ? MR_OK : mr_fail_memory(error, work_bytes);
+    for (int i = 0; text && i < 3; i++)
+        if (numbers[i] != 0) {
+            text[size++] = (char)((STARTED + i) << 3);
+            size += put_varint(text + size, (uint64_t)numbers[i]);
+        }
+    if (text && work_bytes > 0) {
+        text[size++] = WORK << 3 | 2;
+        size += put_varint(text + size, work_bytes);
+        memcpy(text + size, p.work, work_bytes);
+        size += work_bytes;
+    }
+    if (text) status = mr_tensor_init_string(&call->outputs[0], (mr_string){text, size}, error);
+    free(text);
+    free(p.work);
+    return status;
+}
+
+static bool take_varint(mr_string *text, uint64_t *value)
+{
+    *value = 0;
+    for (int shift = 0; shift < 64 && text->size_bytes > 0; shift += 7) {
+        uint8_t byte = (uint8_t)*text->data++;
+        text->size_bytes--;
+        *value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) return true;
+    }
+    return false;
+}
+
+/* Takes a field; one of another number or type is skipped. */
+static bool take_field(mr_string *text, int64_t numbers[3], mr_string *work)
+{
+    uint64_t tag, value;
+    if (!take_varint(text, &tag) || tag >> 3 == 0 || tag >> 32 != 0) return false;
+    uint64_t field = tag >> 3, type = tag & 7, skipped = type == 1 ? 8 : type == 5 ? 4 : 0;
+    if (type == 3 || type == 4 || type > 5) return false;
+    if (type == 0 || type == 2) {
+        if (!take_varint(text, &value)) return false;
+        if (type == 0 && field <= PRODUCED) numbers[field - STARTED] = (int64_t)value;
+        skipped = type == 2 ? value : 0;
+    }
+    if (skipped > text->size_bytes) return false;
+    if (type == 2 && field == WORK) *work = (mr_string){text->data, skipped};
+    text->data += skipped;
+    text->size_bytes -= skipped;
+    return true;
+}
+
+/* The text as in C, for messages. */
+static const char *escaped(mr_string text, char *shown, size_t size)
+{
+    size_t used = 0;
+    shown[0] = '\0';
+    for (size_t i = 0; i < text.size_bytes && used + 5 < size; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        const char *format = c == '"' || c == '\'' || c == '\\' ? "\\%c" : c >= ' ' && c < 0x7f ? "%c" : "\\%03o";
+        used += (size_t)snprintf(shown + used, size - used, format, c);
+    }
+    return shown;
+}
+
+static const char *reader_name(const mr_kernel_call *call)
+{
+    mr_resource *resource = mr_tensor_any_resource(&call->inputs[0]);
+    return resource ? resource->name : "";
+}
+
+static mr_status restore_state(mr_kernel_call *call, mr_error *error)
+{
+    char shown[MR_SHAPE_TEXT_SIZE + 200];
+    const mr_tensor *state = &call->inputs[1];
+    mr_reader *reader;
+    int64_t numbers[3] = {0};
+    mr_string work = {0};
+    MR_TRY(reader_at(call, &reader, error));
+    if (state->shape.rank != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Reader state must be scalar, but had shape: %s",
+                              mr_shape_text(state->shape, shown, sizeof shown));
+    mr_string text = mr_tensor_strings(state)[0], left = text;
+    bool is_valid = true;
+    while (is_valid && left.size_bytes > 0) is_valid = take_field(&left, numbers, &work);
+    if (!is_valid || (work.size_bytes > 0 && memchr(work.data, 0, work.size_bytes)))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Could not parse state for IdentityReader '%s': %s", reader_name(call),
+                              escaped(text, shown, sizeof shown));
+    const char *fault = numbers[0] < 0 || numbers[1] < 0 || numbers[2] < 0 ? "Unexpected negative value"
+                        : numbers[0] > numbers[1]                          ? "Inconsistent work started vs. finished"
+                                                                           : nullptr;
+    if (fault)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "%s when restoring in IdentityReader '%s': work_started: %lld", fault, reader_name(call),
+                              (long long)numbers[0]);
+    mr_reader_progress p = {.started = numbers[0], .finished = numbers[1], .produced = numbers[2]};
+    if (work.size_bytes > 0 && !(p.work = strndup(work.data, work.size_bytes)))
+        return mr_fail_memory(error, work.size_bytes);
+    mr_status status = mr_reader_restore(reader, &p, error);
+    free(p.work);
+    return status;
+}
+
 #define BOTH(name, function)                                                                                           \
     {.op = name, .run = function},                                                                                     \
     {                                                                                                                  \
@@ -152,5 +279,7 @@ static const mr_kernel kernels[] = {
     BOTH("ReaderNumRecordsProduced", records_produced),
     BOTH("ReaderNumWorkUnitsCompleted", work_units_completed),
     BOTH("ReaderReset", reset),
+    BOTH("ReaderSerializeState", serialize_state),
+    BOTH("ReaderRestoreState", restore_state),
 };
 const mr_kernel_table mr_state_kernels_file_reader = {kernels, sizeof kernels / sizeof kernels[0]};

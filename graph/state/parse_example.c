@@ -223,9 +223,15 @@ static mr_status parse(mr_kernel_call *call, const group *g, int names, mr_error
     mr_tensor *tensors = status == MR_OK ? MR_ARENA_NEW(&arena, mr_tensor, 3 * (size_t)f.count + 1) : nullptr;
     if (status == MR_OK && !tensors) status = mr_fail_memory(error, sizeof *tensors);
     if (status == MR_OK) status = mr_example_parser_new(f.items, f.count, &parser, error);
-    if (status == MR_OK)
-        status = mr_example_parse(parser, mr_tensor_strings(&call->inputs[0]), mr_tensor_count(&call->inputs[0]),
-                                  single, tensors, error);
+    if (status == MR_OK) {
+        mr_example_fault fault;
+        mr_error reason = {0};
+        status = mr_example_parse_checked(parser, mr_tensor_strings(&call->inputs[0]),
+                                          mr_tensor_count(&call->inputs[0]), single, tensors, &fault, &reason);
+        if (status != MR_OK)
+            status =
+                mr_parse_fail(call, &fault, names < 0 ? nullptr : &call->inputs[names], single, status, &reason, error);
+    }
     if (status == MR_OK) {
         results r = {call, tensors, 0};
         put_group(&r, &f, (int[]){3, 1, 2}, false);
@@ -303,7 +309,7 @@ static mr_status read_missing(const mr_kernel_call *call, int input, features *l
     return MR_OK;
 }
 
-static mr_status parse_sequence(mr_kernel_call *call, const group *context, const group *lists, int missing,
+static mr_status parse_sequence(mr_kernel_call *call, const group *context, const group *lists, int names, int missing,
                                 bool drops_lengths, mr_error *error)
 {
     mr_arena arena = {0};
@@ -318,9 +324,13 @@ static mr_status parse_sequence(mr_kernel_call *call, const group *context, cons
         status == MR_OK ? MR_ARENA_NEW(&arena, mr_tensor, 3 * ((size_t)c.count + (size_t)l.count) + 1) : nullptr;
     if (status == MR_OK && !tensors) status = mr_fail_memory(error, sizeof *tensors);
     if (status == MR_OK) status = mr_sequence_parser_new(c.items, c.count, l.items, l.count, &parser, error);
-    if (status == MR_OK)
-        status = mr_sequence_parse(parser, mr_tensor_strings(&call->inputs[0]), mr_tensor_count(&call->inputs[0]),
-                                   single, tensors, error);
+    if (status == MR_OK) {
+        mr_example_fault fault;
+        mr_error reason = {0};
+        status = mr_sequence_parse_checked(parser, mr_tensor_strings(&call->inputs[0]),
+                                           mr_tensor_count(&call->inputs[0]), single, tensors, &fault, &reason);
+        if (status != MR_OK) status = mr_parse_fail(call, &fault, &call->inputs[names], false, status, &reason, error);
+    }
     if (status == MR_OK) {
         results r = {call, tensors, 0};
         put_group(&r, &c, (int[]){3, 1, 2}, false);
@@ -343,7 +353,7 @@ static mr_status parse_sequence_example(mr_kernel_call *call, mr_error *error)
     group lists = {LISTS, .sparse_keys = "feature_list_sparse_keys", .dense_keys = "feature_list_dense_keys"};
     if (call->inputs[0].shape.rank != 1)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "serialized must be a vector");
-    return parse_sequence(call, &context, &lists, -1, false, error);
+    return parse_sequence(call, &context, &lists, 1, -1, false, error);
 }
 
 static mr_status parse_sequence_example_v2(mr_kernel_call *call, mr_error *error)
@@ -361,7 +371,7 @@ static mr_status parse_sequence_example_v2(mr_kernel_call *call, mr_error *error
                    .sparse_input = 5,
                    .dense_input = 6,
                    .ragged_input = 7};
-    return parse_sequence(call, &context, &lists, 8, false, error);
+    return parse_sequence(call, &context, &lists, 1, 8, false, error);
 }
 
 static mr_status parse_single_sequence_example(mr_kernel_call *call, mr_error *error)
@@ -381,7 +391,7 @@ static mr_status parse_single_sequence_example(mr_kernel_call *call, mr_error *e
                      .defaults = 2 + sparse + dense + list_sparse + list_dense};
     group lists = {LISTS, .sparse_input = 2 + sparse + dense, .dense_input = 2 + sparse + dense + list_sparse,
                    .has_scalars = true};
-    return parse_sequence(call, &context, &lists, 1, true, error);
+    return parse_sequence(call, &context, &lists, call->node->input_count - 1, 1, true, error);
 }
 
 static const mr_kernel kernels[] = {

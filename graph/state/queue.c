@@ -20,6 +20,45 @@ const mr_resource_class mr_queue_class = {
 
 /* ---- Creation ---- */
 
+static const char *dtypes_text(mr_components c, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int32_t i = 0; i < c.count && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", mr_dtype_name(c.dtypes[i]));
+    return text;
+}
+
+static const char *shapes_text(mr_components c, char *text, size_t size)
+{
+    char shape[MR_SHAPE_TEXT_SIZE];
+    size_t used = (size_t)snprintf(text, size, "[");
+    for (int32_t i = 0; i < c.count && used < size; i++)
+        if (c.shapes[i].rank >= 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used > 1 ? ", " : "",
+                                     mr_shape_text(c.shapes[i], shape, sizeof shape));
+    if (used < size) snprintf(text + used, size - used, "]");
+    return text;
+}
+
+mr_status mr_components_check(const char *kind, const char *name, mr_components has, mr_components requested,
+                              mr_error *error)
+{
+    char first[300], second[300];
+    bool equal = has.count == requested.count;
+    for (int32_t i = 0; equal && i < has.count; i++) equal = has.dtypes[i] == requested.dtypes[i];
+    if (!equal)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "Shared %s '%s' has component types %s but requested component types were %s", kind, name,
+                       dtypes_text(has, first, sizeof first), dtypes_text(requested, second, sizeof second));
+    for (int32_t i = 0; equal && i < has.count; i++) equal = mr_shape_equal(has.shapes[i], requested.shapes[i]);
+    if (!equal)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "Shared %s '%s' has component shapes %s but requested component shapes were %s", kind, name,
+                       shapes_text(has, first, sizeof first), shapes_text(requested, second, sizeof second));
+    return MR_OK;
+}
+
 static mr_status add_component(mr_queue_options *options, int32_t dtype, mr_error *error)
 {
     if (options->component_count == MR_COMPONENTS_MAX)
@@ -61,17 +100,8 @@ static mr_status check_shared(const mr_queue_state *state, const mr_queue_option
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "Shared queue '%s' has min_after_dequeue %lld but requested min_after_dequeue was %lld.", name,
                        (long long)has->min_after_dequeue, (long long)asked->min_after_dequeue);
-    bool equal = has->component_count == asked->component_count;
-    for (int32_t i = 0; equal && i < has->component_count; i++) equal = has->dtypes[i] == asked->dtypes[i];
-    if (!equal)
-        return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "Shared queue '%s' has other component types than the requested component types.", name);
-    for (int32_t i = 0; equal && i < has->component_count; i++)
-        equal = mr_shape_equal(has->shapes[i], asked->shapes[i]);
-    if (!equal)
-        return mr_fail(error, MR_INVALID_ARGUMENT,
-                       "Shared queue '%s' has other component shapes than the requested component shapes.", name);
-    return MR_OK;
+    return mr_components_check("queue", name, (mr_components){has->dtypes, has->shapes, has->component_count},
+                               (mr_components){asked->dtypes, asked->shapes, asked->component_count}, error);
 }
 
 static void seed_queue(mr_queue *queue, const mr_node *node)
@@ -257,8 +287,10 @@ static mr_status close_queue(mr_kernel_call *call, mr_error *error)
     mr_queue *queue;
     bool cancels = mr_attr_bool_or(call->node->attrs, "cancel_pending_enqueues", false);
     MR_TRY(queue_at(call, 0, &queue, error));
-    if (mr_queue_is_closed(queue) && !cancels)
-        return mr_fail(error, MR_CANCELLED, "%s is already closed.", mr_queue_describe(queue)->name);
+    if (mr_queue_is_closed(queue) && !cancels) {
+        const char *name = mr_queue_describe(queue)->name, *quoted = strchr(name, '\'');
+        return mr_fail(error, MR_CANCELLED, "Queue %s is already closed.", quoted ? quoted : name);
+    }
     mr_queue_close(queue, cancels);
     return MR_OK;
 }

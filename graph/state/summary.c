@@ -56,13 +56,16 @@ static mr_status scalar_summary(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *tags = &call->inputs[0], *values = &call->inputs[1];
     int64_t count = mr_tensor_count(values);
-    bool same = mr_shape_equal(tags->shape, values->shape) || (count == 1 && mr_tensor_count(tags) == 1);
     char tag_shape[MR_SHAPE_TEXT_SIZE], value_shape[MR_SHAPE_TEXT_SIZE];
-    if (!same)
+    if (!mr_shape_equal(tags->shape, values->shape)) {
+        bool has_tag = mr_tensor_count(tags) == 1;
+        mr_string tag = has_tag ? mr_tensor_strings(tags)[0] : (mr_string){0};
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "tags and values are not the same shape: %s != %s",
+                              "tags and values are not the same shape: %s != %s%s%.*s%s",
                               mr_shape_text(tags->shape, tag_shape, sizeof tag_shape),
-                              mr_shape_text(values->shape, value_shape, sizeof value_shape));
+                              mr_shape_text(values->shape, value_shape, sizeof value_shape), has_tag ? " (tag '" : "",
+                              (int)tag.size_bytes, has_tag ? tag.data : "", has_tag ? "')" : "");
+    }
     mr_arena arena = {0};
     mr_string summary = {0};
     float *numbers = MR_ARENA_NEW(&arena, float, (size_t)count + 1);
@@ -74,8 +77,8 @@ static mr_status scalar_summary(mr_kernel_call *call, mr_error *error)
 
 static mr_status one_tag(mr_kernel_call *call, mr_string *tag, mr_error *error)
 {
-    if (mr_tensor_count(&call->inputs[0]) != 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the tag must be a scalar");
+    if (call->inputs[0].shape.rank != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tags must be scalar");
     *tag = mr_tensor_strings(&call->inputs[0])[0];
     return MR_OK;
 }

@@ -85,9 +85,11 @@ static mr_status check_value(const mr_variable_state *variable, const mr_tensor 
                        mr_dtype_name(variable->dtype), mr_dtype_name(value->dtype));
     char wanted[MR_SHAPE_TEXT_SIZE], given[MR_SHAPE_TEXT_SIZE];
     if (any_shape || mr_shape_compatible(variable->shape, value->shape)) return MR_OK;
-    return mr_fail(
-        error, MR_INVALID_ARGUMENT, "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s",
-        mr_shape_text(variable->shape, wanted, sizeof wanted), mr_shape_text(value->shape, given, sizeof given));
+    const char *format = variable->by_handle
+                             ? "Trying to assign to variable with tensor with wrong shape. Expected %s got %s"
+                             : "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s";
+    return mr_fail(error, MR_INVALID_ARGUMENT, format, mr_shape_text(variable->shape, wanted, sizeof wanted),
+                   mr_shape_text(value->shape, given, sizeof given));
 }
 
 /* Replaces the variable's buffer. The value is owned, and belongs to the variable afterwards. */

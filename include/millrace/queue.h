@@ -190,6 +190,7 @@ typedef struct mr_reader_options {
     int32_t skip_header_lines;                       /* MR_READER_TEXT_LINE */
     size_t header_bytes, record_bytes, footer_bytes; /* MR_READER_FIXED_LENGTH */
     size_t hop_bytes; /* MR_READER_FIXED_LENGTH: distance between the starts of records; 0: record_bytes */
+    bool zlib;        /* MR_READER_FIXED_LENGTH: files are ZLIB streams. GZIP files are detected */
 } mr_reader_options;
 
 /* Reads the files whose names are dequeued from a queue of strings, one after the other. */

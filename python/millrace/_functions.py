@@ -55,12 +55,17 @@ _NUMBERS = {dtype: number for number, dtype in _arrays.DTYPES.items() if number 
 def _give(call, index, value, error):
     value = np.asarray(value, order="C")
     if value.dtype.kind in "SUO":
-        data, sizes = _arrays.encode_strings(value)
+        try:
+            data, sizes = _arrays.encode_strings(value)
+        except TypeError as failure:
+            raise errors.InternalError(None, None, str(failure)) from None
         number, address, size, sizes_at = _library.STRING, ctypes.c_char_p(data), len(data), sizes.ctypes.data
         address = ctypes.cast(address, ctypes.c_void_p).value
     else:
         value = np.asarray(value, value.dtype.newbyteorder("="), order="C")
-        number = _NUMBERS.get(value.dtype, 0)
+        number = _NUMBERS.get(value.dtype)
+        if number is None:
+            raise errors.InternalError(None, None, f"Unsupported numpy data type {value.dtype}")
         address, size, sizes_at = value.__array_interface__["data"][0], value.nbytes, None
     array = _library.Array(dtype=number, rank=value.ndim, data=address, size_bytes=size, sizes=sizes_at)
     array.dims[: value.ndim] = value.shape
@@ -75,7 +80,8 @@ def _run(call, token, inputs, input_count, result_count, error):
     elif not isinstance(results, (list, tuple)):
         results = (results,)
     if len(results) != result_count:
-        raise ValueError(f"{token.decode()} returns {len(results)} values, but expects to see {result_count} values.")
+        text = f"{token.decode()} returns {len(results)} values, but expects to see {result_count} values."
+        raise errors.InvalidArgumentError(None, None, text)
     for i, value in enumerate(results):
         status = _give(call, i, value, error)
         if status:

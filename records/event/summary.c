@@ -182,7 +182,7 @@ static mr_status check_tags(const Mr__Summary *message, mr_arena *arena, mr_erro
     qsort(tags, message->n_value, sizeof *tags, compare_tags);
     for (size_t i = 1; i < message->n_value; i++)
         if (tags[i][0] != '\0' && strcmp(tags[i - 1], tags[i]) == 0)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "duplicate tag %.200s in the merged summaries", tags[i]);
+            return mr_fail(error, MR_INVALID_ARGUMENT, "Duplicate tag %.200s found in summary inputs", tags[i]);
     return MR_OK;
 }
 
@@ -194,7 +194,8 @@ mr_status mr_summary_pack_merged(const mr_string *summaries, int64_t count, mr_a
     if (parts == nullptr) return mr_fail_memory(error, (size_t)count * sizeof *parts);
     for (int64_t i = 0; i < count; i++) {
         if (mr_proto_unpack_as(summary, summaries[i], arena, &parts[i], error) != MR_OK)
-            return mr_fail_prefix(error, MR_INVALID_ARGUMENT, "merged summary %lld", (long long)i);
+            return mr_fail_prefix(error, MR_INVALID_ARGUMENT, "Could not parse one of the summary inputs: summary %lld",
+                                  (long long)i);
         merged.n_value += parts[i]->n_value;
     }
     merged.value = MR_ARENA_NEW(arena, Mr__Summary__Value *, merged.n_value);

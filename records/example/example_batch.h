@@ -9,6 +9,7 @@
 #ifndef MR_RECORDS_EXAMPLE_BATCH_H
 #define MR_RECORDS_EXAMPLE_BATCH_H
 
+#include "records/example/example_fault.h"
 #include "records/example/example_names.h"
 #include "records/example/example_wire.h"
 
@@ -107,8 +108,9 @@ typedef struct mr_example_batch {
     const mr_string *records;
     int64_t record_count;
     bool single;
-    mr_located *located;   /* record_count entries for each slot, ordered by slot */
-    mr_example_rows *rows; /* one for each slot */
+    mr_located *located;     /* record_count entries for each slot, ordered by slot */
+    mr_example_rows *rows;   /* one for each slot */
+    mr_example_fault *fault; /* set by the functions that report errors; null: not requested. Borrowed */
 } mr_example_batch;
 
 /* Allocates the tables of a batch and empties the tensors. mr_example_batch_deinit may be called after a failure. */

@@ -147,14 +147,23 @@ static mr_status locate_all(const mr_example_batch *batch, mr_error *error)
     return MR_OK;
 }
 
-mr_status mr_example_parse(const mr_example_parser *parser, const mr_string *records, int64_t record_count, bool single,
-                           mr_tensor *tensors, mr_error *error)
+mr_status mr_example_parse_checked(const mr_example_parser *parser, const mr_string *records, int64_t record_count,
+                                   bool single, mr_tensor *tensors, mr_example_fault *fault, mr_error *error)
 {
     mr_example_batch batch;
+    *fault = (mr_example_fault){.kind = MR_FAULT_NONE};
     mr_status status = mr_example_batch_init(&batch, parser, records, record_count, single, tensors, error);
+    batch.fault = fault;
     if (status == MR_OK) status = locate_all(&batch, error);
     if (status == MR_OK) status = mr_example_columns(&batch, tensors, error);
     mr_example_batch_deinit(&batch);
     for (int32_t i = 0; status != MR_OK && i < parser->tensor_count; i++) mr_tensor_deinit(&tensors[i]);
     return status;
+}
+
+mr_status mr_example_parse(const mr_example_parser *parser, const mr_string *records, int64_t record_count, bool single,
+                           mr_tensor *tensors, mr_error *error)
+{
+    mr_example_fault fault;
+    return mr_example_parse_checked(parser, records, record_count, single, tensors, &fault, error);
 }

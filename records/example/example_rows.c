@@ -19,6 +19,41 @@ int mr_example_shown(mr_string name)
     return name.size_bytes < (size_t)NAME_BYTES_SHOWN ? (int)name.size_bytes : NAME_BYTES_SHOWN;
 }
 
+/* Finds the record of a row, and its step, or -1. */
+static void locate_row(const mr_example_batch *batch, const mr_example_rows *rows, int64_t row, int64_t *record,
+                       int64_t *step)
+{
+    *record = row, *step = -1;
+    if (rows == nullptr || rows->splits == nullptr) return;
+    for (*record = 0; *record + 1 < batch->record_count && rows->splits[*record + 1] <= row;) ++*record;
+    *step = row - rows->splits[*record];
+}
+
+/* slot  -1: none */
+static void set_fault(const mr_example_batch *batch, mr_fault_kind kind, const mr_example_rows *rows, int64_t row,
+                      int32_t slot, mr_feature_kind found, size_t count)
+{
+    static const mr_dtype dtypes[] = {MR_DTYPE_INVALID, MR_STRING, MR_FLOAT, MR_INT64};
+    mr_example_fault *fault = batch->fault;
+    const mr_example_parser *parser = batch->parser;
+    if (fault == nullptr) return;
+    *fault = (mr_example_fault){.kind = kind,
+                                .in_context = parser->scope == MR_SCOPE_CONTEXT,
+                                .in_lists = parser->scope == MR_SCOPE_LISTS,
+                                .found = dtypes[found],
+                                .count = count};
+    locate_row(batch, rows, row, &fault->record, &fault->step);
+    if (slot < 0) return;
+    fault->name = parser->names[slot];
+    fault->dtype = dtypes[parser->slots[slot].kind];
+    for (int32_t i = 0; i < parser->output_count; i++)
+        if (parser->outputs[i].slot == slot) {
+            fault->form = parser->outputs[i].form;
+            fault->shape = parser->outputs[i].shape;
+            return;
+        }
+}
+
 const char *mr_example_noun(const mr_example_parser *parser)
 {
     return parser->scope == MR_SCOPE_LISTS ? "feature list" : "feature";
@@ -27,11 +62,8 @@ const char *mr_example_noun(const mr_example_parser *parser)
 const char *mr_example_where(const mr_example_batch *batch, const mr_example_rows *rows, int64_t row,
                              char text[MR_EXAMPLE_WHERE_SIZE])
 {
-    int64_t record = row, step = -1;
-    if (rows != nullptr && rows->splits != nullptr) {
-        for (record = 0; record + 1 < batch->record_count && rows->splits[record + 1] <= row;) record++;
-        step = row - rows->splits[record];
-    }
+    int64_t record, step;
+    locate_row(batch, rows, row, &record, &step);
     char *next = text;
     size_t left = MR_EXAMPLE_WHERE_SIZE;
     text[0] = '\0';
@@ -50,6 +82,7 @@ mr_status mr_example_fail_damaged(const mr_example_batch *batch, int64_t record,
 {
     char where[MR_EXAMPLE_WHERE_SIZE];
     mr_string bytes = batch->records[record];
+    set_fault(batch, MR_FAULT_DAMAGED, nullptr, record, -1, MR_FEATURE_NONE, 0);
     assert(at >= (const unsigned char *)bytes.data &&
            (size_t)(at - (const unsigned char *)bytes.data) <= bytes.size_bytes);
     return mr_fail(error, MR_DATA_LOSS, "%sthe %s is damaged at byte %zu of %zu",
@@ -62,6 +95,7 @@ mr_status mr_example_fail_missing(const mr_example_batch *batch, int64_t record,
 {
     char where[MR_EXAMPLE_WHERE_SIZE];
     mr_string name = batch->parser->names[slot];
+    set_fault(batch, MR_FAULT_MISSING, nullptr, record, slot, MR_FEATURE_NONE, 0);
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s%s \"%.*s\" is missing",
                    mr_example_where(batch, nullptr, record, where), mr_example_noun(batch->parser),
                    mr_example_shown(name), name.data);
@@ -72,6 +106,7 @@ mr_status mr_example_fail_kind(const mr_example_batch *batch, const mr_example_r
 {
     char where[MR_EXAMPLE_WHERE_SIZE];
     mr_string name = batch->parser->names[slot];
+    set_fault(batch, MR_FAULT_DTYPE, rows, row, slot, found, 0);
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s%s \"%.*s\" holds %s, not %s",
                    mr_example_where(batch, rows, row, where), mr_example_noun(batch->parser), mr_example_shown(name),
                    name.data, mr_feature_kind_name(found), mr_feature_kind_name(batch->parser->slots[slot].kind));
@@ -82,6 +117,7 @@ mr_status mr_example_fail_list(const mr_example_batch *batch, const mr_example_r
 {
     char where[MR_EXAMPLE_WHERE_SIZE];
     mr_string name = batch->parser->names[slot], bytes = batch->records[record];
+    set_fault(batch, MR_FAULT_DAMAGED, rows, row, slot, MR_FEATURE_NONE, 0);
     return mr_fail(error, MR_DATA_LOSS, "%s%s \"%.*s\" is damaged: its list begins at byte %zu of %zu",
                    mr_example_where(batch, rows, row, where), mr_example_noun(batch->parser), mr_example_shown(name),
                    name.data, (size_t)(at - (const unsigned char *)bytes.data), bytes.size_bytes);
@@ -92,6 +128,7 @@ mr_status mr_example_fail_count(const mr_example_batch *batch, const mr_example_
 {
     char where[MR_EXAMPLE_WHERE_SIZE], text[MR_SHAPE_TEXT_SIZE];
     bool is_sequence = output->form == MR_FIXED_LEN_SEQUENCE && batch->parser->scope == MR_SCOPE_EXAMPLE;
+    set_fault(batch, MR_FAULT_COUNT, rows, row, output->slot, MR_FEATURE_NONE, count);
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s%s \"%.*s\" has %zu values, but shape %s requires %s%" PRId64,
                    mr_example_where(batch, rows, row, where), mr_example_noun(batch->parser),
                    mr_example_shown(output->name), output->name.data, count,

@@ -73,9 +73,10 @@ static mr_status parse(half *context, half *lists, mr_tensor *tensors, mr_error 
     return mr_example_columns(&lists->batch, tensors + context->batch.parser->tensor_count, error);
 }
 
-mr_status mr_sequence_parse(const mr_sequence_parser *parser, const mr_string *records, int64_t record_count,
-                            bool single, mr_tensor *tensors, mr_error *error)
+mr_status mr_sequence_parse_checked(const mr_sequence_parser *parser, const mr_string *records, int64_t record_count,
+                                    bool single, mr_tensor *tensors, mr_example_fault *fault, mr_error *error)
 {
+    *fault = (mr_example_fault){.kind = MR_FAULT_NONE};
     half context = {.guesses = {.count = 0}}, lists = {.guesses = {.count = 0}};
     int32_t context_tensors = parser->context->tensor_count, count = context_tensors + parser->lists->tensor_count;
     for (int32_t i = 0; i < count; i++) tensors[i] = (mr_tensor){0};
@@ -84,9 +85,17 @@ mr_status mr_sequence_parse(const mr_sequence_parser *parser, const mr_string *r
     if (status == MR_OK)
         status = mr_example_batch_init(&lists.batch, parser->lists, records, record_count, single,
                                        tensors + context_tensors, error);
+    context.batch.fault = lists.batch.fault = fault;
     if (status == MR_OK) status = parse(&context, &lists, tensors, error);
     if (context.batch.parser != nullptr) mr_example_batch_deinit(&context.batch);
     if (lists.batch.parser != nullptr) mr_example_batch_deinit(&lists.batch);
     for (int32_t i = 0; status != MR_OK && i < count; i++) mr_tensor_deinit(&tensors[i]);
     return status;
+}
+
+mr_status mr_sequence_parse(const mr_sequence_parser *parser, const mr_string *records, int64_t record_count,
+                            bool single, mr_tensor *tensors, mr_error *error)
+{
+    mr_example_fault fault;
+    return mr_sequence_parse_checked(parser, records, record_count, single, tensors, &fault, error);
 }

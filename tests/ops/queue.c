@@ -48,5 +48,9 @@ SAMPLES(
     {"ReaderReadUpTo", "#string[]=WholeFileReader; #string[]=FIFOQueue; int64[]=2", "", "file names"},
     {"ReaderNumRecordsProduced", "#string[]=WholeFileReader", ""},
     {"ReaderNumWorkUnitsCompleted", "#string[]=WholeFileReader", ""},
-    {"ReaderReset", "#string[]=WholeFileReader", ""})
+    {"ReaderReset", "#string[]=WholeFileReader", ""},
+    {"ReaderSerializeStateV2", "#resource[]=IdentityReaderV2", ""},
+    {"ReaderRestoreStateV2", "#resource[]=IdentityReaderV2; string[]=", ""},
+    {"ReaderSerializeState", "#string[]=IdentityReader", ""},
+    {"ReaderRestoreState", "#string[]=IdentityReader; string[]=", ""})
 /* clang-format on */

@@ -1,4 +1,5 @@
-/* Samples of the operators of graph/ops/barrier.c, accumulator.c, stage.c and temporary.c. */
+/* Samples of the operators of graph/ops/barrier.c, accumulator.c, stage.c, temporary.c, session_tensor.c, sparse_map.c
+ * and record_input.c. */
 #include "tests/ops/sample.h"
 
 /* clang-format off */
@@ -52,5 +53,9 @@ SAMPLES(
     {"TakeManySparseFromTensorsMap", "int64[1]=0", "dtype=float", "Unable to find SparseTensor: 0"},
     {"TemporaryVariable", "", "shape=[2,3]; dtype=float; var_name=sum"},
     {"DestroyTemporaryVariable", "&float[2]", "var_name=sum", "does not exist"},
-    {"DisableCopyOnRead", "@float[2]", ""})
+    {"DisableCopyOnRead", "@float[2]", ""},
+    {"GetSessionHandle", "float[2,3]", ""},
+    {"GetSessionTensor", "string[]=tensor", "dtype=float", "is not in the session store"},
+    {"DeleteSessionTensor", "string[]=tensor", "", "Failed to delete a tensor"},
+    {"RecordInput", "", "file_pattern=none; batch_size=2", "Found no files"})
 /* clang-format on */
