@@ -57,8 +57,9 @@ def wasserstein_gan_with_gradient_penalty():
     c_loss += 10 * tf.reduce_mean((slopes - 1) ** 2)
     g_loss = -tf.reduce_mean(discriminator(fake, True))
     optimizer = tf.train.AdamOptimizer(0.002, 0.5, 0.9, epsilon=1e-4)
-    c_train = optimizer.minimize(c_loss, var_list=variables_of("discriminator"))
-    g_train = optimizer.minimize(g_loss, var_list=variables_of("generator"))
+    with tf.control_dependencies([c_loss, g_loss]):  # they read biases that the updates change
+        c_train = optimizer.minimize(c_loss, var_list=variables_of("discriminator"))
+        g_train = optimizer.minimize(g_loss, var_list=variables_of("generator"))
     return Training(([c_loss], [c_train]), ([c_loss], [c_train]), ([g_loss], [g_train]),
                     feed=lambda i: {real: ring(i)})
 
