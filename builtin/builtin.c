@@ -34,7 +34,7 @@
     X(audio) X(spectrogram) X(depthwise) X(pool_index) X(lrn) X(volume) X(morphology) X(fractional_pool) X(ctc_loss) \
     X(ctc_decoder) X(rnn) X(global_norm) X(linalg) X(decompose) X(least_squares) X(einsum) X(fft) \
     X(string_format) X(string_join) X(string_split) X(string_bytes) X(string_hash) \
-    X(string_regex) X(unicode) X(decode_csv) X(decode_raw) \
+    X(string_regex) X(unicode) X(decode_csv) X(decode_raw) X(decode_json) \
     X(sparse_cross) X(image_glimpse) X(image_transform) X(image_filter) X(resampler) \
     X(matrix_function) X(tridiagonal) X(cholesky_grad)
 /* clang-format on */

@@ -7,6 +7,7 @@ SAMPLES(
     {"DecodeRaw", "string[3]=abcdefgh", "out_type=int16"},
     {"DecodePaddedRaw", "string[3]=abc; int32[]=8", "out_type=int32"},
     {"DecodeCompressed", "string[2]=abc", ""},
+    {"DecodeJSONExample", "string[2]={}", ""},
     {"ParseTensor", "string[]=", "out_type=float", "Cannot parse tensor"},
     {"SerializeTensor", "float[2,3]", ""},
     {"ParseExample",

@@ -229,6 +229,14 @@ def decode_cases():
     add("DecodeCompressed", 0, bytes=np.array([packed, zlib.compress(b"")], object), compression_type="ZLIB")
     add("DecodeCompressed", 0, bytes=np.array(gzipped, object), compression_type="GZIP")
     add("DecodeCompressed", 0, bytes=data)
+    features = [
+        '"a": {"int64List": {"value": ["1", 2, -3, 1e2, null, "9223372036854775807"]}}',
+        "'f\\u00e9\\ud83d\\ude00': {float_list: {value: [1.5, -0.0, \"NaN\", '-Infinity', 1e-50, 3,]}}",
+        '"b": {"bytesList": {"value": ["aGk=", "-_8", ""]}}, "n": {}, "z": null, "e": {"int64_list": {}}',
+        '"one": {"int64List": {"value": 3}}, "": {"bytes_list": null}',
+    ]
+    examples = ['{"features": {"feature": {%s}}}' % feature for feature in features]
+    add("DecodeJSONExample", 0, json_examples=np.array(examples + [" {} ", '{"features": null}'], object))
     for dtype in [np.float32, np.float64, np.int8, np.int32, np.int64, np.bool_, np.complex64, np.uint16] + HALVES:
         for shape in [[], [3], [2, 0], [2, 3]]:
             x = values(shape, np.float32).astype(dtype)
