@@ -21,7 +21,7 @@ typedef struct mr_queue_store {
     int64_t oldest;    /* arrival number of the most recently returned element */
     int64_t newest;    /* arrival number of the next element */
     mr_random random, random_first; /* MR_QUEUE_RANDOM_SHUFFLE: now, and before the first element */
-    bool uses_philox;  /* instead of random: TensorFlow's generator, one word for each element */
+    bool uses_philox;               /* instead of random: TensorFlow's generator, one word for each element */
     mr_philox philox, philox_first;
     uint32_t words[4];
     int words_used;

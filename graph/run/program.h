@@ -156,7 +156,7 @@ typedef struct mr_straight_loop {
 typedef struct mr_region {
     int32_t parent; /* -1: region 0 */
     int32_t slot_count;
-    mr_tensor *slots; /* as a frame finds them: the constants; the others are empty */
+    mr_tensor *slots;   /* as a frame finds them: the constants; the others are empty */
     mr_origin *origins; /* by slot */
     int32_t constant_count;
     int32_t *constants; /* slots that stay filled */

@@ -175,6 +175,25 @@ static mr_status write_copy(writer *w, const mr_region *region, const mr_call *c
     return write_attrs(w, &(mr_attrs){1, &attr}, node, error);
 }
 
+/* A straight loop (see mr_straight_loop) reads what its merges forward, not what its switches do: the graph's own input
+ * has the meaning that TensorFlow gives it. */
+static mr_status add_call_input(const writer *w, Mr__NodeDef *node, const mr_region *region, const mr_call *call,
+                                int32_t input, mr_error *error)
+{
+    const mr_node *source = call->source;
+    int32_t slot = call->inputs[input].slot;
+    bool is_unchanged = call->input_count == source->input_count && call->node.attrs == &source->attrs;
+    if (!region->straight.is_straight || region->origins[slot].kind != MR_ORIGIN_OUTPUT || !is_unchanged ||
+        !w->is_written[source->inputs[input].node->id])
+        return add_input(w, node, region, slot, error);
+    mr_output own = source->inputs[input];
+    char *name = own.index == 0 ? mr_arena_strdup(w->arena, own.node->name)
+                                : mr_arena_printf(w->arena, "%s:%d", own.node->name, (int)own.index);
+    if (!name) return mr_fail_memory(error, 64);
+    node->input[node->n_input++] = name;
+    return MR_OK;
+}
+
 static mr_status write_call(writer *w, const mr_region *region, const mr_call *call, mr_error *error)
 {
     const mr_node *source = call->source;
@@ -183,7 +202,7 @@ static mr_status write_call(writer *w, const mr_region *region, const mr_call *c
     if (!call->kernel) return write_copy(w, region, call, error);
     size_t inputs = (size_t)call->input_count + (size_t)source->control_count;
     MR_TRY(add_node(w, call->node.name, call->node.op, call->device, inputs, &node, error));
-    for (int32_t i = 0; i < call->input_count; i++) MR_TRY(add_input(w, node, region, call->inputs[i].slot, error));
+    for (int32_t i = 0; i < call->input_count; i++) MR_TRY(add_call_input(w, node, region, call, i, error));
     for (int32_t i = 0; i < source->control_count; i++) {
         if (!w->is_written[source->controls[i]->id]) continue;
         char *name = mr_arena_printf(w->arena, "^%s", source->controls[i]->name);
@@ -215,8 +234,7 @@ static mr_status write_feeds(writer *w, mr_error *error)
     const mr_signature *signature = &w->program->signature;
     Mr__NodeDef *node;
     for (int32_t i = 0; i < signature->feed_count; i++) {
-        char *name =
-            mr_program_value_name(w->program, &w->program->regions[0], w->program->feed_slots[i], w->arena);
+        char *name = mr_program_value_name(w->program, &w->program->regions[0], w->program->feed_slots[i], w->arena);
         MR_TRY(write_end(w, name, "_Arg", mr_output_dtype(signature->feeds[i]), i, &node, error));
     }
     return MR_OK;
@@ -237,8 +255,8 @@ static mr_status write_fetches(writer *w, mr_error *error)
 
 static size_t count_nodes(const mr_program *program)
 {
-    size_t count = (size_t)program->call_count + (size_t)program->signature.feed_count +
-                   (size_t)program->signature.fetch_count;
+    size_t count =
+        (size_t)program->call_count + (size_t)program->signature.feed_count + (size_t)program->signature.fetch_count;
     for (int32_t i = 0; i < program->region_count; i++) count += (size_t)program->regions[i].constant_count;
     return count;
 }

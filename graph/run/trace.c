@@ -145,8 +145,7 @@ static record *make_record(mr_run_trace *trace, const mr_frame *frame, const mr_
     stats->op_end_rel_nanos = stats->all_end_rel_nanos = duration;
     stats->all_start_micros = stats->scheduled_micros = start / 1000;
     stats->op_end_rel_micros = stats->all_end_rel_micros = (duration + 999) / 1000;
-    bool is_complete =
-        stats->node_name && stats->timeline_label && describe_outputs(frame, call, &trace->arena, stats);
+    bool is_complete = stats->node_name && stats->timeline_label && describe_outputs(frame, call, &trace->arena, stats);
     return is_complete ? made : nullptr;
 }
 
@@ -199,13 +198,14 @@ static mr_status write_trace(const mr_run_trace *trace, mr_arena *arena, Mr__Ste
     return MR_OK;
 }
 
-static mr_status write_graph(const mr_program *program, mr_session *session, mr_arena *arena,
-                             Mr__RunMetadata *metadata, mr_error *error)
+static mr_status write_graph(const mr_program *program, mr_session *session, mr_arena *arena, Mr__RunMetadata *metadata,
+                             mr_error *error)
 {
     metadata->partition_graphs = MR_ARENA_NEW(arena, Mr__GraphDef *, 1);
     if (!metadata->partition_graphs) return mr_fail_memory(error, sizeof *metadata->partition_graphs);
     pthread_mutex_lock(&session->mutex); /* guards the graph */
-    mr_status status = mr_program_write(program, session->graph, session->cpu, arena, metadata->partition_graphs, error);
+    mr_status status =
+        mr_program_write(program, session->graph, session->cpu, arena, metadata->partition_graphs, error);
     pthread_mutex_unlock(&session->mutex);
     metadata->n_partition_graphs = status == MR_OK;
     return status;

@@ -51,10 +51,8 @@ static void iterator_reset(mr_resource *resource)
     mr_iterator_free(iterator);
 }
 
-const mr_resource_class mr_iterator_class = {.name = "iterator",
-                                             .size_bytes = sizeof(mr_iterator_state),
-                                             .deinit = iterator_deinit,
-                                             .reset = iterator_reset};
+const mr_resource_class mr_iterator_class = {
+    .name = "iterator", .size_bytes = sizeof(mr_iterator_state), .deinit = iterator_deinit, .reset = iterator_reset};
 
 mr_status mr_iterator_make(mr_resource_table *resources, const mr_node *node, mr_device *device, mr_resource **resource,
                            mr_error *error)

@@ -29,10 +29,8 @@ static void variable_reset(mr_resource *resource)
     mr_tensor_deinit(&before);
 }
 
-const mr_resource_class mr_variable_class = {.name = "variable",
-                                             .size_bytes = sizeof(mr_variable_state),
-                                             .deinit = variable_deinit,
-                                             .reset = variable_reset};
+const mr_resource_class mr_variable_class = {
+    .name = "variable", .size_bytes = sizeof(mr_variable_state), .deinit = variable_deinit, .reset = variable_reset};
 
 mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error *error)
 {
