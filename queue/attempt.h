@@ -62,6 +62,8 @@ mr_status mr_reader_save(mr_reader *reader, mr_reader_progress *progress, mr_err
 mr_status mr_reader_restore(mr_reader *reader, const mr_reader_progress *progress, mr_error *error);
 /* Draws the order of a MR_QUEUE_RANDOM_SHUFFLE from TensorFlow's generator for these seeds. The queue must be empty. */
 void mr_queue_seed(mr_queue *queue, uint64_t seed, uint64_t seed2);
+/* Drops the elements, opens the queue if it is closed, and draws its order from the start again. */
+void mr_queue_reset(mr_queue *queue);
 
 /* Starts an attempt, which may already be done on return. */
 void mr_queue_start(mr_queue *queue, mr_queue_attempt *attempt);

@@ -583,10 +583,16 @@ mr_status mr_queue_new(mr_queue_kind kind, const mr_queue_options *given, mr_que
 
 void mr_queue_seed(mr_queue *queue, uint64_t seed, uint64_t seed2)
 {
-    assert(queue->store.kind == MR_QUEUE_RANDOM_SHUFFLE && queue->store.count == 0);
-    queue->store.uses_philox = true;
-    queue->store.philox = mr_philox_seed(seed, seed2);
-    queue->store.words_used = 4;
+    mr_queue_store_seed(&queue->store, seed, seed2);
+}
+
+void mr_queue_reset(mr_queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    mr_queue_store_reset(&queue->store);
+    queue->is_closed = false;
+    serve(queue);
+    pthread_mutex_unlock(&queue->mutex);
 }
 
 mr_queue *mr_queue_ref(mr_queue *queue)

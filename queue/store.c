@@ -32,8 +32,30 @@ static void check(const mr_queue_store *store)
 
 void mr_queue_store_init(mr_queue_store *store, mr_queue_kind kind, int32_t width, uint64_t seed)
 {
-    *store = (mr_queue_store){.kind = kind, .width = width, .random = mr_random_at(seed, 0, 0, 0)};
+    *store = (mr_queue_store){.kind = kind, .width = width, .random_first = mr_random_at(seed, 0, 0, 0)};
+    store->random = store->random_first;
     check(store);
+}
+
+void mr_queue_store_seed(mr_queue_store *store, uint64_t seed, uint64_t seed2)
+{
+    assert(store->kind == MR_QUEUE_RANDOM_SHUFFLE && store->count == 0);
+    store->uses_philox = true;
+    store->philox = store->philox_first = mr_philox_seed(seed, seed2);
+    store->words_used = 4;
+}
+
+void mr_queue_store_reset(mr_queue_store *store)
+{
+    mr_tensor element[MR_COMPONENTS_MAX];
+    while (store->count > 0) {
+        mr_queue_store_take(store, element);
+        for (int32_t c = 0; c < store->width; c++) mr_tensor_deinit(&element[c]);
+        mr_queue_store_release(store, 1);
+    }
+    store->random = store->random_first;
+    store->philox = store->philox_first;
+    store->words_used = 4;
 }
 
 static mr_tensor *slot(const mr_queue_store *store, int64_t index)

@@ -20,9 +20,9 @@ typedef struct mr_queue_store {
     int64_t *arrivals; /* owned; MR_QUEUE_PRIORITY: arrival number of each element, which orders equal priorities */
     int64_t oldest;    /* arrival number of the most recently returned element */
     int64_t newest;    /* arrival number of the next element */
-    mr_random random;  /* MR_QUEUE_RANDOM_SHUFFLE */
-    bool uses_philox;  /* instead of random: TensorFlow's generator, one word for each element */
-    mr_philox philox;
+    mr_random random, random_first; /* MR_QUEUE_RANDOM_SHUFFLE: now, and before the first element */
+    bool uses_philox;               /* instead of random: TensorFlow's generator, one word for each element */
+    mr_philox philox, philox_first;
     uint32_t words[4];
     int words_used;
     _Atomic int64_t released; /* taken elements whose slots are free again */
@@ -31,6 +31,10 @@ typedef struct mr_queue_store {
 void mr_queue_store_init(mr_queue_store *store, mr_queue_kind kind, int32_t width, uint64_t seed);
 /* Releases the elements. No element may still be taken. */
 void mr_queue_store_deinit(mr_queue_store *store);
+/* Draws random numbers from TensorFlow's generator, from its start. The store must be empty. */
+void mr_queue_store_seed(mr_queue_store *store, uint64_t seed, uint64_t seed2);
+/* Releases the elements in the store, and draws random numbers from their start again. */
+void mr_queue_store_reset(mr_queue_store *store);
 /* Reserves a slot for one more element; false: no memory. */
 [[nodiscard]] bool mr_queue_store_reserve(mr_queue_store *store);
 /* Moves an element into a reserved slot. */

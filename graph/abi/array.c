@@ -60,6 +60,12 @@ static mr_status check_bools(const mr_array *array, mr_error *error)
     return any <= 1 ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "a bool is neither 0 nor 1");
 }
 
+mr_array mr_array_of_bytes(mr_tensor *owner)
+{
+    return (mr_array){
+        .dtype = MR_STRING, .data = mr_tensor_data(owner), .size_bytes = mr_tensor_size_bytes(owner), .owner = owner};
+}
+
 mr_status mr_array_check(const mr_array *array, mr_shape *shape, mr_error *error)
 {
     MR_TRY(read_shape(array, shape, error));

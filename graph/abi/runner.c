@@ -75,6 +75,12 @@ void mr_runner_cancel(mr_runner *runner)
     if (runner != nullptr) mr_session_cancel(runner->session);
 }
 
+mr_status mr_runner_reset(mr_runner *runner, const char *const *containers, int32_t container_count, mr_error *error)
+{
+    if (runner == nullptr) return mr_session_null("mr_runner_reset: runner", error);
+    return mr_session_reset(runner->session, containers, container_count, error);
+}
+
 mr_status mr_runner_export(mr_runner *runner, mr_array *result, mr_error *error)
 {
     if (result == nullptr) return mr_session_null("mr_runner_export: result", error);
@@ -89,8 +95,7 @@ mr_status mr_runner_export(mr_runner *runner, mr_array *result, mr_error *error)
         free(owner);
         return status;
     }
-    *result = (mr_array){
-        .dtype = MR_STRING, .data = mr_tensor_data(owner), .size_bytes = mr_tensor_size_bytes(owner), .owner = owner};
+    *result = mr_array_of_bytes(owner);
     return MR_OK;
 }
 

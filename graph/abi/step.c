@@ -8,6 +8,8 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "graph/abi/array.h"
+#include "proto/proto.h"
+#include "proto/run.pb-c.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -258,10 +260,10 @@ static mr_status give_result(mr_runner_step *step, int32_t index, mr_error *erro
     return MR_OK;
 }
 
-mr_status mr_runner_run(mr_runner_step *step, mr_error *error)
+static mr_status run(mr_runner_step *step, mr_run_options options, mr_error *error)
 {
-    if (step == nullptr) return mr_session_null("mr_runner_run: step", error);
-    mr_run_options options = {.size = sizeof options, .cancellation = step->runner->closing};
+    options.size = sizeof options;
+    options.cancellation = step->runner->closing;
     mr_runner_clear(step);
     mr_status status = check_open(step->runner, error);
     if (status == MR_OK) status = read_feeds(step, error);
@@ -272,5 +274,50 @@ mr_status mr_runner_run(mr_runner_step *step, mr_error *error)
         mr_runner_clear(step);
     }
     release_feeds(step);
+    return status;
+}
+
+mr_status mr_runner_run(mr_runner_step *step, mr_error *error)
+{
+    if (step == nullptr) return mr_session_null("mr_runner_run: step", error);
+    return run(step, (mr_run_options){0}, error);
+}
+
+/* ---- RunOptions ---- */
+
+static mr_status read_options(const void *bytes, size_t size_bytes, mr_run_options *options, mr_error *error)
+{
+    mr_arena arena = {0};
+    Mr__RunOptions *read = nullptr;
+    mr_status status = mr_proto_unpack_as(run_options, ((mr_string){bytes, size_bytes}), &arena, &read, nullptr);
+    if (status != MR_OK) {
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "Unparseable RunOptions proto");
+    } else if (read->inter_op_thread_pool < -1 || read->inter_op_thread_pool > 0) {
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "Invalid inter_op_thread_pool: %d", read->inter_op_thread_pool);
+    } else {
+        options->timeout_ms = read->timeout_in_ms > 0 ? read->timeout_in_ms : 0;
+        options->trace = read->trace_level > 0;
+        options->output_partition_graphs = read->output_partition_graphs;
+    }
+    mr_arena_deinit(&arena);
+    return status;
+}
+
+mr_status mr_runner_run_with(mr_runner_step *step, const void *run_options, size_t size_bytes, mr_array *metadata,
+                             mr_error *error)
+{
+    if (metadata != nullptr) *metadata = (mr_array){0};
+    if (step == nullptr) return mr_session_null("mr_runner_run_with: step", error);
+    if (run_options == nullptr && size_bytes > 0) return mr_session_null("mr_runner_run_with: run_options", error);
+    mr_run_options options = {0};
+    MR_TRY(read_options(run_options, size_bytes, &options, error));
+    if (metadata == nullptr) return run(step, options, error);
+    options.metadata = calloc(1, sizeof *options.metadata);
+    if (options.metadata == nullptr) return mr_fail_memory(error, sizeof *options.metadata);
+    mr_status status = run(step, options, error);
+    if (status == MR_OK)
+        *metadata = mr_array_of_bytes(options.metadata);
+    else
+        mr_runner_release(options.metadata);
     return status;
 }

@@ -255,7 +255,7 @@ mr_status mr_data_function_call(const mr_data_function *f, const mr_element *fir
     if (status == MR_OK) {
         mr_run_context run;
         bool flushes = mr_cpu_flush_subnormals(true);
-        mr_run_context_init(&run, f->session, &f->session->runs, nullptr, 0);
+        mr_run_context_init_background(&run, f->session, &f->session->runs);
         run.rights.read_only = f->session->options.read_only;
         status = mr_function_call(f->function, &run, mr_nesting() + 1, arguments, outputs, error);
         for (int32_t i = 0; i < count && status == MR_OK; i++) mr_serialized_to_pipeline(&outputs[i]);

@@ -122,6 +122,16 @@ static void assign_slots(mr_lowering *l)
     for (int32_t i = 0; i < signature->feed_count; i++) program->feed_slots[i] = l->slot_of[i];
 }
 
+static mr_origin origin_of(const mr_planner *planner, const mr_plan_value *value)
+{
+    if (value->kind == MR_VALUE_FEED) return (mr_origin){.index = value->index, .kind = MR_ORIGIN_FEED};
+    const mr_plan_node *producer = &planner->nodes[value->producer];
+    mr_origin_kind kind = value->kind == MR_VALUE_CONSTANT ? MR_ORIGIN_CONSTANT
+                          : producer->is_copy              ? MR_ORIGIN_COPY
+                                                           : MR_ORIGIN_OUTPUT;
+    return (mr_origin){producer->node, value->index, kind};
+}
+
 /* What the slots of each region contain before a run. */
 static mr_status fill_slots(mr_lowering *l, mr_error *error)
 {
@@ -130,10 +140,11 @@ static mr_status fill_slots(mr_lowering *l, mr_error *error)
     for (int32_t i = 0; i < program->region_count; i++) {
         mr_region *region = &program->regions[i];
         region->slots = NEW(mr_tensor, region->slot_count);
+        region->origins = NEW(mr_origin, region->slot_count);
         region->constants = NEW(int32_t, region->slot_count);
         region->owned = NEW(int32_t, region->slot_count);
         region->invariants = NEW(int32_t, region->slot_count);
-        if (!region->slots || !region->constants || !region->owned || !region->invariants)
+        if (!region->slots || !region->origins || !region->constants || !region->owned || !region->invariants)
             return mr_fail_memory(error, sizeof(mr_tensor) * (size_t)region->slot_count);
     }
     for (int32_t i = 0; i < planner->value_count; i++) {
@@ -142,6 +153,7 @@ static mr_status fill_slots(mr_lowering *l, mr_error *error)
         int32_t slot = l->slot_of[i];
         assert(slot < region->slot_count);
         if (slot < 0) continue;
+        region->origins[slot] = origin_of(planner, value);
         if (value->kind == MR_VALUE_CONSTANT) {
             region->slots[slot] = mr_tensor_ref(&value->constant);
             region->constants[region->constant_count++] = slot;
@@ -280,6 +292,7 @@ static void lower_scalars(const mr_plan_node *node, mr_call *call)
 
 static mr_status lower_node(mr_lowering *l, const mr_plan_node *node, int32_t place, mr_call *call, mr_error *error)
 {
+    call->source = node->node;
     call->kernel = node->kernel;
     call->run = node->is_copy ? run_copy : node->kernel ? node->kernel->run : nullptr;
     call->device = node->device;

@@ -7,6 +7,7 @@
  * Variables updated by one call are locked together, in the order of their addresses. */
 #include "graph/run/execute.h"
 #include "base/buffer.h"
+#include "graph/run/trace.h"
 #include "graph/state/run.h"
 #include "graph/state/state.h"
 
@@ -234,8 +235,12 @@ mr_status mr_frame_end_call(mr_frame *frame, const mr_call *call, mr_frame *oute
 mr_status mr_frame_compute_call(mr_frame *frame, const mr_call *call, mr_error *error)
 {
     if (mr_run_is_stopped(frame->run)) return mr_run_stopped(frame->run, error);
+    mr_run_trace *trace = frame->run->trace;
+    uint64_t start_ns = trace ? mr_run_trace_now() : 0;
     mr_status status = call->plain ? run_plain(frame, call, error) : run_with_variables(frame, call, error);
     assert(!frame->would_wait || !frame->may_wait);
+    if (trace && status == MR_OK && !frame->would_wait)
+        mr_run_trace_add(trace, frame, call, start_ns, mr_run_trace_now());
     return status == MR_OK ? MR_OK : mr_call_named(&call->node, status, error);
 }
 

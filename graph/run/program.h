@@ -92,7 +92,22 @@ typedef struct mr_segment {
     int32_t ready_input; /* of a merge: an input that needs no token; -1: none */
 } mr_segment;
 
+typedef enum mr_origin_kind {
+    MR_ORIGIN_OUTPUT, /* an output of the node's call */
+    MR_ORIGIN_FEED,   /* feed `index` of the signature */
+    MR_ORIGIN_CONSTANT,
+    MR_ORIGIN_COPY, /* a copy of another slot on another device */
+} mr_origin_kind;
+
+/* What a slot contains, for reports about the program. */
+typedef struct mr_origin {
+    const mr_node *node; /* of which it is an output; null: a feed */
+    int32_t index;
+    mr_origin_kind kind;
+} mr_origin;
+
 typedef struct mr_call {
+    const mr_node *source; /* the node that it computes */
     mr_flow flow;
     int32_t flow_index; /* Switch: the predicate; Enter: the region; Merge: 1 if the index of the input is used */
     bool is_constant;   /* Enter: the value is there in every iteration */
@@ -141,7 +156,8 @@ typedef struct mr_straight_loop {
 typedef struct mr_region {
     int32_t parent; /* -1: region 0 */
     int32_t slot_count;
-    mr_tensor *slots; /* as a frame finds them: the constants; the others are empty */
+    mr_tensor *slots;   /* as a frame finds them: the constants; the others are empty */
+    mr_origin *origins; /* by slot */
     int32_t constant_count;
     int32_t *constants; /* slots that stay filled */
     int32_t owned_count;

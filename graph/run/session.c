@@ -9,6 +9,7 @@
 
 #include "graph/run/execute.h"
 #include "graph/run/function.h"
+#include "graph/run/trace.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -412,7 +413,8 @@ static mr_status run_traced(mr_session *session, mr_frame *frame, const mr_tenso
 }
 
 static mr_status run_program(mr_session *session, const mr_run_options *options, mr_program *program,
-                             const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error)
+                             mr_run_trace *trace, const mr_tensor *values, mr_tensor *results, bool *diverged,
+                             mr_error *error)
 {
     mr_frame *frame;
     mr_run_context run;
@@ -420,6 +422,7 @@ static mr_status run_program(mr_session *session, const mr_run_options *options,
     bool flushes = mr_cpu_flush_subnormals(true); /* as TensorFlow's threads do */
     mr_run_context_init(&run, session, &session->runs, options->cancellation, options->timeout_ms);
     run.rights.read_only = session->options.read_only;
+    run.trace = trace;
     frame->run = &run;
     mr_status status = !options->is_untraced && __atomic_load_n(&session->trace, __ATOMIC_RELAXED)
                            ? run_traced(session, frame, values, results, diverged, error)
@@ -431,11 +434,29 @@ static mr_status run_program(mr_session *session, const mr_run_options *options,
     return status;
 }
 
+/* run_program, which also makes the metadata that the options request. */
+static mr_status run_reported(mr_session *session, const mr_run_options *options, mr_program *program,
+                              const mr_tensor *values, mr_tensor *results, bool *diverged, mr_error *error)
+{
+    mr_run_trace *trace = nullptr;
+    const mr_signature *signature = &program->signature;
+    if (options->metadata && options->trace) MR_TRY(mr_run_trace_new(&trace, error));
+    mr_status status = run_program(session, options, program, trace, values, results, diverged, error);
+    if (status == MR_OK && options->metadata) {
+        const mr_program *reported = options->output_partition_graphs ? program : nullptr;
+        status = mr_run_metadata_make(trace, reported, session, options->metadata, error);
+        for (int32_t i = 0; i < signature->fetch_count && status != MR_OK; i++) mr_tensor_deinit(&results[i]);
+    }
+    mr_run_trace_free(trace);
+    return status;
+}
+
 static mr_status read_options(const mr_session *session, const mr_run_options *given, mr_run_options *options,
                               mr_error *error)
 {
     *options = (mr_run_options){.size = sizeof *options};
     if (given) MR_TRY(MR_OPTIONS_READ(mr_run_options, options, given, error));
+    if (options->metadata) *options->metadata = (mr_tensor){0};
     if (options->timeout_ms < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "run.timeout_ms is %" PRId64, options->timeout_ms);
     if (options->timeout_ms == 0) options->timeout_ms = session->options.timeout_ms;
@@ -452,7 +473,7 @@ static mr_status run_step(mr_step *step, const mr_run_options *given, const mr_t
     mr_status status = update_program(step, error);
     mr_program *program = status == MR_OK ? mr_program_ref(step->program) : nullptr;
     if (!is_alone) pthread_mutex_unlock(&step->mutex);
-    if (status == MR_OK) status = run_program(step->session, &options, program, values, results, diverged, error);
+    if (status == MR_OK) status = run_reported(step->session, &options, program, values, results, diverged, error);
     if (is_alone) pthread_mutex_unlock(&step->mutex);
     mr_program_unref(program);
     return status;

@@ -22,8 +22,19 @@ static void accumulator_deinit(mr_resource *resource)
     mr_condition_deinit(&a->condition);
 }
 
-static const mr_resource_class accumulator_class = {
-    .name = "accumulator", .size_bytes = sizeof(mr_accumulator), .deinit = accumulator_deinit};
+static void accumulator_reset(mr_resource *resource)
+{
+    mr_accumulator *a = (mr_accumulator *)resource;
+    pthread_mutex_lock(&a->condition.mutex);
+    clear(a);
+    a->step = 0;
+    pthread_mutex_unlock(&a->condition.mutex);
+}
+
+static const mr_resource_class accumulator_class = {.name = "accumulator",
+                                                    .size_bytes = sizeof(mr_accumulator),
+                                                    .deinit = accumulator_deinit,
+                                                    .reset = accumulator_reset};
 
 /* ---- Creation ---- */
 

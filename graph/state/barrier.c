@@ -55,11 +55,17 @@ static void drop_incomplete(barrier *b)
     b->incomplete_count = 0;
 }
 
+static void drop_all(barrier *b)
+{
+    drop_incomplete(b);
+    for (int64_t i = 0; i < b->ready_count; i++) free_tuple(b, b->ready[i]);
+    b->ready_count = 0;
+}
+
 static void barrier_deinit(mr_resource *resource)
 {
     barrier *b = (barrier *)resource;
-    drop_incomplete(b);
-    for (int64_t i = 0; i < b->ready_count; i++) free_tuple(b, b->ready[i]);
+    drop_all(b);
     free(b->buckets);
     free(b->ready);
     free(b->dtypes);
@@ -67,8 +73,19 @@ static void barrier_deinit(mr_resource *resource)
     mr_condition_deinit(&b->condition);
 }
 
+static void barrier_reset(mr_resource *resource)
+{
+    barrier *b = (barrier *)resource;
+    pthread_mutex_lock(&b->condition.mutex);
+    drop_all(b);
+    b->is_closed = b->is_cancelled = false;
+    b->next_index = INT64_MIN;
+    mr_condition_changed(&b->condition);
+    pthread_mutex_unlock(&b->condition.mutex);
+}
+
 static const mr_resource_class barrier_class = {
-    .name = "barrier", .size_bytes = sizeof(barrier), .deinit = barrier_deinit};
+    .name = "barrier", .size_bytes = sizeof(barrier), .deinit = barrier_deinit, .reset = barrier_reset};
 
 /* ---- Creation ---- */
 

@@ -18,8 +18,14 @@ static void reader_deinit(mr_resource *resource)
     mr_reader_free(((reader_state *)resource)->reader);
 }
 
+static void reader_reset(mr_resource *resource)
+{
+    mr_reader *reader = ((reader_state *)resource)->reader;
+    if (reader) mr_reader_reset(reader);
+}
+
 static const mr_resource_class reader_class = {
-    .name = "reader", .size_bytes = sizeof(reader_state), .deinit = reader_deinit};
+    .name = "reader", .size_bytes = sizeof(reader_state), .deinit = reader_deinit, .reset = reader_reset};
 
 static mr_status read_size(const mr_node *node, const char *attr, size_t *size, mr_error *error)
 {

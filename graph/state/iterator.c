@@ -40,8 +40,19 @@ static void iterator_deinit(mr_resource *resource)
     pthread_mutex_destroy(&state->mutex);
 }
 
+/* The handle stays valid: the iterator is then one that is not initialized. */
+static void iterator_reset(mr_resource *resource)
+{
+    mr_iterator_state *state = (mr_iterator_state *)resource;
+    pthread_mutex_lock(&state->mutex);
+    mr_iterator *iterator = state->iterator;
+    __atomic_store_n(&state->iterator, (mr_iterator *)nullptr, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&state->mutex);
+    mr_iterator_free(iterator);
+}
+
 const mr_resource_class mr_iterator_class = {
-    .name = "iterator", .size_bytes = sizeof(mr_iterator_state), .deinit = iterator_deinit};
+    .name = "iterator", .size_bytes = sizeof(mr_iterator_state), .deinit = iterator_deinit, .reset = iterator_reset};
 
 mr_status mr_iterator_make(mr_resource_table *resources, const mr_node *node, mr_device *device, mr_resource **resource,
                            mr_error *error)
@@ -222,17 +233,11 @@ static mr_status make_anonymous(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* The handle stays valid: the iterator is then one that is not initialized. */
 static mr_status delete_iterator(mr_kernel_call *call, mr_error *error)
 {
     mr_resource *resource;
     MR_TRY(mr_handle_get(call, 0, &mr_iterator_class, &resource, error));
-    mr_iterator_state *state = (mr_iterator_state *)resource;
-    pthread_mutex_lock(&state->mutex);
-    mr_iterator *iterator = state->iterator;
-    __atomic_store_n(&state->iterator, (mr_iterator *)nullptr, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&state->mutex);
-    mr_iterator_free(iterator);
+    iterator_reset(resource);
     return MR_OK;
 }
 

@@ -45,9 +45,21 @@ static void area_deinit(mr_resource *resource)
     mr_condition_deinit(&a->stage.condition);
 }
 
-static const mr_resource_class area_class = {.name = "staging map", .size_bytes = sizeof(area), .deinit = area_deinit};
+static void area_reset(mr_resource *resource)
+{
+    area *a = (area *)resource;
+    pthread_mutex_lock(&a->stage.condition.mutex);
+    free_entries(&a->complete);
+    free_entries(&a->incomplete);
+    a->stage.size_bytes = 0;
+    mr_condition_changed(&a->stage.condition);
+    pthread_mutex_unlock(&a->stage.condition.mutex);
+}
+
+static const mr_resource_class area_class = {
+    .name = "staging map", .size_bytes = sizeof(area), .deinit = area_deinit, .reset = area_reset};
 static const mr_resource_class ordered_class = {
-    .name = "ordered staging map", .size_bytes = sizeof(area), .deinit = area_deinit};
+    .name = "ordered staging map", .size_bytes = sizeof(area), .deinit = area_deinit, .reset = area_reset};
 
 /* ---- Entries ---- */
 

@@ -15,8 +15,14 @@ static void queue_deinit(mr_resource *resource)
     mr_queue_unref(((mr_queue_state *)resource)->queue);
 }
 
+static void queue_reset(mr_resource *resource)
+{
+    mr_queue *queue = ((mr_queue_state *)resource)->queue;
+    if (queue) mr_queue_reset(queue);
+}
+
 const mr_resource_class mr_queue_class = {
-    .name = "queue", .size_bytes = sizeof(mr_queue_state), .deinit = queue_deinit};
+    .name = "queue", .size_bytes = sizeof(mr_queue_state), .deinit = queue_deinit, .reset = queue_reset};
 
 /* ---- Creation ---- */
 

@@ -134,6 +134,24 @@ void mr_cancellation_stop_all(mr_cancellation *cancellation)
     pthread_mutex_unlock(&cancellation->mutex);
 }
 
+bool mr_cancellation_pause(mr_cancellation *cancellation)
+{
+    pthread_mutex_lock(&cancellation->mutex);
+    bool can_pause = !cancellation->is_paused;
+    for (const mr_run_link *link = cancellation->first; link; link = link->next) can_pause &= link->run->is_background;
+    cancellation->is_paused |= can_pause;
+    pthread_mutex_unlock(&cancellation->mutex);
+    return can_pause;
+}
+
+void mr_cancellation_resume(mr_cancellation *cancellation)
+{
+    pthread_mutex_lock(&cancellation->mutex);
+    assert(cancellation->is_paused);
+    cancellation->is_paused = false;
+    pthread_mutex_unlock(&cancellation->mutex);
+}
+
 static void add_run(mr_cancellation *cancellation, mr_run_link *link, mr_run_context *run, bool has_timer)
 {
     link->run = run;
@@ -142,7 +160,7 @@ static void add_run(mr_cancellation *cancellation, mr_run_link *link, mr_run_con
     link->next = cancellation->first;
     if (link->next) link->next->previous = link;
     cancellation->first = link;
-    bool is_cancelled = cancellation->is_cancelled;
+    bool is_cancelled = cancellation->is_cancelled || (cancellation->is_paused && !run->is_background);
     if (has_timer) start_timer(cancellation);
     pthread_mutex_unlock(&cancellation->mutex);
     if (is_cancelled) mr_run_stop(run, MR_CANCELLED);
@@ -161,16 +179,27 @@ static void remove_run(mr_cancellation *cancellation, mr_run_link *link)
     pthread_mutex_unlock(&cancellation->mutex);
 }
 
-void mr_run_context_init(mr_run_context *run, mr_session *session, mr_cancellation *all, mr_cancellation *caller,
-                         int64_t timeout_ms)
+static void start_run(mr_run_context *run, mr_cancellation *all, mr_cancellation *caller, int64_t timeout_ms)
 {
-    *run = (mr_run_context){.session = session};
     pthread_mutex_init(&run->mutex, nullptr);
     constexpr int64_t TIMEOUT_MS_MAX = INT64_C(1) << 40; /* 35 years */
     if (timeout_ms > TIMEOUT_MS_MAX) timeout_ms = TIMEOUT_MS_MAX;
     if (timeout_ms > 0) run->deadline_ns = now_ns() + (uint64_t)timeout_ms * 1000000u;
     add_run(all, &run->of_session, run, timeout_ms > 0);
     if (caller) add_run(caller, &run->of_caller, run, false);
+}
+
+void mr_run_context_init(mr_run_context *run, mr_session *session, mr_cancellation *all, mr_cancellation *caller,
+                         int64_t timeout_ms)
+{
+    *run = (mr_run_context){.session = session};
+    start_run(run, all, caller, timeout_ms);
+}
+
+void mr_run_context_init_background(mr_run_context *run, mr_session *session, mr_cancellation *all)
+{
+    *run = (mr_run_context){.session = session, .is_background = true};
+    start_run(run, all, nullptr, 0);
 }
 
 void mr_run_context_deinit(mr_run_context *run, mr_cancellation *all, mr_cancellation *caller)

@@ -27,6 +27,8 @@ typedef struct mr_run_link {
     struct mr_run_link *next, *previous;
 } mr_run_link;
 
+typedef struct mr_run_trace mr_run_trace; /* graph/run/trace.h */
+
 struct mr_run_context {
     mr_run_rights rights; /* first: see base/rights.h */
     mr_session *session;
@@ -35,6 +37,8 @@ struct mr_run_context {
     pthread_mutex_t mutex;
     mr_waiter *waiters;            /* guarded by the mutex */
     mr_resource_table temporaries; /* likewise: the variables of the run; see temporary.c */
+    mr_run_trace *trace;           /* what the calls add their times to; null: none */
+    bool is_background;            /* the function of a dataset, on a thread of its own or of a run */
     mr_run_link of_session, of_caller;
 };
 
@@ -45,6 +49,8 @@ struct mr_run_context {
  * caller  another one; null: none */
 void mr_run_context_init(mr_run_context *run, mr_session *session, mr_cancellation *all, mr_cancellation *caller,
                          int64_t timeout_ms);
+/* The same for the function of a dataset, which mr_cancellation_pause permits. */
+void mr_run_context_init_background(mr_run_context *run, mr_session *session, mr_cancellation *all);
 void mr_run_context_deinit(mr_run_context *run, mr_cancellation *all, mr_cancellation *caller);
 
 /* Makes the run end with this status, unless it is stopped already. */
@@ -68,6 +74,7 @@ struct mr_cancellation {
     pthread_mutex_t mutex; /* guards what follows */
     mr_run_link *first;
     bool is_cancelled;
+    bool is_paused;
     /* The thread that ends runs whose time is over; started by the first run with a time. */
     pthread_cond_t changed;
     pthread_t timer;
@@ -78,5 +85,9 @@ void mr_cancellation_init(mr_cancellation *cancellation);
 void mr_cancellation_deinit(mr_cancellation *cancellation);
 /* Stops the runs in progress. */
 void mr_cancellation_stop_all(mr_cancellation *cancellation);
+/* Until mr_cancellation_resume, runs that start end at once, except in the background. False if a run is in progress,
+ * or if it is paused already: nothing is changed then. */
+[[nodiscard]] bool mr_cancellation_pause(mr_cancellation *cancellation);
+void mr_cancellation_resume(mr_cancellation *cancellation);
 
 #endif

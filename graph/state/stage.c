@@ -106,7 +106,20 @@ static void area_deinit(mr_resource *resource)
     mr_condition_deinit(&a->stage.condition);
 }
 
-static const mr_resource_class area_class = {.name = "staging area", .size_bytes = sizeof(area), .deinit = area_deinit};
+static void area_reset(mr_resource *resource)
+{
+    area *a = (area *)resource;
+    pthread_mutex_lock(&a->stage.condition.mutex);
+    free_tuples(a->first);
+    a->first = a->last = nullptr;
+    a->count = 0;
+    a->stage.size_bytes = 0;
+    mr_condition_changed(&a->stage.condition);
+    pthread_mutex_unlock(&a->stage.condition.mutex);
+}
+
+static const mr_resource_class area_class = {
+    .name = "staging area", .size_bytes = sizeof(area), .deinit = area_deinit, .reset = area_reset};
 
 /* An attempt of a call: of stage with a tuple, of the others with an index. */
 typedef struct attempt {

@@ -34,6 +34,9 @@ typedef struct mr_resource_class {
     mr_resource_kind kind;
     size_t size_bytes;
     void (*deinit)(mr_resource *resource);
+    /* Of a named resource: removes what it contains, as if it had just been made. Calls of the run in progress may use
+     * it meanwhile, so this takes its lock. The caller holds no lock. */
+    void (*reset)(mr_resource *resource);
 } mr_resource_class;
 
 struct mr_resource {

@@ -418,5 +418,14 @@ static void table_deinit(mr_resource *resource)
     pthread_mutex_destroy(&table->mutex);
 }
 
+static void table_reset(mr_resource *resource)
+{
+    mr_table_state *table = (mr_table_state *)resource;
+    pthread_mutex_lock(&table->mutex);
+    clear(table);
+    table->is_initialized = false;
+    pthread_mutex_unlock(&table->mutex);
+}
+
 const mr_resource_class mr_table_class = {
-    .name = "table", .size_bytes = sizeof(mr_table_state), .deinit = table_deinit};
+    .name = "table", .size_bytes = sizeof(mr_table_state), .deinit = table_deinit, .reset = table_reset};

@@ -18,8 +18,19 @@ static void variable_deinit(mr_resource *resource)
     pthread_mutex_destroy(&variable->mutex);
 }
 
+static void variable_reset(mr_resource *resource)
+{
+    mr_variable_state *variable = (mr_variable_state *)resource;
+    pthread_mutex_lock(&variable->mutex);
+    mr_tensor before = variable->value;
+    variable->value = (mr_tensor){0};
+    variable->initialized = false;
+    pthread_mutex_unlock(&variable->mutex);
+    mr_tensor_deinit(&before);
+}
+
 const mr_resource_class mr_variable_class = {
-    .name = "variable", .size_bytes = sizeof(mr_variable_state), .deinit = variable_deinit};
+    .name = "variable", .size_bytes = sizeof(mr_variable_state), .deinit = variable_deinit, .reset = variable_reset};
 
 mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error *error)
 {
@@ -265,12 +276,7 @@ static mr_status destroy(mr_kernel_call *call, mr_error *error)
 {
     mr_variable_state *variable;
     MR_TRY(variable_at(call, 0, &variable, error));
-    pthread_mutex_lock(&variable->mutex);
-    mr_tensor before = variable->value;
-    variable->value = (mr_tensor){0};
-    variable->initialized = false;
-    pthread_mutex_unlock(&variable->mutex);
-    mr_tensor_deinit(&before);
+    variable_reset(&variable->resource);
     return MR_OK;
 }
 

@@ -63,6 +63,10 @@ MR_API mr_status mr_runner_extend(mr_runner *runner, const void *graph_def, size
 MR_API void mr_runner_close(mr_runner *runner);
 /* Ends the runs in progress with MR_CANCELLED. Later runs are not affected. May be called from any thread. */
 MR_API void mr_runner_cancel(mr_runner *runner);
+/* Clears the resources of containers: mr_session_reset.
+ * threads  any */
+MR_API mr_status mr_runner_reset(mr_runner *runner, const char *const *containers, int32_t container_count,
+                                 mr_error *error);
 /* The last step that is freed after the runner frees the graph and its state. Null is allowed. */
 MR_API void mr_runner_free(mr_runner *runner);
 
@@ -128,6 +132,14 @@ MR_API mr_array *mr_runner_feeds(mr_runner_step *step);
  * errors  those of mr_session_run; MR_INVALID_ARGUMENT: a feed is not a valid array */
 MR_API mr_status mr_runner_run(mr_runner_step *step, mr_error *error);
 MR_API mr_array *mr_runner_results(mr_runner_step *step);
+/* mr_runner_run with TensorFlow's RunOptions and RunMetadata.
+ * run_options  a serialized RunOptions, borrowed for the call; may be null with size 0. Its trace_level (of which every
+ *              one but NO_TRACE has the same effect), timeout_in_ms and output_partition_graphs are used
+ * metadata     set to a serialized RunMetadata, the element of a scalar of dtype MR_STRING in the form of a fetched one:
+ *              see mr_run_options.metadata. The caller releases metadata->owner, null if the run fails. Null: none
+ * errors       also MR_INVALID_ARGUMENT: run_options is not a RunOptions; MR_DEADLINE_EXCEEDED */
+MR_API mr_status mr_runner_run_with(mr_runner_step *step, const void *run_options, size_t size_bytes,
+                                    mr_array *metadata, mr_error *error);
 /* Releases the results that the step still owns. */
 MR_API void mr_runner_clear(mr_runner_step *step);
 MR_API void mr_runner_release(mr_tensor *owner); /* null is allowed */

@@ -97,6 +97,17 @@ typedef struct mr_run_options {
     int64_t timeout_ms;            /* the run ends with MR_DEADLINE_EXCEEDED after this time; 0: the session's */
     mr_cancellation *cancellation; /* borrowed; null: none */
     bool is_untraced;              /* mr_session_trace_times does not report the run */
+    /* Set by the run: a scalar of dtype MR_STRING with a serialized tensorflow.RunMetadata, owned by the caller; empty
+     * if the run fails. Null: none. It contains:
+     *   trace                    step_stats: the times and the sizes of the outputs of each call, by device, also of
+     *                            calls in functions and iterations of loops, in the order in which they ended; not of
+     *                            Switch, Merge and the like. At most 256 MiB of memory is used for them: the calls
+     *                            after that are missing
+     *   output_partition_graphs  partition_graphs: one GraphDef with the nodes that the plan has, constants computed,
+     *                            nodes fused and copies between devices included */
+    mr_tensor *metadata;
+    bool trace;
+    bool output_partition_graphs;
 } mr_run_options;
 /* mr_session_run with options; null: none. A run that is stopped ends after the call that computes at that time; calls
  * that wait (queues, iterators) end at once. An iterator that was waiting for an element stays cancelled: later runs
@@ -114,6 +125,17 @@ MR_API mr_status mr_session_prepare(mr_session *session, const mr_output *feeds,
 MR_API mr_status mr_step_run(mr_step *step, const mr_tensor *values, mr_tensor *results, mr_error *error);
 MR_API mr_status mr_step_run_with(mr_step *step, const mr_run_options *options, const mr_tensor *values,
                                   mr_tensor *results, mr_error *error);
+
+/* Clears the resources of containers (tf.container), as tf.Session.reset does: variables and lookup tables of constants
+ * are then not initialized, other tables, queues, barriers, accumulators and staging areas are empty, and open, readers
+ * are in their initial state, and iterators start again when they are initialized, or with their dataset. Handles and
+ * steps stay valid. Iterators from mr_session_iterator do not.
+ * containers  names; "localhost" is the default container, of resources that name none. Unknown names are ignored. With
+ *             a count of 0, as in TensorFlow, only the default container is cleared
+ * errors      MR_FAILED_PRECONDITION: a run of the session is in progress. Nothing has been cleared
+ * threads     any. A run that starts before the function returns ends with MR_CANCELLED */
+MR_API mr_status mr_session_reset(mr_session *session, const char *const *containers, int32_t container_count,
+                                  mr_error *error);
 
 /* Read and write variables from outside the graph. */
 MR_API mr_status mr_session_read_variable(mr_session *session, mr_output ref, mr_tensor *value, mr_error *error);

@@ -8,6 +8,7 @@ from . import errors
 from ._arrays import Handle
 from ._functions import register_function
 from ._library import __version__
+from ._metadata import RunMetadata, RunOptions
 from ._session import Session
 
-__all__ = ["Handle", "Session", "__version__", "errors", "register_function"]
+__all__ = ["Handle", "RunMetadata", "RunOptions", "Session", "__version__", "errors", "register_function"]

@@ -90,6 +90,8 @@ _FUNCTIONS = {
     "mr_runner_step_free": (None, _void),
     "mr_runner_feeds": (_void, _void),
     "mr_runner_run": (_int, _void, _void),
+    "mr_runner_run_with": (_int, _void, _text, _size, _void, _void),
+    "mr_runner_reset": (_int, _void, _void, _int, _void),
     "mr_runner_results": (_void, _void),
     "mr_runner_clear": (None, _void),
     "mr_runner_release": (None, _void),

@@ -2,7 +2,7 @@
 import ctypes
 import operator
 
-from . import _fetch, _graph, _library, _partial, _queues
+from . import _fetch, _graph, _library, _metadata, _partial, _queues
 from . import errors
 from ._library import library
 from ._step import Feed, Runner, Step
@@ -38,7 +38,8 @@ class _Plan:
                 )
         self.steps = [Step(runner, self.feeds, self.fetches, self.targets)]
 
-    def run(self, values):
+    def run(self, values, *run):
+        """run: as for Step.run."""
         if self.expand:
             values = [v for value, many in zip(values, self.expand) for v in (_parts_of(value) if many else (value,))]
         steps = self.steps
@@ -47,7 +48,7 @@ class _Plan:
         except IndexError:
             step = Step(self.runner, self.feeds, self.fetches, self.targets)
         try:
-            results = step.run(values)
+            results = step.run(values, *run)
         finally:
             steps.append(step)
         return self.build(results)
@@ -170,13 +171,17 @@ class Session:
         """{key: {"inputs": {name: tensor}, "outputs": {name: tensor}}} of a SavedModel or MetaGraphDef."""
         return self._meta.signatures if self._meta is not None else {}
 
-    def run(self, fetches, feed_dict=None):
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Computes fetches with the values of feed_dict.
 
         fetches    a tensor or operation, by name ("y:0", "train") or as an object with a name, or lists, tuples, named
                    tuples and dicts of them, nested in any way
         feed_dict  maps tensors, by name or object, to arrays, numbers, strings or lists, which are converted to the
                    tensor's dtype
+        options    a RunOptions, of this module or of TensorFlow, or its bytes
+        run_metadata  a RunMetadata, of this module or of TensorFlow, or another object with ParseFromString, which is
+                   called with the bytes after the run. They contain what options request: step_stats of a
+                   trace_level, from which TensorFlow's Timeline makes a Chrome trace, and partition_graphs
 
         Returns the same structure with a NumPy array for each tensor, a scalar or bytes for one of rank 0, and None for
         an operation. Strings are arrays of dtype object that contain bytes. Raises millrace.errors.OpError, and
@@ -191,10 +196,13 @@ class Session:
             plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = _Plan(self._runner, fetches, list(feed_dict))
-        return plan.run(feed_dict.values())
+        if options is None and run_metadata is None:
+            return plan.run(feed_dict.values())
+        return _metadata.run(plan, feed_dict.values(), options, run_metadata)
 
-    def make_callable(self, fetches, feed_list=None):
-        """A function that runs fetches with its arguments as the values of feed_list; faster than run."""
+    def make_callable(self, fetches, feed_list=None, accept_options=False):
+        """A function that runs fetches with its arguments as the values of feed_list; faster than run. With
+        accept_options, and as in TensorFlow with a feed_list, it also takes run's options and run_metadata."""
         self._enter()
         plan = _Plan(self._runner, fetches, list(feed_list or ()))
         count = len(feed_list or ())
@@ -206,7 +214,16 @@ class Session:
                 raise TypeError(f"expected {count} values, one for each tensor of feed_list, not {len(values)}")
             return plan.run(values)
 
-        return call
+        def call_with(*values, options=None, run_metadata=None):
+            if options is None and run_metadata is None:
+                return call(*values)
+            if self._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
+            if len(values) != count:
+                raise TypeError(f"expected {count} values, one for each tensor of feed_list, not {len(values)}")
+            return _metadata.run(plan, values, options, run_metadata)
+
+        return call_with if accept_options or feed_list is not None else call
 
     def extend(self, graph_def):
         """Adds nodes, whose inputs may be nodes that the session has already. Variables keep their values.
@@ -215,6 +232,22 @@ class Session:
         data = _graph.serialized(graph_def)
         self._enter()
         self._runner.extend(data)
+
+    def reset(self, containers=None):
+        """Clears resources, as tf.Session.reset does: variables and lookup tables are no longer initialized, queues
+        and other tables are empty, and iterators have to be initialized again. The session stays open.
+
+        containers  a list of names of tf.container; "localhost" is the default one, of resources without a name. None:
+                    as in TensorFlow, only the default one
+
+        Raises FailedPreconditionError while another thread, such as a queue runner's, is in a run of the session."""
+        if isinstance(containers, (str, bytes)):
+            raise TypeError(f"containers: expected a list of names, not {containers!r}")
+        names = [name.decode() if isinstance(name, bytes) else name for name in containers or ()]
+        if any("\0" in name for name in names):
+            raise ValueError("containers: a name contains a NUL character")
+        self._enter()
+        self._runner.reset(names)
 
     def partial_run_setup(self, fetches, feeds=None):
         """Prepares a run in several parts. Each of fetches and feeds is used in at most one part.

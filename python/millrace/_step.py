@@ -65,6 +65,11 @@ class Runner:
         finally:
             library.mr_runner_release(array.owner)
 
+    def reset(self, containers):
+        error = _library.Error()
+        names = _library.text_array(containers)
+        _library.check(library.mr_runner_reset(self.handle, names, len(names), ctypes.byref(error)), error)
+
     def has_node(self, name):
         count = ctypes.c_int32()
         return library.mr_runner_output_count(self.handle, name.encode(), ctypes.byref(count), None) == 0
@@ -146,7 +151,8 @@ class Step:
         if self.handle:
             library.mr_runner_step_free(self.handle)
 
-    def run(self, values):
+    def run(self, values, run=library.mr_runner_run):
+        """The results for the values of the feeds. run: mr_runner_run, or a function that takes its place."""
         for i, value in enumerate(values):
             feed = self.feeds[i]
             if feed.is_plain:
@@ -176,11 +182,11 @@ class Step:
                 _interrupt.install()
             _interrupt.running.append([self.runner])
             try:
-                status = library.mr_runner_run(self.handle, self.error_at)
+                status = run(self.handle, self.error_at)
             finally:
                 _interrupt.running.pop()
         else:
-            status = library.mr_runner_run(self.handle, self.error_at)
+            status = run(self.handle, self.error_at)
         if status:
             self.kept.clear()
             raise _library.failure(self.error)
