@@ -133,10 +133,11 @@ MR_API mr_array *mr_runner_feeds(mr_runner_step *step);
 MR_API mr_status mr_runner_run(mr_runner_step *step, mr_error *error);
 MR_API mr_array *mr_runner_results(mr_runner_step *step);
 /* mr_runner_run with TensorFlow's RunOptions and RunMetadata.
- * run_options  a serialized RunOptions, borrowed for the call; may be null with size 0. Its trace_level (of which every
- *              one but NO_TRACE has the same effect), timeout_in_ms and output_partition_graphs are used
- * metadata     set to a serialized RunMetadata, the element of a scalar of dtype MR_STRING in the form of a fetched one:
- *              see mr_run_options.metadata. The caller releases metadata->owner, null if the run fails. Null: none
+ * run_options  a serialized RunOptions, borrowed for the call; may be null with size 0. Its timeout_in_ms, trace_level
+ *              (0, or any other) and output_partition_graphs are used
+ * metadata     null: none. Otherwise set to a serialized RunMetadata (see mr_run_options.metadata): the element of a
+ *              scalar of dtype MR_STRING, in the form of a fetched one. The caller releases metadata->owner, which is
+ *              null if the run fails
  * errors       also MR_INVALID_ARGUMENT: run_options is not a RunOptions; MR_DEADLINE_EXCEEDED */
 MR_API mr_status mr_runner_run_with(mr_runner_step *step, const void *run_options, size_t size_bytes,
                                     mr_array *metadata, mr_error *error);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <string.h>
 
 static mr_error error;
 
@@ -54,6 +55,35 @@ TEST(run_layout_is_fixed)
     static_assert(sizeof(mr_array) == 136 && offsetof(mr_array, data) == 104 && offsetof(mr_array, owner) == 128);
     static_assert(sizeof(mr_error) == 4 + MR_ERROR_SIZE && sizeof(mr_session_options) == 56);
     CHECK_EQ(mr_run_version(), MR_RUN_VERSION);
+}
+
+TEST(run_with_options)
+{
+    float numbers[4] = {0};
+    mr_runner *runner = new_runner();
+    mr_runner_step *step = prepare(runner, "x", "y", nullptr);
+    mr_array metadata, *feed = mr_runner_feeds(step);
+    const char trace[] = "\x08\x03", no_options[] = "\xff\xff", pool[] = "\x18\x03";
+    *feed = vector_of(numbers, 4);
+    CHECK_OK(mr_runner_run_with(step, nullptr, 0, nullptr, &error));
+    CHECK_OK(mr_runner_run_with(step, trace, 2, nullptr, &error));
+    CHECK_OK(mr_runner_run_with(step, nullptr, 0, &metadata, &error));
+    CHECK(metadata.dtype == MR_STRING && ((const mr_string *)metadata.data)->size_bytes == 0);
+    mr_runner_release(metadata.owner);
+    CHECK_OK(mr_runner_run_with(step, trace, 2, &metadata, &error));
+    CHECK(((const mr_string *)metadata.data)->size_bytes > 0);
+    CHECK(((float *)mr_runner_results(step)->data)[3] == 1);
+    mr_runner_release(metadata.owner);
+    CHECK_STATUS(mr_runner_run_with(step, no_options, 2, &metadata, &error), MR_INVALID_ARGUMENT);
+    CHECK(metadata.owner == nullptr && strcmp(error.message, "Unparseable RunOptions proto") == 0);
+    CHECK_STATUS(mr_runner_run_with(step, pool, 2, nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_runner_run_with(step, nullptr, 2, nullptr, &error), MR_INVALID_ARGUMENT);
+    feed->rank = -1;
+    CHECK_STATUS(mr_runner_run_with(step, trace, 2, &metadata, &error), MR_INVALID_ARGUMENT);
+    CHECK(metadata.owner == nullptr);
+    CHECK_OK(mr_runner_reset(runner, nullptr, 0, &error));
+    mr_runner_step_free(step);
+    mr_runner_free(runner);
 }
 
 TEST(run_small_and_large_results)

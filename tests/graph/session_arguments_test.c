@@ -152,6 +152,8 @@ TEST(runner_arguments)
     REFUSED(mr_runner_prepare(runner, nullptr, 0, &name, 1, nullptr, 1, &step, &error), "targets is null");
     REFUSED(mr_runner_prepare(runner, nullptr, -1, &name, 1, nullptr, 0, &step, &error), "feeds: the count");
     REFUSED(mr_runner_run(nullptr, &error), "step is null");
+    REFUSED(mr_runner_run_with(nullptr, nullptr, 0, nullptr, &error), "step is null");
+    REFUSED(mr_runner_reset(nullptr, nullptr, 0, &error), "runner is null");
     CHECK(mr_runner_feeds(nullptr) == nullptr && mr_runner_results(nullptr) == nullptr);
     mr_runner_clear(nullptr);
     mr_runner_close(nullptr);
