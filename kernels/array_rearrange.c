@@ -143,8 +143,9 @@ static mr_status read_shifts(mr_kernel_call *call, int64_t *shifts, mr_error *er
         if (axis < -shape.rank || axis >= shape.rank)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "axis %" PRId64 " is out of range", axis);
         if (axis < 0) axis += shape.rank;
-        int64_t size = MR_MAX(shape.dims[axis], 1);
-        shifts[axis] = ((shifts[axis] + shift % size) % size + size) % size;
+        int64_t size = MR_MAX(shape.dims[axis], 1), by = shift % size;
+        if (by < 0) by += size;
+        shifts[axis] = shifts[axis] < size - by ? shifts[axis] + by : shifts[axis] - (size - by);
     }
     return MR_OK;
 }

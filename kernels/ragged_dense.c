@@ -57,10 +57,11 @@ static mr_status measure_level(const mr_kernel_call *call, const dense_job *job,
     int64_t count = partition->shape.dims[0], run = 0;
     *longest = 0;
     if (job->kinds[level] == ROW_SPLITS) {
-        if (count != parents + 1 || integer_at(partition, 0) != 0) return FAIL("Invalid row split size.");
+        if (count - 1 != parents || integer_at(partition, 0) != 0) return FAIL("Invalid row split size.");
         for (int64_t i = 0; i < parents; i++) {
-            int64_t length = integer_at(partition, i + 1) - integer_at(partition, i);
-            if (length < 0) return FAIL("Invalid row split size.");
+            int64_t length;
+            if (__builtin_sub_overflow(integer_at(partition, i + 1), integer_at(partition, i), &length) || length < 0)
+                return FAIL("Invalid row split size.");
             *longest = MR_MAX(*longest, length);
         }
         *rows = integer_at(partition, parents);
@@ -235,7 +236,7 @@ static mr_status check_splits(const mr_kernel_call *call, int levels, mr_error *
         if (splits->shape.rank != 1) return FAIL("params_nested_splits must be vectors");
         int64_t count = splits->shape.dims[0];
         if (count < 1) return FAIL("Splits may not be empty");
-        if (rows >= 0 && count != rows + 1) return FAIL("Ragged splits are inconsistent");
+        if (rows >= 0 && count - 1 != rows) return FAIL("Ragged splits are inconsistent");
         if (integer_at(splits, 0) != 0) return FAIL("First split must be zero");
         for (int64_t k = 1; k < count; k++)
             if (integer_at(splits, k) < integer_at(splits, k - 1)) return FAIL("Ragged splits must be sorted");
@@ -250,6 +251,7 @@ static mr_status check_splits(const mr_kernel_call *call, int levels, mr_error *
 
 static mr_status put_splits(mr_kernel_call *call, int index, int64_t rows, mr_error *error)
 {
+    if (rows == INT64_MAX) return FAIL("too many rows");
     return mr_kernel_output(call, index, MR_SHAPE(rows + 1), error);
 }
 
@@ -268,9 +270,11 @@ static mr_status set_split(const mr_kernel_call *call, int index, int64_t i, int
 /* The splits of the dimensions of indices but the first: all rows of one have the same length. */
 static mr_status put_index_splits(mr_kernel_call *call, mr_shape indices, mr_error *error)
 {
-    int64_t rows = 1;
+    int64_t rows = 1, end;
     for (int d = 0; d + 1 < indices.rank; d++) {
-        rows *= indices.dims[d];
+        if (__builtin_mul_overflow(rows, indices.dims[d], &rows) ||
+            __builtin_mul_overflow(rows, indices.dims[d + 1], &end))
+            return FAIL("too many rows");
         MR_TRY(put_splits(call, d, rows, error));
         for (int64_t i = 0; i <= rows; i++) MR_TRY(set_split(call, d, i, i * indices.dims[d + 1], error));
     }
@@ -288,7 +292,8 @@ static mr_status put_level(mr_kernel_call *call, int level, int output, ranges *
     MR_TRY(set_split(call, output, 0, 0, error));
     for (int64_t i = 0; i < r->count; i++) {
         for (int64_t row = r->at[i][0]; row < r->at[i][1]; row++) {
-            end += integer_at(splits, row + 1) - integer_at(splits, row);
+            if (__builtin_add_overflow(end, integer_at(splits, row + 1) - integer_at(splits, row), &end))
+                return FAIL("too many rows");
             MR_TRY(set_split(call, output, ++at, end, error));
         }
         r->at[i][0] = integer_at(splits, r->at[i][0]);

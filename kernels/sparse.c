@@ -14,7 +14,8 @@ mr_status mr_sparse_read(const mr_kernel_call *call, int indices, int values, in
     if (in[indices].shape.rank != 2)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Sparse indices must be rank 2 but is rank %d",
                               in[indices].shape.rank);
-    *sparse = (mr_sparse){.indices = in[indices].data,
+    static const int64_t none = 0; /* a null pointer has no rows, not even empty ones */
+    *sparse = (mr_sparse){.indices = in[indices].data ? in[indices].data : &none,
                           .values = values >= 0 ? &in[values] : nullptr,
                           .shape = in[shape].data,
                           .count = in[indices].shape.dims[0],

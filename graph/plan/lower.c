@@ -125,6 +125,7 @@ static void assign_slots(mr_lowering *l)
 static mr_origin origin_of(const mr_planner *planner, const mr_plan_value *value)
 {
     if (value->kind == MR_VALUE_FEED) return (mr_origin){.index = value->index, .kind = MR_ORIGIN_FEED};
+    if (value->producer < 0) return (mr_origin){.index = value->index, .kind = MR_ORIGIN_CONSTANT}; /* on a device */
     const mr_plan_node *producer = &planner->nodes[value->producer];
     mr_origin_kind kind = value->kind == MR_VALUE_CONSTANT ? MR_ORIGIN_CONSTANT
                           : producer->is_copy              ? MR_ORIGIN_COPY
