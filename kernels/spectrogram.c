@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- AudioSpectrogram ---- */
 
@@ -209,11 +210,10 @@ static mr_status mfcc(mr_kernel_call *call, mr_error *error)
     if (has_memory) {
         bank.cosines = bank.weights + bank.bins;
         fill_bank(&bank, (double)rate, low, high);
-        if (bank.last >= bank.bins) { /* too few bins for the highest frequency: all filters are empty */
-            bank.first = bank.bins;
-            bank.last = bank.bins - 1;
-        }
-        mr_pool_for(call->device->pool, rows, MR_MAX(1, MR_GRAIN / 8 / bank.bins), mfcc_rows, &bank);
+        if (bank.last >= bank.bins) /* too few bins for the highest frequency */
+            memset(bank.output, 0, mr_tensor_size_bytes(&call->outputs[0]));
+        else
+            mr_pool_for(call->device->pool, rows, MR_MAX(1, MR_GRAIN / 8 / bank.bins), mfcc_rows, &bank);
     }
     free(bank.weights);
     free(bank.channels);

@@ -145,12 +145,14 @@ static mr_status add_sparse(mr_kernel_call *call, mr_error *error)
 typedef struct adding {
     sparse_map *map;
     int64_t *handles;
+    bool are_empty; /* as in TensorFlow, the rows without values get their handles last */
 } adding;
 
 static mr_status add_row(void *context, int64_t row, mr_sparse_part *part, mr_error *error)
 {
     const adding *a = context;
-    return map_add(a->map, part, &a->handles[row], error);
+    bool is_empty = mr_tensor_count(&part->values) == 0;
+    return is_empty == a->are_empty ? map_add(a->map, part, &a->handles[row], error) : MR_OK;
 }
 
 static mr_status add_many_sparse(mr_kernel_call *call, mr_error *error)
@@ -162,6 +164,9 @@ static mr_status add_many_sparse(mr_kernel_call *call, mr_error *error)
     MR_TRY(map_named(call, &a.map, error));
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(s.shape[0]), error));
     a.handles = mr_tensor_int64s(&call->outputs[0]);
+    a.are_empty = false;
+    MR_TRY(mr_sparse_rows(call, &s, add_row, &a, error));
+    a.are_empty = true;
     return mr_sparse_rows(call, &s, add_row, &a, error);
 }
 

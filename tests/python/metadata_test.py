@@ -94,10 +94,6 @@ class Metadata(unittest.TestCase):
             for name in node.input:
                 self.assertIn(name.lstrip("^").split(":")[0], by_name)
         self.assertEqual(by_name["loop/mul"].input[0], "loop/Identity_1")
-        with tf.Graph().as_default() as imported:
-            graph.library.CopyFrom(self.graph.as_graph_def().library)
-            tf.import_graph_def(graph, name="p")
-            self.assertIsNotNone(imported.get_operation_by_name("p/loop/mul"))
 
     def test_own_messages(self):
         metadata = millrace.RunMetadata()

@@ -337,7 +337,9 @@ def deterministic_policy():
         update = average.apply(ours)
     with tf.control_dependencies([update]):
         c_train = tf.train.AdamOptimizer(0.01, epsilon=1e-3).minimize(td, var_list=tf.trainable_variables("critic"))
-    a_train = tf.train.AdamOptimizer(0.01, epsilon=1e-3).apply_gradients(zip(grads, tf.trainable_variables("actor")))
+    with tf.control_dependencies(grads):  # one reads a kernel that the update of another changes
+        a_train = tf.train.AdamOptimizer(0.01, epsilon=1e-3).apply_gradients(
+            zip(grads, tf.trainable_variables("actor")))
     return Training(([td, mu], [c_train]), ([slope], [a_train]),
                     feed=lambda i: {s: floats(i, 8, 3), s2: floats(i, 8, 3, salt=1), a: floats(i, 8, 1, salt=2),
                                     r: floats(i, 8, 1, salt=3)})
