@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In place of the indices of a tensor without any: a null pointer has no rows, not even empty ones. */
+static const int64_t no_indices = 0;
+
 mr_status mr_sparse_read(const mr_kernel_call *call, int indices, int values, int shape, mr_sparse *sparse,
                          mr_error *error)
 {
@@ -14,8 +17,7 @@ mr_status mr_sparse_read(const mr_kernel_call *call, int indices, int values, in
     if (in[indices].shape.rank != 2)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Sparse indices must be rank 2 but is rank %d",
                               in[indices].shape.rank);
-    static const int64_t none = 0; /* a null pointer has no rows, not even empty ones */
-    *sparse = (mr_sparse){.indices = in[indices].data ? in[indices].data : &none,
+    *sparse = (mr_sparse){.indices = in[indices].data ? in[indices].data : &no_indices,
                           .values = values >= 0 ? &in[values] : nullptr,
                           .shape = in[shape].data,
                           .count = in[indices].shape.dims[0],
@@ -64,8 +66,9 @@ int mr_sparse_compare(const int64_t *a, const int64_t *b, const int32_t *columns
 mr_status mr_sparse_check_indices(const mr_kernel_call *call, const mr_sparse *sparse, mr_error *error)
 {
     char row_text[MR_SPARSE_TEXT_SIZE], shape_text[MR_SPARSE_TEXT_SIZE];
+    const int64_t *rows = sparse->indices ? sparse->indices : &no_indices;
     for (int64_t i = 0; i < sparse->count; i++) {
-        const int64_t *row = sparse->indices + i * sparse->rank;
+        const int64_t *row = rows + i * sparse->rank;
         bool inside = true;
         for (int64_t d = 0; d < sparse->rank && inside; d++) inside = row[d] >= 0 && row[d] < sparse->shape[d];
         int order = i == 0 ? -1 : mr_sparse_compare(row - sparse->rank, row, nullptr, sparse->rank);
