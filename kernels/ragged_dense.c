@@ -78,7 +78,7 @@ static mr_status measure_level(const mr_kernel_call *call, const dense_job *job,
     return MR_OK;
 }
 
-/* Checks the shape that is asked for, and takes its sizes. */
+/* Checks the requested shape and copies its sizes. */
 static mr_status limit_shape(const mr_kernel_call *call, dense_job *job, mr_error *error)
 {
     const mr_tensor *asked = &call->inputs[0];

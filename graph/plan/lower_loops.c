@@ -32,10 +32,10 @@ typedef struct straightener {
     mr_straight_loop loop;
     int32_t body_segment;
     /* By slot. */
-    int32_t *name;    /* the slot to read instead */
-    uint8_t *defined; /* by slots that are not renamed */
-    bool *owned;      /* neither a constant nor one that every iteration borrows */
-    bool *at_exit;    /* read after the last iteration */
+    int32_t *name; /* the slot to read instead */
+    uint8_t *defined;
+    bool *owned;   /* neither a constant nor one that every iteration borrows */
+    bool *at_exit; /* read after the last iteration */
     bool *is_variable;
     int32_t *last; /* the place of the last reader in an iteration; -1: none */
     int32_t *head, *body;
@@ -189,7 +189,7 @@ static bool set_next(straightener *s, const mr_call *call)
         variable *at = &s->variables[i];
         if (at->next != call->first_output) continue;
         at->source = s->name[call->inputs[0].slot];
-        return define(s, at->next, NOWHERE);
+        return s->defined[at->next] == NOWHERE; /* it is empty until the end of the iteration */
     }
     return false;
 }
@@ -334,6 +334,7 @@ static bool is_used_once(const straightener *s, int32_t source)
  * the NextIteration node first, so that no move overwrites what a later one reads. */
 static void make_moves(straightener *s)
 {
+    assert(s->loop.enter_count == 0 && s->loop.next_count == 0);
     for (int32_t i = 0; i < s->variable_count; i++) {
         const variable *at = &s->variables[i];
         s->enter[s->loop.enter_count++] = (mr_move){at->entered, at->slot, s->owned[at->entered]};
