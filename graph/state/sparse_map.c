@@ -29,21 +29,35 @@ static void free_entry(entry *e)
     free(e);
 }
 
-static void map_deinit(mr_resource *resource)
+static void clear(sparse_map *map)
 {
-    sparse_map *map = (sparse_map *)resource;
     for (int64_t i = 0; i < map->bucket_count; i++)
         while (map->buckets[i]) {
             entry *first = map->buckets[i];
             map->buckets[i] = first->next;
             free_entry(first);
         }
+    map->count = map->next_handle = 0;
+}
+
+static void map_reset(mr_resource *resource)
+{
+    sparse_map *map = (sparse_map *)resource;
+    pthread_mutex_lock(&map->mutex);
+    clear(map);
+    pthread_mutex_unlock(&map->mutex);
+}
+
+static void map_deinit(mr_resource *resource)
+{
+    sparse_map *map = (sparse_map *)resource;
+    clear(map);
     free(map->buckets);
     pthread_mutex_destroy(&map->mutex);
 }
 
 static const mr_resource_class map_class = {
-    .name = "map of sparse tensors", .size_bytes = sizeof(sparse_map), .deinit = map_deinit};
+    .name = "map of sparse tensors", .size_bytes = sizeof(sparse_map), .deinit = map_deinit, .reset = map_reset};
 
 /* The map that the node names, by shared_name or by its own name. */
 static mr_status map_named(const mr_kernel_call *call, sparse_map **map, mr_error *error)

@@ -35,7 +35,7 @@ typedef struct mr_resource_class {
     size_t size_bytes;
     void (*deinit)(mr_resource *resource);
     /* Of a named resource: removes what it contains, as if it had just been made. Calls of the run in progress may use
-     * it meanwhile, so this takes its lock. The caller holds no lock. */
+     * it meanwhile, so this takes its lock. The caller holds no lock. Null: a container does not hold its contents. */
     void (*reset)(mr_resource *resource);
 } mr_resource_class;
 

@@ -320,6 +320,28 @@ TEST(session_reset_clears_containers)
     free_stateful(&s);
 }
 
+/* A map of sparse tensors begins again; a mutex, and what GetSessionHandle keeps, are not contents of a container. */
+TEST(session_reset_of_other_resources)
+{
+    mr_graph *g = mr_graph_new();
+    mr_session *session = nullptr;
+    mr_output shape = mr_pack(g, MR_OUTPUTS(mr_constant_int64(g, 2)));
+    mr_output index = mr_pack(g, MR_OUTPUTS(mr_constant_int64(g, 0))), indices = mr_pack(g, MR_OUTPUTS(index));
+    mr_output values = mr_constant_floats(g, MR_SHAPE(1), (float[]){1}, nullptr);
+    mr_output handle = mr_add_sparse_to_tensors_map(g, indices, values, shape, .shared_name = "map");
+    mr_output kept = mr_get_session_handle(g, values), lock = mr_mutex_lock(g, mr_mutex_v2(g));
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
+    for (int64_t i = 0; i < 6; i++) {
+        mr_tensor results[3] = {0};
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(handle, kept, lock), results, nullptr, 0, &error));
+        CHECK_EQ(mr_tensor_int64s(&results[0])[0], i % 2);
+        for (int j = 0; j < 3; j++) mr_tensor_deinit(&results[j]);
+        if (i % 2 == 1) CHECK_OK(mr_session_reset(session, nullptr, 0, &error));
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
 static void *run_dequeue(void *context)
 {
     int32_t value = 0;
