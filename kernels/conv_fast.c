@@ -13,42 +13,7 @@
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
 #include <assert.h>
-#include <stdatomic.h>
 #include <string.h>
-
-constexpr int SLOTS_MAX = 256;
-
-/* Scratch memory for concurrent pieces of work. A piece uses any free slot, so no thread index is needed. */
-typedef struct slots {
-    float *floats;
-    int64_t size;
-    int count;
-    atomic_bool in_use[SLOTS_MAX];
-} slots;
-
-static void slots_init(slots *s, float *floats, int64_t size, int count)
-{
-    s->floats = floats;
-    s->size = size;
-    s->count = MR_MIN(count, SLOTS_MAX);
-    for (int i = 0; i < s->count; i++) atomic_init(&s->in_use[i], false);
-}
-
-static float *slot_acquire(slots *s, int *index)
-{
-    assert(s->count > 0 && (s->floats != nullptr || s->size == 0));
-    for (int i = 0;; i = (i + 1) % s->count)
-        if (!atomic_exchange_explicit(&s->in_use[i], true, memory_order_acquire)) {
-            *index = i;
-            return s->floats + i * s->size;
-        }
-}
-
-static void slot_release(slots *s, int index)
-{
-    assert(index >= 0 && index < s->count && atomic_load_explicit(&s->in_use[index], memory_order_relaxed));
-    atomic_store_explicit(&s->in_use[index], false, memory_order_release);
-}
 
 static int64_t round_up(int64_t value)
 {
@@ -92,7 +57,7 @@ typedef struct window_job {
     bool framed;       /* false: every window is inside the image, which is read in place */
     int64_t row_block; /* rows of the target in one piece of work */
     int64_t row_blocks;
-    slots *slots;
+    mr_slots *slots;
 } window_job;
 
 static void window_tiles(const window_job *job, const float *source, int64_t source_columns, float *target,
@@ -143,7 +108,7 @@ static void window_pieces(void *context, int64_t begin, int64_t end)
 {
     const window_job *job = context;
     int slot = 0;
-    float *frame = job->framed ? slot_acquire(job->slots, &slot) : nullptr;
+    float *frame = job->framed ? mr_slot_acquire(job->slots, &slot) : nullptr;
     for (int64_t piece = begin; piece < end; piece++) {
         int64_t n = piece / job->row_blocks, row = piece % job->row_blocks * job->row_block;
         int64_t rows = MR_MIN(job->row_block, job->rows - row), top = job->top + row * job->stride_y;
@@ -159,7 +124,7 @@ static void window_pieces(void *context, int64_t begin, int64_t end)
             window_tiles(job, image + (top * job->width + job->left) * job->channels, job->width, target, rows);
         }
     }
-    if (job->framed) slot_release(job->slots, slot);
+    if (job->framed) mr_slot_release(job->slots, slot);
 }
 
 /* Sets the derived fields: whether a frame is needed, and how rows are divided. */
@@ -230,10 +195,10 @@ void mr_conv_forward(const mr_conv *v, const float *input, const float *filter, 
                      mr_pool *pool)
 {
     window_job job = forward_job(v);
-    slots slots;
+    mr_slots slots;
     mr_panels_pack(scratch.floats, filter, filter_depth(v), v->out_channels, v->out_channels, 1);
-    slots_init(&slots, scratch.floats + mr_panels_size(filter_depth(v), v->out_channels), window_slot_size(&job),
-               scratch.threads + 1);
+    mr_slots_init(&slots, scratch.floats + mr_panels_size(filter_depth(v), v->out_channels), window_slot_size(&job),
+                  scratch.threads + 1);
     job.image = input;
     job.target = output;
     job.panels = scratch.floats;
@@ -333,9 +298,9 @@ void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *
             phase x = phase_of(px, v->stride_x, v->pad_left, v->in_width, v->filter_width);
             if (is_empty(y, x)) continue;
             window_job job = phase_job(v, y, x);
-            slots slots;
+            mr_slots slots;
             rotate_filter(v, y, x, filter, scratch.floats);
-            slots_init(&slots, frames, window_slot_size(&job), scratch.threads + 1);
+            mr_slots_init(&slots, frames, window_slot_size(&job), scratch.threads + 1);
             job.image = gradient;
             job.target = input_gradient + (py * v->in_width + px) * v->in_channels;
             job.panels = scratch.floats;
@@ -353,7 +318,7 @@ typedef struct filter_job {
     int64_t groups, row_block, row_blocks;
     bool framed;
     int64_t frame_size, gradient_size; /* floats in a slot */
-    slots *slots;
+    mr_slots *slots;
 } filter_job;
 
 static filter_job filter_plan(const mr_conv *v)
@@ -409,7 +374,7 @@ static void filter_groups(void *context, int64_t begin, int64_t end)
     const mr_conv *v = job->conv;
     int64_t blocks = v->batch * job->row_blocks, columns = (v->out_width - 1) * v->stride_x + v->filter_width;
     int slot;
-    float *frame = slot_acquire(job->slots, &slot), *spread = frame + job->frame_size;
+    float *frame = mr_slot_acquire(job->slots, &slot), *spread = frame + job->frame_size;
     for (int64_t group = begin; group < end; group++) {
         float *partial = job->partials + group * filter_depth(v) * v->out_channels;
         int64_t first = blocks * group / job->groups, last = blocks * (group + 1) / job->groups;
@@ -438,7 +403,7 @@ static void filter_groups(void *context, int64_t begin, int64_t end)
             }
         }
     }
-    slot_release(job->slots, slot);
+    mr_slot_release(job->slots, slot);
 }
 
 typedef struct merge_job {
@@ -474,8 +439,8 @@ void mr_conv_backward_filter(const mr_conv *v, const float *input, const float *
 {
     filter_job job = filter_plan(v);
     int64_t size = filter_depth(v) * v->out_channels, partials = job.groups > 1 ? job.groups * size : 0;
-    slots slots;
-    slots_init(&slots, scratch.floats + round_up(partials), job.frame_size + job.gradient_size, scratch.threads + 1);
+    mr_slots slots;
+    mr_slots_init(&slots, scratch.floats + round_up(partials), job.frame_size + job.gradient_size, scratch.threads + 1);
     job.input = input;
     job.gradient = gradient;
     job.partials = partials > 0 ? scratch.floats : filter_gradient;

@@ -1,11 +1,14 @@
-/* The loops around the tiles of gemm_tile.c. B is packed once, in parallel. Then blocks of rows are distributed over
- * threads, each of which processes blocks of the inner dimension that are small enough to keep a panel of B in the
- * first cache levels. */
+/* The loops around the tiles of gemm_tile.c. The result is split into units, blocks of rows and columns. A thread that
+ * computes a unit packs a block of B, INNER_BLOCK rows of at most COLUMN_BLOCK columns, which stays in the second cache,
+ * and multiplies all rows of its unit with it, one tile of rows after the other, which stays in the first cache. */
 #include "kernels/gemm.h"
+#include "kernels/vector.h"
 #include <assert.h>
 #include <string.h>
 
-constexpr int64_t INNER_BLOCK = 512;
+constexpr int64_t INNER_BLOCK = 256, COLUMN_BLOCK = 256;
+constexpr int64_t A_STRIDE = INNER_BLOCK + 16; /* of copied rows: consecutive rows are in different sets of a cache */
+constexpr int64_t COPIED = 16 * A_STRIDE;
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
 
 typedef float quad __attribute__((vector_size(16), aligned(4)));
@@ -23,27 +26,60 @@ static void transpose_4(float *target, const float *from, int64_t stride)
     *(quad *)(target + 48) = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
 }
 
+/* Transposes 16 x 16 elements into a panel: each of four rounds moves one bit of a row's index into the lane's. */
+MR_INLINE void transpose_16_body(float *target, const float *from, int64_t stride)
+{
+    mr_vector rows[16], next[16];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 16; i++) rows[i] = mr_vector_load(from + i * stride);
+#pragma clang loop unroll(full)
+    for (int round = 0; round < 4; round++) {
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 8; i++) {
+            next[2 * i] =
+                __builtin_shufflevector(rows[i], rows[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
+                                                      29, 14, 30, 15, 31);
+        }
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 16; i++) rows[i] = next[i];
+    }
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 16; i++) mr_vector_store(target + 16 * i, rows[i]);
+}
+
+MR_TARGET_AVX512 static void transpose_16(float *target, const float *from, int64_t stride)
+{
+    transpose_16_body(target, from, stride);
+}
+
 /* One panel of a source with contiguous columns. */
 static void pack_columns(float *target, const float *from, int64_t rows, int64_t width, int64_t column_stride)
 {
-    int64_t whole = width == 16 ? rows / 4 * 4 : 0;
-    for (int64_t r = 0; r < whole; r += 4)
-        for (int64_t c = 0; c < 16; c += 4)
-            transpose_4(target + r * 16 + c, from + c * column_stride + r, column_stride);
-    for (int64_t r = whole; r < rows; r++)
+    int64_t r = 0;
+    if (width == 16 && mr_cpu() == MR_CPU_AVX512)
+        for (; r + 16 <= rows; r += 16) transpose_16(target + r * 16, from + r, column_stride);
+    if (width == 16)
+        for (; r + 4 <= rows; r += 4)
+            for (int64_t c = 0; c < 16; c += 4)
+                transpose_4(target + r * 16 + c, from + c * column_stride + r, column_stride);
+    for (; r < rows; r++)
         for (int64_t c = 0; c < 16; c++) target[r * 16 + c] = c < width ? from[c * column_stride + r] : 0;
 }
 
-/* One panel of a source with contiguous rows. */
-static void pack_rows(float *target, const float *from, int64_t rows, int64_t width, int64_t row_stride)
+/* All panels of a source with contiguous rows, row by row, as they are in memory. */
+static void pack_rows(float *target, const float *from, int64_t rows, int64_t columns, int64_t row_stride)
 {
-    for (int64_t r = 0; r < rows; r++, from += row_stride, target += 16) {
-        if (width == 16) {
-            memcpy(target, from, 16 * sizeof *target);
-            continue;
+    int64_t whole = columns / 16 * 16, rest = columns - whole, ahead = rows;
+    for (int64_t r = 0; r < rows; r++, from += row_stride, target += 16, ahead--) {
+        const float *later = from + (ahead > 6 ? 6 * row_stride : 0);
+        for (int64_t c = 0; c < whole; c += 16) {
+            __builtin_prefetch(later + c);
+            memcpy(target + c * rows, from + c, 16 * sizeof *target);
         }
-        memcpy(target, from, (size_t)width * sizeof *target);
-        memset(target + width, 0, (size_t)(16 - width) * sizeof *target);
+        if (rest == 0) continue;
+        memcpy(target + whole * rows, from + whole, (size_t)rest * sizeof *target);
+        memset(target + whole * rows + rest, 0, (size_t)(16 - rest) * sizeof *target);
     }
 }
 
@@ -51,13 +87,12 @@ void mr_panels_pack(float *target, const float *source, int64_t rows, int64_t co
                     int64_t column_stride)
 {
     assert(rows >= 0 && columns >= 0 && (row_stride == 1 || column_stride == 1));
-    for (int64_t first = 0; first < columns; first += 16, target += rows * 16) {
-        int64_t width = MR_MIN(16, columns - first);
-        if (column_stride == 1)
-            pack_rows(target, source + first, rows, width, row_stride);
-        else
-            pack_columns(target, source + first * column_stride, rows, width, column_stride);
+    if (column_stride == 1) {
+        pack_rows(target, source, rows, columns, row_stride);
+        return;
     }
+    for (int64_t first = 0; first < columns; first += 16, target += rows * 16)
+        pack_columns(target, source + first * column_stride, rows, MR_MIN(16, columns - first), column_stride);
 }
 
 void mr_gemm_plain(const mr_gemm *g)
@@ -72,63 +107,111 @@ void mr_gemm_plain(const mr_gemm *g)
         }
 }
 
-/* Whether B is packed. A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
+/* A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
 static bool packs(const mr_gemm *g)
 {
     return g->b_transposed || g->n % 16 != 0 || g->m > 24;
 }
 
+/* The blocks of the inner dimension are of about the same length. */
+static int64_t inner_block(const mr_gemm *g)
+{
+    int64_t blocks = (g->k + INNER_BLOCK - 1) / INNER_BLOCK;
+    return (g->k + blocks - 1) / blocks;
+}
+
+/* Rows at a distance of a multiple of 2 KiB share few sets of the first cache, where they drive each other out. A tile's
+ * part of such a matrix is copied if it is used for many columns. */
+static bool copies_rows(const mr_gemm *g)
+{
+    return g->n >= 128 && (g->a_transposed ? g->m : g->k) % 512 == 0;
+}
+
 int64_t mr_gemm_scratch(const mr_gemm *g)
 {
-    return packs(g) ? mr_panels_size(g->k, g->n) : 0;
+    int64_t floats = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, COLUMN_BLOCK)) : 0;
+    return floats + (copies_rows(g) ? COPIED : 0);
 }
 
 typedef struct gemm_job {
     const mr_gemm *gemm;
-    float *panels;
-    const float *b;
-    int64_t panel_stride, b_step; /* distance between panels of 16 columns, and between the rows of one */
+    mr_slots *slots;
     int64_t row_block, column_block, column_blocks;
 } gemm_job;
 
-static void pack_panels(void *context, int64_t begin, int64_t end)
+typedef struct gemm_unit {
+    const mr_gemm *gemm;
+    int64_t row0, row1, column0, column1;
+    float *panels, *copied;
+} gemm_unit;
+
+static void copy_rows(const mr_gemm *g, mr_tile *tile, float *to)
 {
-    const gemm_job *job = context;
-    const mr_gemm *g = job->gemm;
-    int64_t first = begin * 16, width = MR_MIN(end * 16, g->n) - first;
-    assert(job->panels != nullptr && width > 0);
-    float *target = job->panels + first * g->k;
-    if (g->b_transposed)
-        mr_panels_pack(target, g->b + first * g->k, g->k, width, 1, g->k);
-    else
-        mr_panels_pack(target, g->b + first, g->k, width, g->n, 1);
+    if (!g->a_transposed) {
+        for (int r = 0; r < tile->rows; r++)
+            memcpy(to + r * A_STRIDE, tile->a + r * g->k, (size_t)tile->length * sizeof *to);
+        tile->a_row = A_STRIDE;
+    } else {
+        /* Always 16 numbers, the last of which may belong to the next row of the matrix, except at its end. */
+        const float *end = g->a + g->m * g->k;
+        for (int64_t k = 0; k < tile->length; k++) {
+            const float *from = tile->a + k * g->m;
+            if (end - from >= 16)
+                memcpy(to + k * 16, from, 16 * sizeof *to);
+            else
+                memcpy(to + k * 16, from, (size_t)tile->rows * sizeof *to);
+        }
+        tile->a_step = 16;
+    }
+    tile->a = to;
 }
 
-static void gemm_block(const gemm_job *job, int64_t row0, int64_t row1, int64_t column0, int64_t column1)
+/* Rows [from, from + tile->rows) of A, from its column k0. */
+static void set_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t from)
 {
-    const mr_gemm *g = job->gemm;
-    int vectors_max = mr_tile_vectors_max();
-    for (int64_t k0 = 0; k0 < g->k; k0 += INNER_BLOCK) {
-        mr_tile tile = {.segments = 1, .length = MR_MIN(INNER_BLOCK, g->k - k0), .c_row = g->n, .accumulate = k0 > 0};
-        tile.a_row = g->a_transposed ? 1 : g->k;
-        tile.a_step = g->a_transposed ? g->m : 1;
-        tile.b_step = job->b_step;
-        tile.b_next = job->panel_stride;
-        for (int64_t column = column0; column < column1; column += tile.vectors * 16) {
-            tile.vectors = column1 - column > 16 ? vectors_max : 1;
-            tile.columns = (int)MR_MIN(tile.vectors * 16, column1 - column);
-            tile.b = job->b + column / 16 * job->panel_stride + k0 * job->b_step;
-            int rows_max = mr_tile_rows_max(tile.vectors);
-            int64_t tiles = (row1 - row0 + rows_max - 1) / rows_max;
-            for (int64_t i = 0; i < tiles; i++) { /* rows are distributed evenly, so that the last tile is not small */
-                int64_t from = row0 + (row1 - row0) * i / tiles, to = row0 + (row1 - row0) * (i + 1) / tiles;
-                tile.rows = (int)(to - from);
-                assert(tile.rows >= 1 && tile.rows <= rows_max && tile.length >= 1);
-                tile.a = g->a_transposed ? g->a + k0 * g->m + from : g->a + from * g->k + k0;
-                tile.c = g->c + from * g->n + column;
-                mr_tile_run(&tile);
-            }
+    const mr_gemm *g = u->gemm;
+    tile->a = g->a_transposed ? g->a + k0 * g->m + from : g->a + from * g->k + k0;
+    tile->a_row = g->a_transposed ? 1 : g->k;
+    tile->a_step = g->a_transposed ? g->m : 1;
+    if (u->copied != nullptr && tile->rows <= 16) copy_rows(g, tile, u->copied);
+}
+
+static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
+{
+    const mr_gemm *g = u->gemm;
+    const int vectors_max = u->column1 - u->column0 > 16 ? mr_tile_vectors_max() : 1;
+    const int rows_max = mr_tile_rows_max(vectors_max);
+    const int64_t height = u->row1 - u->row0, tiles = (height + rows_max - 1) / rows_max;
+    mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0};
+    tile.b_step = u->panels ? 16 : g->n;
+    tile.b_next = u->panels ? 16 * length : 16;
+    for (int64_t i = 0; i < tiles; i++) { /* rows are distributed evenly, so that the last tile is not small */
+        int64_t from = u->row0 + height * i / tiles, to = u->row0 + height * (i + 1) / tiles;
+        tile.rows = (int)(to - from);
+        assert(tile.rows >= 1 && tile.rows <= rows_max && tile.length >= 1);
+        set_rows(u, &tile, k0, from);
+        for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
+            tile.vectors = u->column1 - column > 16 ? vectors_max : 1;
+            tile.columns = (int)MR_MIN(tile.vectors * 16, u->column1 - column);
+            tile.b = u->panels ? u->panels + (column - u->column0) * length : g->b + k0 * g->n + column;
+            tile.c = g->c + from * g->n + column;
+            mr_tile_run(&tile);
         }
+    }
+}
+
+static void gemm_unit_run(const gemm_unit *u)
+{
+    const mr_gemm *g = u->gemm;
+    const int64_t step = inner_block(g), width = u->column1 - u->column0;
+    assert(step >= 1 && step <= INNER_BLOCK && width >= 1 && width <= COLUMN_BLOCK);
+    for (int64_t k0 = 0; k0 < g->k; k0 += step) {
+        int64_t length = MR_MIN(step, g->k - k0);
+        if (u->panels && g->b_transposed)
+            mr_panels_pack(u->panels, g->b + u->column0 * g->k + k0, length, width, 1, g->k);
+        else if (u->panels)
+            mr_panels_pack(u->panels, g->b + k0 * g->n + u->column0, length, width, g->n, 1);
+        multiply_block(u, k0, length);
     }
 }
 
@@ -136,36 +219,49 @@ static void gemm_units(void *context, int64_t begin, int64_t end)
 {
     const gemm_job *job = context;
     const mr_gemm *g = job->gemm;
-    for (int64_t unit = begin; unit < end; unit++) {
-        int64_t row = unit / job->column_blocks * job->row_block;
-        int64_t column = unit % job->column_blocks * job->column_block;
-        gemm_block(job, row, MR_MIN(row + job->row_block, g->m), column, MR_MIN(column + job->column_block, g->n));
+    int slot = -1;
+    float *floats = job->slots ? mr_slot_acquire(job->slots, &slot) : nullptr;
+    gemm_unit u = {.gemm = g};
+    if (copies_rows(g)) {
+        u.copied = floats;
+        floats += COPIED;
     }
+    if (packs(g)) u.panels = floats;
+    for (int64_t unit = begin; unit < end; unit++) {
+        u.row0 = unit / job->column_blocks * job->row_block;
+        u.row1 = MR_MIN(u.row0 + job->row_block, g->m);
+        u.column0 = unit % job->column_blocks * job->column_block;
+        u.column1 = MR_MIN(u.column0 + job->column_block, g->n);
+        gemm_unit_run(&u);
+    }
+    if (slot >= 0) mr_slot_release(job->slots, slot);
 }
 
-void mr_gemm_run(const mr_gemm *g, float *scratch, mr_pool *pool)
+static int64_t ceiling(int64_t count, int64_t of)
+{
+    return (count + of - 1) / of;
+}
+
+void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
 {
     if (g->m == 0 || g->n == 0) return;
     if (g->k == 0) {
         memset(g->c, 0, (size_t)(g->m * g->n) * sizeof *g->c);
         return;
     }
-    assert(scratch != nullptr || mr_gemm_scratch(g) == 0);
-    /* With m = 1 a transposed A is a single row as well. A row stride of 1 would be treated as columns. */
-    gemm_job job = {.gemm = g, .panels = scratch, .b = g->b, .panel_stride = 16, .b_step = g->n};
-    if (packs(g)) {
-        int64_t panels = (g->n + 15) / 16;
-        job.b = scratch;
-        job.panel_stride = 16 * g->k;
-        job.b_step = 16;
-        mr_pool_for(pool, panels, MR_MAX(1, MR_GRAIN / (16 * g->k)), pack_panels, &job);
-    }
-    job.row_block = g->m <= 168 ? MR_MIN(g->m, 84) : 168;
-    job.column_block = MR_MAX(64, MR_MIN(512, 65536 / MR_MAX(1, MR_MIN(g->k, INNER_BLOCK)) / 16 * 16));
-    job.column_blocks = (g->n + job.column_block - 1) / job.column_block;
-    int64_t row_blocks = (g->m + job.row_block - 1) / job.row_block;
-    int64_t work = MR_MIN(job.row_block, g->m) * MR_MIN(job.column_block, g->n) * g->k;
-    mr_pool_for(pool, row_blocks * job.column_blocks, (PIECE_WORK + work - 1) / work, gemm_units, &job);
+    assert((slots && slots->size >= mr_gemm_scratch(g)) || mr_gemm_scratch(g) == 0);
+    gemm_job job = {.gemm = g, .slots = mr_gemm_scratch(g) > 0 ? slots : nullptr};
+    /* Several units for each thread, so that one that is interrupted does not delay the others much. */
+    const int threads = mr_pool_thread_count(pool);
+    const double pieces = (double)g->m * (double)g->n * (double)g->k / (double)PIECE_WORK;
+    const int64_t wanted = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
+    job.column_block = MR_MIN(COLUMN_BLOCK, MR_MAX(128, ceiling(ceiling(g->n, wanted), 32) * 32));
+    job.column_blocks = ceiling(g->n, job.column_block);
+    const int64_t rows_max = mr_tile_rows_max(mr_tile_vectors_max());
+    const int64_t row_blocks = ceiling(wanted, job.column_blocks);
+    job.row_block = MR_MIN(g->m, MR_MAX(4 * rows_max, ceiling(ceiling(g->m, row_blocks), rows_max) * rows_max));
+    const int64_t work = job.row_block * MR_MIN(job.column_block, g->n) * g->k;
+    mr_pool_for(pool, ceiling(g->m, job.row_block) * job.column_blocks, ceiling(PIECE_WORK, work), gemm_units, &job);
 }
 
 mr_status mr_scratch_new(mr_kernel_call *call, int64_t count, mr_buffer **buffer, float **floats, mr_error *error)

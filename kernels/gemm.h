@@ -9,6 +9,7 @@
 #define MR_KERNELS_GEMM_H
 
 #include "kernels/common.h"
+#include "kernels/slots.h"
 
 /* c[r][v*16 + lane] (+)= sum over s, k of a[r*a_row + k*a_step + s*a_segment] * b[v*b_next + (s*length + k)*b_step +
  * lane]. Strides count floats. Either a_row or a_step is 1. */
@@ -40,7 +41,7 @@ static inline int64_t mr_panels_size(int64_t rows, int64_t columns)
 
 /* c [m, n] = a [m, k] · b [k, n], all row-major. a_transposed: a is stored as [k, m]; b_transposed: b is stored as [n,
  * k].
- * scratch  mr_gemm_scratch floats, or null if that is 0
+ * slots    each of at least mr_gemm_scratch floats, on 64 bytes; null if that is 0
  * threads  the result has the same bits at any number of threads */
 typedef struct mr_gemm {
     int64_t m, n, k;
@@ -49,7 +50,7 @@ typedef struct mr_gemm {
     float *c;
 } mr_gemm;
 int64_t mr_gemm_scratch(const mr_gemm *gemm);
-void mr_gemm_run(const mr_gemm *gemm, float *scratch, mr_pool *pool);
+void mr_gemm_run(const mr_gemm *gemm, mr_slots *slots, mr_pool *pool);
 
 /* The reference implementation of mr_gemm_run. */
 void mr_gemm_plain(const mr_gemm *gemm);

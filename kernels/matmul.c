@@ -106,13 +106,12 @@ typedef struct batch_job {
     size_t size;
     mr_pool *pool;
     mr_pool_body rows; /* null: floats */
-    float *scratch; /* floats: one for each product if there are many, otherwise one shared by consecutive products */
-    int64_t scratch_step;
+    mr_slots slots;    /* floats: scratch memory of the threads */
 } batch_job;
 
 static void batch_products(void *context, int64_t begin, int64_t end)
 {
-    const batch_job *job = context;
+    batch_job *job = context;
     const mr_shape *batch = &job->batch->shape;
     for (int64_t index = begin; index < end; index++) {
         mr_product p = job->product;
@@ -130,7 +129,7 @@ static void batch_products(void *context, int64_t begin, int64_t end)
             job->rows(&p, 0, p.m);
         } else {
             mr_gemm gemm = gemm_of(&p);
-            mr_gemm_run(&gemm, job->scratch != nullptr ? job->scratch + index * job->scratch_step : nullptr, job->pool);
+            mr_gemm_run(&gemm, &job->slots, job->pool);
         }
     }
 }
@@ -150,11 +149,10 @@ mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product 
     mr_buffer *buffer = nullptr;
     if (dtype == MR_FLOAT) {
         mr_gemm gemm = gemm_of(&job.product);
-        int64_t floats;
-        job.scratch_step = mr_gemm_scratch(&gemm);
-        if (__builtin_mul_overflow(job.scratch_step, count, &floats))
-            return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "the scratch memory is too large");
-        MR_TRY(mr_scratch_new(call, floats, &buffer, &job.scratch, error));
+        float *floats;
+        int64_t size = mr_gemm_scratch(&gemm), threads = mr_pool_thread_count(job.pool);
+        MR_TRY(mr_scratch_new(call, size * threads, &buffer, &floats, error));
+        mr_slots_init(&job.slots, floats, size, (int)threads);
     } else {
         job.rows = plain_rows(dtype);
         if (job.rows == nullptr) return mr_kernel_unsupported(call->node, error);

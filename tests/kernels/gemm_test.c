@@ -15,13 +15,16 @@ static void check_product(int64_t m, int64_t n, int64_t k, bool a_transposed, bo
                     .a_transposed = a_transposed,
                     .b_transposed = b_transposed,
                     .c = c.data};
-    mr_tensor scratch = random_floats(MR_SHAPE(mr_gemm_scratch(&gemm) + 1), 4);
-    mr_gemm_run(&gemm, scratch.data, pool);
+    const int threads = mr_pool_thread_count(pool);
+    mr_tensor scratch = random_floats(MR_SHAPE(mr_gemm_scratch(&gemm) * threads + 1), 4);
+    mr_slots slots;
+    mr_slots_init(&slots, scratch.data, mr_gemm_scratch(&gemm), threads);
+    mr_gemm_run(&gemm, &slots, pool);
     gemm.c = plain.data;
     mr_gemm_plain(&gemm);
     check_close(&c, &plain, 1e-4);
     gemm.c = alone.data;
-    mr_gemm_run(&gemm, scratch.data, nullptr);
+    mr_gemm_run(&gemm, &slots, nullptr);
     check_same_bits(&c, &alone);
     mr_tensor *all[] = {&a, &b, &c, &plain, &alone, &scratch};
     for (int i = 0; i < 6; i++) mr_tensor_deinit(all[i]);
@@ -39,6 +42,13 @@ static void check_products(void)
     }
     check_product(200, 130, 1100, false, false, pool); /* several blocks in every direction */
     check_product(200, 130, 1100, true, true, pool);
+    for (int transposed = 0; transposed < 4;
+         transposed++) { /* rows at bad distances, and blocks that end before and after */
+        check_product(512, 270, 512, transposed & 1, transposed & 2, pool);
+        check_product(30, 257, 1024, transposed & 1, transposed & 2, pool);
+        check_product(25, 300, 257, transposed & 1, transposed & 2, pool);
+        check_product(512, 200, 3, transposed & 1, transposed & 2, pool);
+    }
     mr_pool_free(pool);
 }
 
