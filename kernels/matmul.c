@@ -2,6 +2,7 @@
 #include "kernels/matmul.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -294,7 +295,98 @@ static mr_status batch_mat_mul_v3(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
+/* ---- Kernels that the planner uses (graph/plan/fuse_products.c) ---- */
+
+/* The rows of several matrices, one after the other. */
+static float *append_rows(float *to, const mr_tensor *matrices, int count)
+{
+    for (int i = 0; i < count; i++) {
+        size_t size_bytes = mr_tensor_size_bytes(&matrices[i]);
+        if (size_bytes > 0) memcpy(to, matrices[i].data, size_bytes);
+        to += size_bytes / sizeof *to;
+    }
+    return to;
+}
+
+/* a_0ᵀ · b_0 + a_1ᵀ · b_1 + … with inputs a_0, a_1, …, b_0, b_1, … */
+static mr_status sum_of_mat_muls(mr_kernel_call *call, mr_error *error)
+{
+    const int count = call->node->input_count / 2;
+    const mr_tensor *a = call->inputs, *b = call->inputs + count;
+    mr_product p = {.a_transposed = true};
+    assert(count >= 1);
+    for (int i = 0; i < count; i++) {
+        char left[MR_SHAPE_TEXT_SIZE], right[MR_SHAPE_TEXT_SIZE];
+        const mr_shape x = a[i].shape, y = b[i].shape;
+        if (x.rank != 2 || y.rank != 2)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[0] and In[1] ndims must be == 2: %d",
+                                  x.rank != 2 ? x.rank : y.rank);
+        if (x.dims[0] != y.dims[0])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Matrix size-incompatible: In[0]: %s, In[1]: %s", mr_shape_text(x, left, sizeof left),
+                                  mr_shape_text(y, right, sizeof right));
+        if (x.dims[1] != a[0].shape.dims[1] || y.dims[1] != b[0].shape.dims[1])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Inputs to operation must have the same size and shape. Input 0: %s != input %d: %s",
+                                  mr_shape_text(MR_SHAPE(a[0].shape.dims[1], b[0].shape.dims[1]), left, sizeof left), i,
+                                  mr_shape_text(MR_SHAPE(x.dims[1], y.dims[1]), right, sizeof right));
+        p.k += x.dims[0];
+    }
+    p.m = a[0].shape.dims[1];
+    p.n = b[0].shape.dims[1];
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(p.m, p.n), error));
+    p.c = call->outputs[0].data;
+    int64_t floats;
+    if (__builtin_mul_overflow(p.k, p.m + p.n, &floats))
+        return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "the scratch memory is too large");
+    mr_buffer *buffer;
+    float *rows;
+    MR_TRY(mr_scratch_new(call, floats, &buffer, &rows, error));
+    p.a = rows;
+    p.b = rows ? append_rows(rows, a, count) : nullptr;
+    if (rows) append_rows(rows + p.k * p.m, b, count);
+    mr_status status = mr_product_run(call, MR_FLOAT, &p, nullptr, error);
+    mr_buffer_unref(buffer);
+    return status;
+}
+
+typedef struct transpose_job {
+    const float *source;
+    float *target;
+    int64_t rows, columns; /* of the source */
+} transpose_job;
+
+/* Panels of 16 rows of the source, which are 16 columns of the target. */
+static void transpose_panels(void *context, int64_t begin, int64_t end)
+{
+    const transpose_job *job = context;
+    alignas(64) float panel[16 * 16];
+    for (int64_t row = begin * 16; row < MR_MIN(end * 16, job->rows); row += 16)
+        for (int64_t column = 0; column < job->columns; column += 16) {
+            int64_t height = MR_MIN(16, job->columns - column), width = MR_MIN(16, job->rows - row);
+            mr_panels_pack(panel, job->source + row * job->columns + column, height, width, 1, job->columns);
+            for (int64_t i = 0; i < height; i++)
+                memcpy(job->target + (column + i) * job->rows + row, panel + 16 * i, (size_t)width * sizeof *panel);
+        }
+}
+
+static mr_status transpose_matrix(mr_kernel_call *call, mr_error *error)
+{
+    const mr_shape shape = call->inputs[0].shape;
+    if (shape.rank != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[0] and In[1] ndims must be == 2: %d",
+                              shape.rank);
+    transpose_job job = {call->inputs[0].data, nullptr, shape.dims[0], shape.dims[1]};
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(job.columns, job.rows), error));
+    job.target = call->outputs[0].data;
+    mr_pool_for(call->device->pool, (job.rows + 15) / 16, MR_MAX(1, MR_GRAIN / 16 / MR_MAX(1, job.columns)),
+                transpose_panels, &job);
+    return MR_OK;
+}
+
 static const mr_kernel kernels[] = {
+    {.op = "_SumOfMatMuls", .run = sum_of_mat_muls},
+    {.op = "_TransposeMatrix", .run = transpose_matrix},
     {.op = "MatMul", .run = mat_mul},
     {.op = "BatchMatMul", .run = batch_mat_mul_equal},
     {.op = "BatchMatMulV2", .run = batch_mat_mul},

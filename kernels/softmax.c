@@ -8,25 +8,59 @@
 
 #pragma clang diagnostic ignored "-Wpass-failed"
 
-/* Computes target[i] = exp(row[i] - shift) and their sum. */
+/* Computes target[i] = exp(row[i] - shift) and their sum, in parts that stay in the first cache. */
 MR_INLINE void exp_row_body(float *target, const float *row, int64_t count, float shift, float *sum)
 {
+    constexpr int64_t PART = 1024;
     mr_vector total = {};
     float rest = 0;
-    int64_t at = 0;
-    _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < count; i++) target[i] =
-        mr_expf(row[i] - shift);
-    for (; at + 16 <= count; at += 16) total += mr_vector_load(target + at);
-    for (; at < count; at++) rest += target[at];
+    for (int64_t from = 0; from < count; from += PART) {
+        int64_t to = MR_MIN(count, from + PART), at = from;
+        _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = from; i < to; i++) target[i] =
+            mr_expf(row[i] - shift);
+        for (; at + 16 <= to; at += 16) total += mr_vector_load(target + at);
+        for (; at < to; at++) rest += target[at];
+    }
     *sum = mr_vector_sum(total) + rest;
 }
 MR_LEVELS(exp_row, (float *target, const float *row, int64_t count, float shift, float *sum),
           (target, row, count, shift, sum))
 
+/* The larger one in each lane; NaN if either is. */
+MR_INLINE mr_vector larger(mr_vector a, mr_vector b)
+{
+    return mr_vector_choose((b > a) | (b != b), b, a);
+}
+
+MR_INLINE void largest_row_body(const float *row, int64_t count, float *largest)
+{
+    const mr_vector low = mr_vector_of(-INFINITY);
+    mr_vector all[4] = {low, low, low, low};
+    int64_t at = 0;
+    for (; at + 64 <= count; at += 64)
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 4; i++) all[i] = larger(all[i], mr_vector_load(row + at + 16 * i));
+    for (; at + 16 <= count; at += 16) all[0] = larger(all[0], mr_vector_load(row + at));
+    float lanes[16];
+    mr_vector one = larger(larger(all[0], all[1]), larger(all[2], all[3]));
+    memcpy(lanes, &one, sizeof lanes);
+    float found = -INFINITY;
+    for (int i = 0; i < 16; i++) found = lanes[i] > found || lanes[i] != lanes[i] ? lanes[i] : found;
+    for (; at < count; at++) found = row[at] > found || row[at] != row[at] ? row[at] : found;
+    *largest = found;
+}
+MR_LEVELS(largest_row, (const float *row, int64_t count, float *largest), (row, count, largest))
+
+MR_INLINE void scale_row_body(float *row, int64_t count, float scale)
+{
+    for (int64_t i = 0; i < count; i++) row[i] *= scale;
+}
+MR_LEVELS(scale_row, (float *row, int64_t count, float scale), (row, count, scale))
+
 static float largest_of(const float *row, int64_t count)
 {
-    float largest = -INFINITY;
-    for (int64_t i = 0; i < count; i++) largest = row[i] > largest || row[i] != row[i] ? row[i] : largest;
+    float largest;
+    largest_row[mr_cpu()](row, count, &largest);
     return largest;
 }
 
@@ -35,8 +69,7 @@ static void softmax_row_float(float *target, const float *row, int64_t count, bo
     float largest = largest_of(row, count), sum;
     if (!as_log) {
         exp_row[mr_cpu()](target, row, count, largest, &sum);
-        float scale = 1.0f / sum;
-        for (int64_t i = 0; i < count; i++) target[i] *= scale;
+        scale_row[mr_cpu()](target, count, 1.0f / sum);
         return;
     }
     float chunk[512];
@@ -189,38 +222,39 @@ typedef struct sparse_job {
     int64_t classes;
 } sparse_job;
 
-#define SPARSE_ROW(type, log_function)                                                                                 \
-    {                                                                                                                  \
-        const type *x = (const type *)job->logits + row * job->classes;                                                \
-        type *backprop = (type *)job->backprop + row * job->classes;                                                   \
-        int64_t label = label_at(job->labels, row);                                                                    \
-        type own = x[label];                                                                                           \
-        double sum = 0;                                                                                                \
-        type largest = -(type)INFINITY;                                                                                \
-        for (int64_t i = 0; i < job->classes; i++) largest = x[i] > largest || x[i] != x[i] ? x[i] : largest;          \
-        SPARSE_EXP_##type;                                                                                             \
-        type scale = (type)(1 / sum);                                                                                  \
-        for (int64_t i = 0; i < job->classes; i++) backprop[i] *= scale;                                               \
-        backprop[label] -= 1;                                                                                          \
-        ((type *)job->loss)[row] = (type)log(sum) - (own - largest);                                                   \
-    }
-#define SPARSE_EXP_float                                                                                               \
-    {                                                                                                                  \
-        float part;                                                                                                    \
-        exp_row[mr_cpu()](backprop, x, job->classes, largest, &part);                                                  \
-        sum = (double)part;                                                                                            \
-    }
-#define SPARSE_EXP_double                                                                                              \
-    for (int64_t i = 0; i < job->classes; i++) sum += backprop[i] = exp(x[i] - largest)
+static void sparse_row_float(const sparse_job *job, int64_t row)
+{
+    const float *x = (const float *)job->logits + row * job->classes;
+    float *backprop = (float *)job->backprop + row * job->classes;
+    int64_t label = label_at(job->labels, row);
+    float own = x[label], largest = largest_of(x, job->classes), sum;
+    exp_row[mr_cpu()](backprop, x, job->classes, largest, &sum);
+    scale_row[mr_cpu()](backprop, job->classes, (float)(1 / (double)sum));
+    backprop[label] -= 1;
+    ((float *)job->loss)[row] = (float)log((double)sum) - (own - largest);
+}
+
+static void sparse_row_double(const sparse_job *job, int64_t row)
+{
+    const double *x = (const double *)job->logits + row * job->classes;
+    double *backprop = (double *)job->backprop + row * job->classes;
+    int64_t label = label_at(job->labels, row);
+    double own = x[label], largest = -(double)INFINITY, sum = 0;
+    for (int64_t i = 0; i < job->classes; i++) largest = x[i] > largest || x[i] != x[i] ? x[i] : largest;
+    for (int64_t i = 0; i < job->classes; i++) sum += backprop[i] = exp(x[i] - largest);
+    for (int64_t i = 0; i < job->classes; i++) backprop[i] *= 1 / sum;
+    backprop[label] -= 1;
+    ((double *)job->loss)[row] = log(sum) - (own - largest);
+}
 
 static void sparse_rows(void *context, int64_t begin, int64_t end)
 {
     const sparse_job *job = context;
     for (int64_t row = begin; row < end; row++) {
         if (job->dtype == MR_FLOAT)
-            SPARSE_ROW(float, logf)
+            sparse_row_float(job, row);
         else
-            SPARSE_ROW(double, log)
+            sparse_row_double(job, row);
     }
 }
 

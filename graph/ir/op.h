@@ -123,12 +123,14 @@ typedef enum mr_op_flags {
     MR_OP_IDENTITY = 1 << 11,   /* output 0 is input 0, the only one */
 } mr_op_flags;
 
-/* A kernel that computes two neighboring nodes. It is used if the value between them has no other reader. */
+/* A kernel that computes neighboring nodes. It is used if the values between them have no other reader. */
 typedef struct mr_fusion {
     const char *kernel;     /* for this operator together with its neighbor */
     const char *consumer;   /* the operator that reads output 0; or null */
     const char *producer;   /* the operator that computes input 0; or null */
     const char *activation; /* the kernel's attr activation_mode */
+    /* A matrix product: the kernels for a sum (AddN) of products, and for the transpose of b, which several share. */
+    const char *sum, *transpose;
 } mr_fusion;
 
 struct mr_op {

@@ -5,6 +5,7 @@
  *   fold   computes nodes whose inputs are constants
  *   share  merges equal nodes with equal inputs
  *   fuse   replaces chains for which a single kernel exists by one node
+ *   fuse_products  replaces sums of matrix products, and transposes a matrix once that several products take transposed
  *   copy   inserts copies of values that are needed on another device
  *   order  chooses a sequence that respects edges, frees memory early and updates variables after their readers
  *   segment  divides a program with conditionals or loops into parts that run, or do not run, together
@@ -134,6 +135,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error);
 mr_status mr_plan_check_kernels(const mr_planner *planner, mr_error *error);
 mr_status mr_plan_share(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error);
+mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
 mr_status mr_plan_order(mr_planner *planner, mr_error *error);
 mr_status mr_plan_segments(mr_planner *planner, mr_error *error);

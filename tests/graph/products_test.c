@@ -1,0 +1,134 @@
+/* Sums of matrix products and products with one transposed matrix, which the planner computes together. */
+#include "base/random.h"
+#include "tests/test.h"
+#include <millrace/ops.h>
+#include <millrace/session.h>
+
+constexpr int STEPS = 4;
+
+typedef struct recurrent {
+    mr_output x[STEPS], d[STEPS], w, product[STEPS], sum, input[STEPS];
+} recurrent;
+
+/* The gradients of an unrolled recurrent network: of its weights, and of the inputs of its steps. */
+static recurrent recurrent_gradients(mr_graph *g)
+{
+    recurrent r = {.w = mr_placeholder(g, MR_FLOAT, .name = "w")};
+    for (int i = 0; i < STEPS; i++) {
+        r.x[i] = mr_placeholder(g, MR_FLOAT);
+        r.d[i] = mr_placeholder(g, MR_FLOAT);
+        r.product[i] = mr_mat_mul(g, r.x[i], r.d[i], .transpose_a = true);
+        r.input[i] = mr_mat_mul(g, r.d[i], r.w, .transpose_b = true);
+    }
+    const mr_outputs products = {r.product, STEPS};
+    r.sum = mr_add_n(g, products);
+    return r;
+}
+
+static mr_status run_recurrent(mr_session *session, const recurrent *r, const mr_tensor *values, mr_outputs fetches,
+                               mr_tensor *results, mr_error *error)
+{
+    mr_feed feeds[2 * STEPS + 1] = {{r->w, values[2 * STEPS]}};
+    for (int i = 0; i < STEPS; i++) {
+        feeds[1 + i] = (mr_feed){r->x[i], values[i]};
+        feeds[1 + STEPS + i] = (mr_feed){r->d[i], values[STEPS + i]};
+    }
+    return mr_session_run(session, (mr_feeds){feeds, 2 * STEPS + 1}, fetches, results, nullptr, 0, error);
+}
+
+static void random_steps(mr_tensor *values, mr_random *random, int64_t inputs, int64_t outputs)
+{
+    mr_error error = {0};
+    for (int i = 0; i < STEPS; i++) {
+        int64_t batch = (int64_t)mr_random_below(random, 40);
+        CHECK_OK(mr_tensor_init(&values[i], MR_FLOAT, MR_SHAPE(batch, inputs), &error));
+        CHECK_OK(mr_tensor_init(&values[STEPS + i], MR_FLOAT, MR_SHAPE(batch, outputs), &error));
+    }
+    CHECK_OK(mr_tensor_init(&values[2 * STEPS], MR_FLOAT, MR_SHAPE(inputs, outputs), &error));
+    for (int i = 0; i <= 2 * STEPS; i++)
+        for (int64_t j = 0; j < mr_tensor_count(&values[i]); j++)
+            mr_tensor_floats(&values[i])[j] = (float)mr_random_below(random, 2000) / 1000 - 1;
+}
+
+static mr_session *open_session(mr_graph *g, bool is_plain)
+{
+    mr_error error = {0};
+    mr_session *session = nullptr;
+    CHECK_OK(
+        mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 2, .no_optimization = is_plain), &session, &error));
+    mr_session_trace(session, true);
+    return session;
+}
+
+/* The number of calls of this operator in the last run. */
+static int ran(const mr_session *session, const char *op)
+{
+    mr_node_time times[64];
+    int count = mr_session_trace_times(session, times, 64), found = 0;
+    for (int i = 0; i < count; i++) found += strcmp(times[i].op, op) == 0;
+    return found;
+}
+
+/* Products with one matrix of weights are computed together; the results are those of the plain graph. */
+TEST(plan_fuses_products_with_shared_weights)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    const recurrent r = recurrent_gradients(g);
+    mr_session *session = open_session(g, false), *plain_session = open_session(g, true);
+    mr_random random = mr_random_at(test_seed(), 3, 0, 0);
+    mr_output items[STEPS + 2] = {r.sum};
+    for (int i = 0; i < STEPS; i++) items[1 + i] = r.input[i];
+    items[STEPS + 1] = r.product[1];
+    for (int round = 0; round < 40; round++) {
+        mr_tensor values[2 * STEPS + 1] = {0}, fused[STEPS + 2] = {0}, plain[STEPS + 2] = {0};
+        random_steps(values, &random, 1 + (int64_t)mr_random_below(&random, 40),
+                     1 + (int64_t)mr_random_below(&random, 60));
+        bool reads_product = round % 4 == 3; /* then the sum is not fused */
+        mr_outputs fetches = {items, STEPS + 1 + reads_product};
+        CHECK_OK(run_recurrent(session, &r, values, fetches, fused, &error));
+        CHECK_OK(run_recurrent(plain_session, &r, values, fetches, plain, &error));
+        CHECK_EQ(ran(session, "_SumOfMatMuls"), !reads_product);
+        CHECK_EQ(ran(session, "AddN"), reads_product);
+        CHECK_EQ(ran(session, "_TransposeMatrix"), 1);
+        CHECK_EQ(ran(plain_session, "_TransposeMatrix") + ran(plain_session, "_SumOfMatMuls"), 0);
+        for (int i = 0; i < fetches.count; i++) {
+            CHECK(mr_shape_equal(fused[i].shape, plain[i].shape));
+            for (int64_t j = 0; j < mr_tensor_count(&plain[i]); j++)
+                CHECK_NEAR(mr_tensor_floats(&fused[i])[j], mr_tensor_floats(&plain[i])[j], 1e-4);
+        }
+        for (int i = 0; i <= 2 * STEPS; i++) mr_tensor_deinit(&values[i]);
+        for (int i = 0; i < STEPS + 2; i++) mr_tensor_deinit(&fused[i]);
+        for (int i = 0; i < STEPS + 2; i++) mr_tensor_deinit(&plain[i]);
+    }
+    mr_session_free(plain_session);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* The fused kernels refuse what the single ones refuse. */
+TEST(plan_fused_products_check_shapes)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    const recurrent r = recurrent_gradients(g);
+    mr_session *session = open_session(g, false);
+    mr_random random = mr_random_at(test_seed(), 4, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        const mr_shape wrong[] = {MR_SHAPE(5, 3), MR_SHAPE(41, 7), MR_SHAPE(2)};
+        static const char *const words[] = {"same size and shape", "size-incompatible", "ndims must be == 2"};
+        mr_tensor values[2 * STEPS + 1] = {0}, results[1] = {0};
+        random_steps(values, &random, 7, 6);
+        mr_tensor_deinit(&values[i]);
+        CHECK_OK(mr_tensor_init(&values[i], MR_FLOAT, wrong[i], &error));
+        if (i == 0) { /* the same batch, but another number of inputs */
+            mr_tensor_deinit(&values[STEPS]);
+            CHECK_OK(mr_tensor_init(&values[STEPS], MR_FLOAT, MR_SHAPE(5, 6), &error));
+        }
+        CHECK_EQ(run_recurrent(session, &r, values, MR_OUTPUTS(r.sum), results, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, words[i]);
+        for (int j = 0; j <= 2 * STEPS; j++) mr_tensor_deinit(&values[j]);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
