@@ -10,6 +10,7 @@ constexpr int64_t INNER_BLOCK = 256, COLUMN_BLOCK = 256;
 constexpr int64_t A_STRIDE = INNER_BLOCK + 16; /* of copied rows: consecutive rows are in different sets of a cache */
 constexpr int64_t COPIED = 16 * A_STRIDE;
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
+constexpr int64_t UNIT_WORK = 1 << 22;
 
 typedef float quad __attribute__((vector_size(16), aligned(4)));
 
@@ -58,7 +59,10 @@ static void pack_columns(float *target, const float *from, int64_t rows, int64_t
 {
     int64_t r = 0;
     if (width == 16 && mr_cpu() == MR_CPU_AVX512)
-        for (; r + 16 <= rows; r += 16) transpose_16(target + r * 16, from + r, column_stride);
+        for (; r + 16 <= rows; r += 16) {
+            for (int64_t c = 0; c < 16; c++) __builtin_prefetch(from + c * column_stride + r + 48);
+            transpose_16(target + r * 16, from + r, column_stride);
+        }
     if (width == 16)
         for (; r + 4 <= rows; r += 4)
             for (int64_t c = 0; c < 16; c += 4)
@@ -120,11 +124,11 @@ static int64_t inner_block(const mr_gemm *g)
     return (g->k + blocks - 1) / blocks;
 }
 
-/* Rows at a distance of a multiple of 2 KiB share few sets of the first cache, where they drive each other out. A tile's
+/* Rows at a distance of a multiple of 4 KiB share few sets of the first cache, where they drive each other out. A tile's
  * part of such a matrix is copied if it is used for many columns. */
 static bool copies_rows(const mr_gemm *g)
 {
-    return g->n >= 128 && (g->a_transposed ? g->m : g->k) % 512 == 0;
+    return g->n >= 128 && (g->a_transposed ? g->m : g->k) % 1024 == 0;
 }
 
 int64_t mr_gemm_scratch(const mr_gemm *g)
@@ -176,6 +180,32 @@ static void set_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t from
     if (u->copied != nullptr && tile->rows <= 16) copy_rows(g, tile, u->copied);
 }
 
+/* Columns [column, column + tile->columns) of B. The first tile of rows reads a row-major B in place and packs it for the
+ * next ones; columns that do not fill a vector, and a transposed B, are packed before. */
+static void set_columns(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t column, bool is_first)
+{
+    const mr_gemm *g = u->gemm;
+    const bool is_whole = tile->columns == tile->vectors * 16 && !g->b_transposed;
+    float *panel = u->panels ? u->panels + (column - u->column0) * tile->length : nullptr;
+    tile->pack = nullptr;
+    if (is_whole && (is_first || !panel)) {
+        tile->b = g->b + k0 * g->n + column;
+        tile->b_step = g->n;
+        tile->b_next = 16;
+        tile->pack = panel;
+        tile->pack_next = 16 * tile->length;
+        return;
+    }
+    assert(panel);
+    if (is_first && g->b_transposed)
+        mr_panels_pack(panel, g->b + column * g->k + k0, tile->length, tile->columns, 1, g->k);
+    else if (is_first)
+        mr_panels_pack(panel, g->b + k0 * g->n + column, tile->length, tile->columns, g->n, 1);
+    tile->b = panel;
+    tile->b_step = 16;
+    tile->b_next = 16 * tile->length;
+}
+
 static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
 {
     const mr_gemm *g = u->gemm;
@@ -183,8 +213,6 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
     const int rows_max = mr_tile_rows_max(vectors_max);
     const int64_t height = u->row1 - u->row0, tiles = (height + rows_max - 1) / rows_max;
     mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0};
-    tile.b_step = u->panels ? 16 : g->n;
-    tile.b_next = u->panels ? 16 * length : 16;
     for (int64_t i = 0; i < tiles; i++) { /* rows are distributed evenly, so that the last tile is not small */
         int64_t from = u->row0 + height * i / tiles, to = u->row0 + height * (i + 1) / tiles;
         tile.rows = (int)(to - from);
@@ -193,8 +221,8 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
         for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
             tile.vectors = u->column1 - column > 16 ? vectors_max : 1;
             tile.columns = (int)MR_MIN(tile.vectors * 16, u->column1 - column);
-            tile.b = u->panels ? u->panels + (column - u->column0) * length : g->b + k0 * g->n + column;
             tile.c = g->c + from * g->n + column;
+            set_columns(u, &tile, k0, column, i == 0);
             mr_tile_run(&tile);
         }
     }
@@ -203,16 +231,9 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
 static void gemm_unit_run(const gemm_unit *u)
 {
     const mr_gemm *g = u->gemm;
-    const int64_t step = inner_block(g), width = u->column1 - u->column0;
-    assert(step >= 1 && step <= INNER_BLOCK && width >= 1 && width <= COLUMN_BLOCK);
-    for (int64_t k0 = 0; k0 < g->k; k0 += step) {
-        int64_t length = MR_MIN(step, g->k - k0);
-        if (u->panels && g->b_transposed)
-            mr_panels_pack(u->panels, g->b + u->column0 * g->k + k0, length, width, 1, g->k);
-        else if (u->panels)
-            mr_panels_pack(u->panels, g->b + k0 * g->n + u->column0, length, width, g->n, 1);
-        multiply_block(u, k0, length);
-    }
+    const int64_t step = inner_block(g);
+    assert(step >= 1 && step <= INNER_BLOCK && u->column1 > u->column0);
+    for (int64_t k0 = 0; k0 < g->k; k0 += step) multiply_block(u, k0, MR_MIN(step, g->k - k0));
 }
 
 static void gemm_units(void *context, int64_t begin, int64_t end)
@@ -242,6 +263,21 @@ static int64_t ceiling(int64_t count, int64_t of)
     return (count + of - 1) / of;
 }
 
+/* Divides the result into units: several for each thread, so that one that is interrupted does not delay the others
+ * much, but not much smaller than UNIT_WORK. Units of the same columns pack B again, so these have many rows. */
+static void split(const mr_gemm *g, int threads, gemm_job *job)
+{
+    const int64_t rows_max = mr_tile_rows_max(mr_tile_vectors_max());
+    const double work = (double)g->m * (double)g->n * (double)g->k, pieces = work / (double)PIECE_WORK;
+    const int64_t least = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
+    const int64_t wanted = threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN(64.0 * threads, work / (double)UNIT_WORK));
+    job->column_block = MR_MIN(COLUMN_BLOCK, MR_MAX(64, ceiling(ceiling(g->n, wanted), 32) * 32));
+    job->column_blocks = ceiling(g->n, job->column_block);
+    const int64_t row_blocks = ceiling(wanted, job->column_blocks);
+    const int64_t fewest = (job->column_blocks < least ? 4 : 12) * rows_max;
+    job->row_block = MR_MIN(g->m, MR_MAX(fewest, ceiling(ceiling(g->m, row_blocks), rows_max) * rows_max));
+}
+
 void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
 {
     if (g->m == 0 || g->n == 0) return;
@@ -251,15 +287,7 @@ void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
     }
     assert((slots && slots->size >= mr_gemm_scratch(g)) || mr_gemm_scratch(g) == 0);
     gemm_job job = {.gemm = g, .slots = mr_gemm_scratch(g) > 0 ? slots : nullptr};
-    /* Several units for each thread, so that one that is interrupted does not delay the others much. */
-    const int threads = mr_pool_thread_count(pool);
-    const double pieces = (double)g->m * (double)g->n * (double)g->k / (double)PIECE_WORK;
-    const int64_t wanted = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
-    job.column_block = MR_MIN(COLUMN_BLOCK, MR_MAX(128, ceiling(ceiling(g->n, wanted), 32) * 32));
-    job.column_blocks = ceiling(g->n, job.column_block);
-    const int64_t rows_max = mr_tile_rows_max(mr_tile_vectors_max());
-    const int64_t row_blocks = ceiling(wanted, job.column_blocks);
-    job.row_block = MR_MIN(g->m, MR_MAX(4 * rows_max, ceiling(ceiling(g->m, row_blocks), rows_max) * rows_max));
+    split(g, mr_pool_thread_count(pool), &job);
     const int64_t work = job.row_block * MR_MIN(job.column_block, g->n) * g->k;
     mr_pool_for(pool, ceiling(g->m, job.row_block) * job.column_blocks, ceiling(PIECE_WORK, work), gemm_units, &job);
 }

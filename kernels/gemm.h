@@ -25,6 +25,9 @@ typedef struct mr_tile {
     int vectors; /* of 16 columns: 1 or 2, at most mr_tile_vectors_max() */
     int columns; /* number of columns stored, 1 … vectors * 16; B must be readable for all lanes */
     bool accumulate;
+    float
+        *pack; /* null, or where the numbers of B are also stored, as rows of 16, the second vector pack_next further */
+    int64_t pack_next;
 } mr_tile;
 void mr_tile_run(const mr_tile *tile);
 int mr_tile_vectors_max(void);

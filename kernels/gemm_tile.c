@@ -5,6 +5,7 @@
 #include "kernels/vector.h"
 
 constexpr int ROWS_MAX = 28, GROUPS_MAX = 10;
+constexpr int64_t PREFETCHED_ROWS = 12; /* of B in memory: the time of as many steps hides that of a load */
 
 /* Multiply-add, rounded once if the CPU level supports it. */
 MR_INLINE mr_vector multiply_add(mr_vector a, mr_vector b, mr_vector c, bool fused)
@@ -23,13 +24,15 @@ MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulat
     for (int i = 0; i < columns; i++) to[i] = accumulate ? to[i] + lanes[i] : lanes[i];
 }
 
-/* rows, vectors, by_rows and fused are constants in every instance. by_rows: a_step is 1; otherwise a_row is 1. */
-MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, const bool by_rows, const bool fused)
+/* rows, vectors, by_rows, packs and fused are constants in every instance. by_rows: a_step is 1; otherwise a_row is 1. */
+MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, const bool by_rows, const bool packs,
+                         const bool fused)
 {
     mr_vector sums[ROWS_MAX][2];
     const int64_t a_row = by_rows ? t->a_row : 1, a_step = by_rows ? 1 : t->a_step;
     const int64_t b_step = t->b_step, b_next = t->b_next;
     const float *b = t->b;
+    float *pack = t->pack;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) sums[r][v] = (mr_vector){};
@@ -46,6 +49,15 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
         }
         for (int64_t k = t->length; k > 0; k--) {
             mr_vector b0 = mr_vector_load(b), b1 = vectors > 1 ? mr_vector_load(b + b_next) : b0;
+            if (packs) {
+                __builtin_prefetch(b + PREFETCHED_ROWS * b_step);
+                mr_vector_store(pack, b0);
+                if (vectors > 1) {
+                    __builtin_prefetch(b + PREFETCHED_ROWS * b_step + b_next);
+                    mr_vector_store(pack + t->pack_next, b1);
+                }
+                pack += 16;
+            }
 #pragma clang loop unroll(full)
             for (int r = 0; r < rows; r++) {
                 mr_vector x = mr_vector_of(a[r / group_rows][r % group_rows * a_row]);
@@ -68,17 +80,19 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
 
 typedef void (*tile_function)(const mr_tile *tile);
 
-#define TILE(level, target, rows, vectors, fused)                                                                      \
-    target static void level##_##vectors##_rows_##rows(const mr_tile *t)                                               \
+#define TILE_OF(level, target, rows, vectors, fused, form, by_rows, packs)                                             \
+    target static void level##_##vectors##_##form##_##rows(const mr_tile *t)                                           \
     {                                                                                                                  \
-        tile_body(t, rows, vectors, true, fused);                                                                      \
-    }                                                                                                                  \
-    target static void level##_##vectors##_columns_##rows(const mr_tile *t)                                            \
-    {                                                                                                                  \
-        tile_body(t, rows, vectors, false, fused);                                                                     \
+        tile_body(t, rows, vectors, by_rows, packs, fused);                                                            \
     }
+#define TILE(level, target, rows, vectors, fused)                                                                      \
+    TILE_OF(level, target, rows, vectors, fused, by_row, true, false)                                                  \
+    TILE_OF(level, target, rows, vectors, fused, by_column, false, false)                                              \
+    TILE_OF(level, target, rows, vectors, fused, by_row_packing, true, true)                                           \
+    TILE_OF(level, target, rows, vectors, fused, by_column_packing, false, true)
 #define ENTRY(level, target, rows, vectors, fused)                                                                     \
-    {level##_##vectors##_rows_##rows, level##_##vectors##_columns_##rows},
+    {{level##_##vectors##_by_row_##rows, level##_##vectors##_by_column_##rows},                                        \
+     {level##_##vectors##_by_row_packing_##rows, level##_##vectors##_by_column_packing_##rows}},
 #define ROWS_4(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
 #define ROWS_6(X, ...) ROWS_4(X, __VA_ARGS__) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
 #define ROWS_14(X, ...)                                                                                                \
@@ -109,13 +123,13 @@ ROWS_6(AVX2_1, TILE)
 ROWS_28(AVX512_1, TILE)
 ROWS_14(AVX512_2, TILE)
 
-static const tile_function plain_1[][2] = {ROWS_4(PLAIN_1, ENTRY)};
-static const tile_function avx2_1[][2] = {ROWS_6(AVX2_1, ENTRY)};
-static const tile_function avx512_1[][2] = {ROWS_28(AVX512_1, ENTRY)};
-static const tile_function avx512_2[][2] = {ROWS_14(AVX512_2, ENTRY)};
+static const tile_function plain_1[][2][2] = {ROWS_4(PLAIN_1, ENTRY)};
+static const tile_function avx2_1[][2][2] = {ROWS_6(AVX2_1, ENTRY)};
+static const tile_function avx512_1[][2][2] = {ROWS_28(AVX512_1, ENTRY)};
+static const tile_function avx512_2[][2][2] = {ROWS_14(AVX512_2, ENTRY)};
 
 typedef struct tile_set {
-    const tile_function (*functions)[2];
+    const tile_function (*functions)[2][2];
     int rows_max;
 } tile_set;
 static const tile_set sets[3][2] = {
@@ -136,5 +150,5 @@ int mr_tile_rows_max(int vectors)
 
 void mr_tile_run(const mr_tile *tile)
 {
-    sets[mr_cpu()][tile->vectors - 1].functions[tile->rows - 1][tile->a_step == 1 ? 0 : 1](tile);
+    sets[mr_cpu()][tile->vectors - 1].functions[tile->rows - 1][tile->pack != nullptr][tile->a_step != 1](tile);
 }
