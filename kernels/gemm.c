@@ -107,7 +107,7 @@ void mr_gemm_plain(const mr_gemm *g)
             for (int64_t k = 0; k < g->k; k++)
                 sum += (double)g->a[g->a_transposed ? k * g->m + i : i * g->k + k] *
                        (double)g->b[g->b_transposed ? j * g->k + k : k * g->n + j];
-            g->c[i * g->n + j] = (float)sum;
+            g->c[i * g->n + j] = (g->accumulate ? g->c[i * g->n + j] : 0) + (float)sum;
         }
 }
 
@@ -212,7 +212,7 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
     const int vectors_max = u->column1 - u->column0 > 16 ? mr_tile_vectors_max() : 1;
     const int rows_max = mr_tile_rows_max(vectors_max);
     const int64_t height = u->row1 - u->row0, tiles = (height + rows_max - 1) / rows_max;
-    mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0};
+    mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate};
     for (int64_t i = 0; i < tiles; i++) { /* rows are distributed evenly, so that the last tile is not small */
         int64_t from = u->row0 + height * i / tiles, to = u->row0 + height * (i + 1) / tiles;
         tile.rows = (int)(to - from);
@@ -282,7 +282,7 @@ void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
 {
     if (g->m == 0 || g->n == 0) return;
     if (g->k == 0) {
-        memset(g->c, 0, (size_t)(g->m * g->n) * sizeof *g->c);
+        if (!g->accumulate) memset(g->c, 0, (size_t)(g->m * g->n) * sizeof *g->c);
         return;
     }
     assert((slots && slots->size >= mr_gemm_scratch(g)) || mr_gemm_scratch(g) == 0);

@@ -51,6 +51,7 @@ typedef struct mr_gemm {
     const float *a, *b;
     bool a_transposed, b_transposed;
     float *c;
+    bool accumulate; /* c += a · b */
 } mr_gemm;
 int64_t mr_gemm_scratch(const mr_gemm *gemm);
 void mr_gemm_run(const mr_gemm *gemm, mr_slots *slots, mr_pool *pool);

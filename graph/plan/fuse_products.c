@@ -1,9 +1,12 @@
-/* Fuse products: what the steps of an unrolled recurrent network do again and again with one matrix of weights.
+/* Fuse products: what the steps of a recurrent network do again and again with one matrix of weights. Only floats on the
+ * CPU.
  *
- * The gradient of the weights is AddN of one product for each step, whose inner dimension is the batch. It becomes one
- * product whose inner dimension is all steps: the sums stay in registers instead of one matrix for each step.
- * The gradients of the steps' inputs are products with the transposed weights, which the product would rearrange in every
- * step: they are transposed once, in a node of their own. Only floats on the CPU, and only values without conditions. */
+ * The gradient of the weights is a sum of one product for each step, whose inner dimension is the batch. AddN of these,
+ * in an unrolled network, becomes one product whose inner dimension is all steps: the sums stay in registers instead of
+ * one matrix for each step. AddV2 of the sum so far and a product, in a loop, becomes a product that adds to its target.
+ *
+ * The gradients of the steps' inputs are products with the transposed weights, which the product would rearrange in
+ * every step: they are transposed once, in a node of their own, which is before the loop if there is one. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -74,13 +77,71 @@ static mr_status fuse_sum(products *p, mr_plan_node *sum, mr_error *error)
     return MR_OK;
 }
 
+/* Whether two values may have the same shape, that of a matrix. If not, the kernel adds them as AddV2 does. */
+static bool may_be_alike(const mr_plan_value *product, const mr_plan_value *other)
+{
+    if (other->is_ref || other->dtype != MR_FLOAT || other->kind == MR_VALUE_CONSTANT) return false;
+    if (other->shape.rank >= 0 && other->shape.rank != 2) return false;
+    for (int d = 0; d < 2 && other->shape.rank == 2 && product->shape.rank == 2; d++) {
+        const int64_t left = product->shape.dims[d], right = other->shape.dims[d];
+        if (left >= 0 && right >= 0 && left != right) return false;
+    }
+    return true;
+}
+
+/* sum = product + other, of the same shape: the product adds to the other one's memory, if nothing else uses it. */
+static mr_status fuse_accumulation(products *p, mr_plan_node *sum, mr_error *error)
+{
+    if (!sum->live || !sum->kernel || sum->input_count != 2 || sum->attrs || sum->is_copy) return MR_OK;
+    for (int i = 0; i < 2; i++) {
+        const mr_plan_value *value = &p->planner->values[sum->inputs[i]];
+        const mr_plan_value *other = &p->planner->values[sum->inputs[1 - i]];
+        if (value->kind != MR_VALUE_OUTPUT || p->uses[sum->inputs[i]] != 1) continue;
+        mr_plan_node *product = product_of(p, value->producer);
+        if (!product || product->region != sum->region || product->condition != sum->condition) continue;
+        if (product->device != sum->device || !may_be_alike(value, other)) continue;
+        if (attr_of(product, "transpose_b")) continue; /* rather transposed once */
+        if (strcmp(sum->kernel->op, "AddV2") != 0 && strcmp(sum->kernel->op, "Add") != 0) return MR_OK;
+        const mr_kernel *kernel =
+            mr_kernel_find(product->node->def->op->fusion.accumulate, sum->device->kind, &product->node->attrs);
+        int32_t *inputs = MR_ARENA_NEW(&p->planner->arena, int32_t, 3);
+        bool *refs = MR_ARENA_NEW(&p->planner->arena, bool, 3);
+        if (!inputs || !refs) return mr_fail_memory(error, 3 * sizeof *inputs);
+        if (!kernel) return MR_OK;
+        inputs[0] = sum->inputs[1 - i];
+        inputs[1] = product->inputs[0];
+        inputs[2] = product->inputs[1];
+        product->live = false;
+        sum->kernel = kernel;
+        sum->attrs = &product->node->attrs;
+        sum->inputs = inputs;
+        sum->input_is_ref = refs;
+        sum->input_count = 3;
+        return MR_OK;
+    }
+    return MR_OK;
+}
+
 /* ---- Transposes ---- */
+
+/* The Enter node that brings the product's b, which nothing else uses, into the product's loop; or null. */
+static mr_plan_node *entry_of(const products *p, const mr_plan_node *product)
+{
+    const mr_plan_value *b = &p->planner->values[product->inputs[1]];
+    if (b->kind != MR_VALUE_OUTPUT || p->uses[product->inputs[1]] != 1 || b->region != product->region) return nullptr;
+    mr_plan_node *enter = &p->planner->nodes[b->producer];
+    if (enter->is_copy || mr_node_flow(enter->node) != MR_FLOW_ENTER || enter->input_count != 1) return nullptr;
+    if (!mr_attr_bool_or(&enter->node->attrs, "is_constant", false)) return nullptr;
+    const mr_plan_value *from = &p->planner->values[enter->inputs[0]];
+    return from->is_ref || from->kind == MR_VALUE_CONSTANT ? nullptr : enter;
+}
 
 static bool takes_transposed(const products *p, int32_t node)
 {
     const mr_plan_node *product = product_of(p, node);
     if (!product || !product->node->def->op->fusion.transpose || !attr_of(product, "transpose_b")) return false;
     const mr_plan_value *b = &p->planner->values[product->inputs[1]];
+    if (entry_of(p, product)) return true;
     return b->region == product->region && b->condition == product->condition && b->kind != MR_VALUE_CONSTANT;
 }
 
@@ -101,52 +162,79 @@ static const mr_attrs *plain_attrs(products *p, const mr_attrs *attrs)
     return made;
 }
 
-static mr_status add_transpose(products *p, int32_t first, const mr_kernel *kernel, mr_error *error)
+static mr_shape transposed_shape(mr_shape shape)
+{
+    return shape.rank == 2 ? MR_SHAPE(shape.dims[1], shape.dims[0]) : shape;
+}
+
+/* A node that transposes a value, for a product. */
+static mr_status add_transpose(products *p, int32_t from, int32_t product, const mr_kernel *kernel, int32_t *value,
+                               mr_error *error)
 {
     static const bool no_refs[1] = {false};
     mr_planner *planner = p->planner;
-    const int32_t b = planner->nodes[first].inputs[1];
-    mr_shape shape = planner->values[b].shape;
-    int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 1), node, value;
+    const mr_plan_value source = planner->values[from];
+    int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 1), node;
     if (!inputs) return mr_fail_memory(error, sizeof *inputs);
-    inputs[0] = b;
-    if (shape.rank == 2) shape = MR_SHAPE(shape.dims[1], shape.dims[0]);
-    mr_plan_node transpose = planner->nodes[first];
+    inputs[0] = from;
+    mr_plan_node transpose = planner->nodes[product];
     transpose.kernel = kernel;
     transpose.input_count = 1;
     transpose.inputs = inputs;
     transpose.input_is_ref = no_refs;
     transpose.first_output = planner->value_count;
+    transpose.region = source.region;
+    transpose.condition = source.condition;
     MR_TRY(mr_plan_add_node(planner, transpose, &node, error));
     const mr_plan_value made = {.kind = MR_VALUE_OUTPUT,
                                 .producer = node,
                                 .dtype = MR_FLOAT,
-                                .shape = shape,
-                                .region = transpose.region,
-                                .condition = transpose.condition};
-    MR_TRY(mr_plan_add_value(planner, made, &value, error));
-    assert(value == transpose.first_output);
-    p->transpose_of[b] = value;
+                                .shape = transposed_shape(source.shape),
+                                .region = source.region,
+                                .condition = source.condition};
+    MR_TRY(mr_plan_add_value(planner, made, value, error));
+    assert(*value == transpose.first_output);
+    return MR_OK;
+}
+
+/* Makes the transpose of the product's b: of the value that enters the loop, or of b itself, once. */
+static mr_status find_transpose(products *p, int32_t node, const mr_kernel *kernel, int32_t *value, mr_error *error)
+{
+    mr_planner *planner = p->planner;
+    const mr_plan_node *product = &planner->nodes[node];
+    const int32_t b = product->inputs[1];
+    const mr_plan_node *entry = entry_of(p, product);
+    *value = p->transpose_of[b];
+    if (*value >= 0) return MR_OK;
+    if (!entry) {
+        MR_TRY(add_transpose(p, b, node, kernel, value, error));
+        p->transpose_of[b] = *value;
+        return MR_OK;
+    }
+    const int32_t enter = planner->values[b].producer;
+    int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 1);
+    if (!inputs) return mr_fail_memory(error, sizeof *inputs);
+    MR_TRY(add_transpose(p, entry->inputs[0], node, kernel, &inputs[0], error));
+    planner->nodes[enter].inputs = inputs;
+    planner->values[b].shape = transposed_shape(planner->values[b].shape);
+    *value = b;
     return MR_OK;
 }
 
 static mr_status use_transpose(products *p, int32_t node, mr_error *error)
 {
-    mr_plan_node *product = &p->planner->nodes[node];
-    const int32_t b = product->inputs[1];
-    if (p->transposed[b] < TRANSPOSED_USES_MIN) return MR_OK;
+    const mr_plan_node *product = &p->planner->nodes[node];
+    if (!entry_of(p, product) && p->transposed[product->inputs[1]] < TRANSPOSED_USES_MIN) return MR_OK;
     const mr_kernel *kernel =
         mr_kernel_find(product->node->def->op->fusion.transpose, product->device->kind, &product->node->attrs);
-    if (!kernel) return MR_OK;
-    if (p->transpose_of[b] < 0) MR_TRY(add_transpose(p, node, kernel, error));
-    product = &p->planner->nodes[node]; /* the list may have moved */
-    int32_t *inputs = MR_ARENA_NEW(&p->planner->arena, int32_t, 2);
     const mr_attrs *attrs = plain_attrs(p, &product->node->attrs);
+    int32_t *inputs = MR_ARENA_NEW(&p->planner->arena, int32_t, 2);
     if (!inputs || !attrs) return mr_fail_memory(error, sizeof *inputs * 2);
+    if (!kernel) return MR_OK;
     inputs[0] = product->inputs[0];
-    inputs[1] = p->transpose_of[b];
-    product->inputs = inputs;
-    product->attrs = attrs;
+    MR_TRY(find_transpose(p, node, kernel, &inputs[1], error));
+    p->planner->nodes[node].inputs = inputs; /* the list may have moved */
+    p->planner->nodes[node].attrs = attrs;
     return MR_OK;
 }
 
@@ -168,7 +256,10 @@ mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error)
         for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++)
             p.uses[planner->nodes[i].inputs[j]]++;
     }
-    for (int32_t i = 0; i < nodes; i++) MR_TRY(fuse_sum(&p, &planner->nodes[i], error));
+    for (int32_t i = 0; i < nodes; i++) {
+        MR_TRY(fuse_sum(&p, &planner->nodes[i], error));
+        MR_TRY(fuse_accumulation(&p, &planner->nodes[i], error));
+    }
     for (int32_t i = 0; i < nodes; i++)
         if (takes_transposed(&p, i)) MR_TRY(use_transpose(&p, i, error));
     return MR_OK;

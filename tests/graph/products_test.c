@@ -1,5 +1,6 @@
 /* Sums of matrix products and products with one transposed matrix, which the planner computes together. */
 #include "base/random.h"
+#include "graph/ir/graph.h"
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -131,4 +132,116 @@ TEST(plan_fused_products_check_shapes)
     }
     mr_session_free(session);
     mr_graph_free(g);
+}
+
+/* acc + product, in either order; the product may read the matrix that it is added to. */
+TEST(plan_adds_products_in_place)
+{
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 5, 0, 0);
+    for (int round = 0; round < 60; round++) {
+        const int64_t m = 1 + (int64_t)mr_random_below(&random, 40), k = 1 + (int64_t)mr_random_below(&random, 300);
+        const bool is_square = round % 3 == 0, product_first = mr_random_below(&random, 2);
+        const int64_t n = is_square ? m : 1 + (int64_t)mr_random_below(&random, 40), inner = is_square ? m : k;
+        mr_graph *g = mr_graph_new();
+        mr_output a = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(inner, m));
+        mr_output b = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(inner, n));
+        mr_output other = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(m, n));
+        /* Computed, so that its memory may be used again. */
+        mr_output doubled = is_square ? mr_add_v2(g, a, a) : a, sum = mr_add_v2(g, other, other);
+        mr_output product = mr_mat_mul(g, doubled, b, .transpose_a = true);
+        if (is_square) sum = doubled;
+        mr_output result = product_first ? mr_add_v2(g, product, sum) : mr_add_v2(g, sum, product);
+        mr_session *session = open_session(g, false), *plain_session = open_session(g, true);
+        mr_tensor values[3] = {0}, fused = {0}, plain = {0};
+        const mr_shape shapes[] = {MR_SHAPE(inner, m), MR_SHAPE(inner, n), MR_SHAPE(m, n)};
+        for (int i = 0; i < 3; i++) {
+            CHECK_OK(mr_tensor_init(&values[i], MR_FLOAT, shapes[i], &error));
+            for (int64_t j = 0; j < mr_tensor_count(&values[i]); j++)
+                mr_tensor_floats(&values[i])[j] = (float)mr_random_below(&random, 2000) / 1000 - 1;
+        }
+        mr_feeds feeds = MR_FEEDS({a, values[0]}, {b, values[1]}, {other, values[2]});
+        CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(result), &fused, nullptr, 0, &error));
+        CHECK_OK(mr_session_run(plain_session, feeds, MR_OUTPUTS(result), &plain, nullptr, 0, &error));
+        CHECK_EQ(ran(session, "_AccumulateMatMul"), 1);
+        CHECK_EQ(ran(session, "MatMul"), 0);
+        for (int64_t j = 0; j < mr_tensor_count(&plain); j++)
+            CHECK_NEAR(mr_tensor_floats(&fused)[j], mr_tensor_floats(&plain)[j], 1e-4);
+        for (int i = 0; i < 3; i++) mr_tensor_deinit(&values[i]);
+        mr_tensor_deinit(&fused);
+        mr_tensor_deinit(&plain);
+        mr_session_free(plain_session);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
+
+static void close_loop(mr_output merge, mr_output next)
+{
+    merge.node->inputs[1] = next;
+    merge.node->graph->version++;
+}
+
+static mr_output enter(mr_graph *g, mr_output value, bool is_constant)
+{
+    return mr_enter(g, value, .frame_name = "loop", .is_constant = is_constant);
+}
+
+/* for (i = 0; i < limit; i++) { x = tanh(x · wᵀ); sum += xᵀ · x } */
+static mr_output recurrence(mr_graph *g, mr_output x0, mr_output w, mr_output sum0, mr_output limit)
+{
+    mr_output start = enter(g, mr_constant_int32(g, 0), false), first = enter(g, x0, false),
+              zero = enter(g, sum0, false);
+    mr_output weights = enter(g, w, true), last = enter(g, limit, true), one = enter(g, mr_constant_int32(g, 1), true);
+    mr_output i = mr_merge(g, MR_OUTPUTS(start, start)).output, x = mr_merge(g, MR_OUTPUTS(first, first)).output;
+    mr_output sum = mr_merge(g, MR_OUTPUTS(zero, zero)).output;
+    mr_output proceed = mr_loop_cond(g, mr_less(g, i, last));
+    mr_switch_outputs i_ways = mr_switch(g, i, proceed), x_ways = mr_switch(g, x, proceed);
+    mr_switch_outputs sum_ways = mr_switch(g, sum, proceed);
+    mr_output next_x = mr_tanh(g, mr_mat_mul(g, x_ways.output_true, weights, .transpose_b = true));
+    mr_output product = mr_mat_mul(g, next_x, next_x, .transpose_a = true);
+    close_loop(i, mr_next_iteration(g, mr_add_v2(g, i_ways.output_true, one)));
+    close_loop(x, mr_next_iteration(g, next_x));
+    close_loop(sum, mr_next_iteration(g, mr_add_v2(g, sum_ways.output_true, product)));
+    return mr_exit(g, sum_ways.output_false);
+}
+
+/* In a loop: w enters it transposed, and the sum is kept in one place; it may also be broadcast. */
+TEST(plan_fuses_products_of_a_loop)
+{
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 6, 0, 0);
+    for (int round = 0; round < 24; round++) {
+        const int64_t m = 1 + (int64_t)mr_random_below(&random, 30), n = 1 + (int64_t)mr_random_below(&random, 70);
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_placeholder(g, MR_FLOAT), w = mr_placeholder(g, MR_FLOAT), sum0 = mr_placeholder(g, MR_FLOAT);
+        mr_output limit = mr_placeholder(g, MR_INT32);
+        mr_output sum = recurrence(g, x, w, mr_add_v2(g, sum0, sum0), limit);
+        mr_session *session = open_session(g, false), *plain_session = open_session(g, true);
+        mr_tensor values[4] = {0}, fused = {0}, plain = {0};
+        const mr_shape shapes[] = {MR_SHAPE(m, n), MR_SHAPE(n, n), round % 3 == 2 ? MR_SHAPE(1, n) : MR_SHAPE(n, n)};
+        for (int i = 0; i < 3; i++) {
+            CHECK_OK(mr_tensor_init(&values[i], MR_FLOAT, shapes[i], &error));
+            for (int64_t j = 0; j < mr_tensor_count(&values[i]); j++)
+                mr_tensor_floats(&values[i])[j] = (float)mr_random_below(&random, 2000) / 1000 - 1;
+        }
+        CHECK_OK(mr_tensor_init(&values[3], MR_INT32, MR_SCALAR, &error));
+        const int times = round % 5;
+        *(int32_t *)values[3].data = times;
+        mr_feeds feeds = MR_FEEDS({x, values[0]}, {w, values[1]}, {sum0, values[2]}, {limit, values[3]});
+        CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(sum), &fused, nullptr, 0, &error));
+        CHECK_OK(mr_session_run(plain_session, feeds, MR_OUTPUTS(sum), &plain, nullptr, 0, &error));
+        CHECK_EQ(ran(session, "_TransposeMatrix"), 1);
+        CHECK_EQ(ran(session, "_AccumulateMatMul"), times);
+        CHECK_EQ(ran(plain_session, "_AccumulateMatMul") + ran(plain_session, "_TransposeMatrix"), 0);
+        CHECK(mr_shape_equal(fused.shape, plain.shape));
+        for (int64_t j = 0; j < mr_tensor_count(&plain); j++)
+            CHECK_NEAR(mr_tensor_floats(&fused)[j], mr_tensor_floats(&plain)[j], 1e-3);
+        for (int i = 0; i < 4; i++) mr_tensor_deinit(&values[i]);
+        mr_tensor_deinit(&fused);
+        mr_tensor_deinit(&plain);
+        mr_session_free(plain_session);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
 }
