@@ -67,6 +67,16 @@ static mr_status reshape(mr_kernel_call *call, mr_error *error)
     return mr_tensor_reshape(input, shape, &call->outputs[0], error);
 }
 
+static mr_status quantized_reshape(mr_kernel_call *call, mr_error *error)
+{
+    for (int i = 2; i < 4; i++)
+        if (mr_tensor_count(&call->inputs[i]) != 1)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input %d must be a scalar", i);
+    MR_TRY(reshape(call, error));
+    for (int i = 1; i < 3; i++) call->outputs[i] = mr_tensor_ref(&call->inputs[i + 1]);
+    return MR_OK;
+}
+
 static mr_status shape_of(mr_kernel_call *call, mr_error *error)
 {
     for (int i = 0; i < call->node->output_count; i++) {
@@ -208,6 +218,7 @@ static const mr_kernel kernels[] = {
     {.op = "LoopCond", .run = identity},
     {.op = "PlaceholderWithDefault", .run = placeholder_with_default},
     {.op = "Reshape", .run = reshape, .host_inputs = 1 << 1},
+    {.op = "QuantizedReshape", .types = "T: quint8, qint32", .run = quantized_reshape, .host_inputs = 14},
     {.op = "Shape", .run = shape_of},
     {.op = "ShapeN", .run = shape_of},
     {.op = "Rank", .run = rank_of},

@@ -237,12 +237,22 @@ static mr_status guarantee_const(mr_kernel_call *call, mr_error *error)
     return identity(call, error);
 }
 
+static mr_status abort_run(mr_kernel_call *call, mr_error *error)
+{
+    mr_string message = mr_attr_string_or(call->node->attrs, "error_msg", "");
+    return mr_kernel_fail(call->node, error, MR_ABORTED, "%.*s", (int)MR_MIN(message.size_bytes, (size_t)500),
+                          message.size_bytes > 0 ? message.data : "");
+}
+
 static const mr_kernel kernels[] = {
+    {.op = "Abort", .run = abort_run},
     {.op = "CheckNumerics", .run = check_numerics},
     {.op = "CheckNumericsV2", .run = check_numerics_v2},
     {.op = "EnsureShape", .run = ensure_shape},
     {.op = "GuaranteeConst", .run = guarantee_const},
     {.op = "DebugGradientIdentity", .run = identity},
+    {.op = "Copy", .run = identity},
+    {.op = "CopyHost", .run = identity},
     {.op = "Timestamp", .run = timestamp},
     {.op = "Print", .run = print, .host_inputs = ~1u & 0x7fffffff},
     {.op = "PrintV2", .run = print_v2, .prepared_size_bytes = sizeof(printer), .prepare = prepare_printer},

@@ -92,6 +92,12 @@ mr_status mr_random_from_seed(mr_kernel_call *call, int index, mr_philox *philox
  * errors  MR_INVALID_ARGUMENT */
 mr_status mr_random_from_key(mr_kernel_call *call, mr_philox *philox, mr_error *error);
 
+/* The generator whose state is the variable in input 0: the counter and the key from element `first` on. It then skips
+ * `numbers`, for which it reserves 256 samples each.
+ * errors  MR_INVALID_ARGUMENT */
+mr_status mr_random_from_state(mr_kernel_call *call, int first, int64_t algorithm, uint64_t numbers, mr_philox *philox,
+                               mr_error *error);
+
 /* The number of elements per 128-bit sample. */
 int mr_random_group_size(mr_dtype dtype);
 

@@ -348,14 +348,16 @@ static bool broadcast_both(const mr_shape *a, const mr_shape *b, mr_shape *shape
     return true;
 }
 
-static mr_status seeded_binomial(mr_kernel_call *call, mr_error *error)
+/* The generator is a seed, or a variable, which the algorithm and the shape follow. */
+static mr_status run_binomial(mr_kernel_call *call, bool is_stateful, mr_error *error)
 {
-    const mr_tensor *counts = &call->inputs[2], *probabilities = &call->inputs[3];
+    int first = is_stateful ? 3 : 2;
+    const mr_tensor *counts = &call->inputs[first], *probabilities = &call->inputs[first + 1];
     binomial_job job = {.counts = counts, .probabilities = probabilities, .output = &call->outputs[0]};
     char text[2][MR_SHAPE_TEXT_SIZE];
     mr_shape shape;
-    MR_TRY(mr_random_from_seed(call, 1, &job.philox, error));
-    MR_TRY(mr_random_shape(call, &shape, error));
+    if (!is_stateful) MR_TRY(mr_random_from_seed(call, 1, &job.philox, error));
+    MR_TRY(mr_kernel_shape(call, is_stateful ? 2 : 0, &shape, error));
     if (!broadcast_both(&counts->shape, &probabilities->shape, &job.shape))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "counts and probs must have compatible batch dimensions: %s vs. %s",
@@ -374,8 +376,24 @@ static mr_status seeded_binomial(mr_kernel_call *call, mr_error *error)
     if (count == 0) return MR_OK;
     job.parameter_count = mr_shape_count(job.shape);
     job.samples = count / job.parameter_count;
+    if (is_stateful) {
+        int64_t algorithm;
+        uint64_t numbers = (uint64_t)job.parameter_count * 200 * (uint64_t)(job.samples + 3) / 4 * 4;
+        MR_TRY(mr_kernel_int(call, 1, "algorithm", &algorithm, error));
+        MR_TRY(mr_random_from_state(call, 0, algorithm, numbers, &job.philox, error));
+    }
     mr_pool_for(call->device->pool, count, PARAMETERS_PER_PIECE, binomial_piece, &job);
     return MR_OK;
+}
+
+static mr_status seeded_binomial(mr_kernel_call *call, mr_error *error)
+{
+    return run_binomial(call, false, error);
+}
+
+static mr_status stateful_binomial(mr_kernel_call *call, mr_error *error)
+{
+    return run_binomial(call, true, error);
 }
 
 /* ---- The derivative of a gamma sample with respect to alpha ---- */
@@ -495,6 +513,7 @@ static const mr_kernel kernels[] = {
     {.op = "StatelessRandomGammaV3", .run = keyed_gamma},
     {.op = "StatelessRandomPoisson", .run = seeded_poisson},
     {.op = "StatelessRandomBinomial", .run = seeded_binomial},
+    {.op = "StatefulRandomBinomial", .run = stateful_binomial, .host_inputs = 1u << 31, .updates = 1},
     {.op = "RandomPoisson", .run = random_poisson},
     {.op = "RandomPoissonV2", .run = random_poisson},
 };

@@ -3,10 +3,12 @@
  * A seed is not used as the key directly: Philox scrambles it into a key and the upper half of the counter
  * (tensorflow/core/kernels/stateless_random_ops.cc). The operators V2 take both from their inputs. */
 #include "kernels/random.h"
+#include <errno.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 constexpr int32_t ALGORITHM_PHILOX = 1, ALGORITHM_AUTOMATIC = 3;
 
@@ -137,8 +139,8 @@ static mr_status get_key_counter(mr_kernel_call *call, mr_error *error)
 constexpr int STATE_WORDS = 3;               /* the counter, then the key */
 constexpr uint64_t SAMPLES_PER_NUMBER = 256; /* that a skip of 1 reserves */
 
-/* Advances the generator in the variable, input 0. */
-static mr_status skip_numbers(mr_kernel_call *call, int64_t algorithm, uint64_t delta, mr_error *error)
+mr_status mr_random_from_state(mr_kernel_call *call, int first, int64_t algorithm, uint64_t numbers, mr_philox *philox,
+                               mr_error *error)
 {
     mr_tensor *state = &call->inputs[0];
     if (state->dtype != MR_INT64)
@@ -149,15 +151,25 @@ static mr_status skip_numbers(mr_kernel_call *call, int64_t algorithm, uint64_t 
                               "RNG state must have one and only one dimension, not %d", (int)state->shape.rank);
     if (algorithm != ALGORITHM_PHILOX)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Unsupported algorithm id: %" PRId64, algorithm);
-    if (state->shape.dims[0] < STATE_WORDS)
+    if (state->shape.dims[0] < STATE_WORDS + first)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "For the Philox algorithm, the size of state must be at least %d; got %" PRId64,
-                              STATE_WORDS, state->shape.dims[0]);
-    uint64_t *counter = state->data, before = counter[0];
-    uint64_t high = (uint64_t)((unsigned __int128)delta * SAMPLES_PER_NUMBER >> 64);
-    counter[0] += delta * SAMPLES_PER_NUMBER;
+                              STATE_WORDS + first, state->shape.dims[0]);
+    uint64_t *counter = (uint64_t *)state->data + first, before = counter[0];
+    *philox = (mr_philox){.key = {(uint32_t)counter[2], (uint32_t)(counter[2] >> 32)},
+                          .counter = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32), (uint32_t)counter[1],
+                                      (uint32_t)(counter[1] >> 32)}};
+    uint64_t high = (uint64_t)((unsigned __int128)numbers * SAMPLES_PER_NUMBER >> 64);
+    counter[0] += numbers * SAMPLES_PER_NUMBER;
     counter[1] += high + (counter[0] < before);
     return MR_OK;
+}
+
+/* Advances the generator in the variable, input 0. */
+static mr_status skip_numbers(mr_kernel_call *call, int64_t algorithm, uint64_t delta, mr_error *error)
+{
+    mr_philox ignored;
+    return mr_random_from_state(call, 0, algorithm, delta, &ignored, error);
 }
 
 static mr_status read_and_skip(mr_kernel_call *call, mr_error *error)
@@ -186,6 +198,91 @@ static mr_status skip(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_int(call, 1, "algorithm", &algorithm, error));
     MR_TRY(mr_kernel_int(call, 2, "delta", &delta, error));
     return skip_numbers(call, algorithm, (uint64_t)delta, error);
+}
+
+/* As read_range, for unsigned numbers. */
+static mr_status read_unsigned_range(mr_kernel_call *call, int first, mr_random_fill *fill, mr_error *error)
+{
+    uint64_t bounds[2];
+    for (int i = 0; i < 2; i++) {
+        const mr_tensor *bound = &call->inputs[first + i];
+        if (bound->shape.rank != 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be 0-D",
+                                  i == 0 ? "minval" : "maxval");
+        bounds[i] = bound->dtype == MR_UINT32 ? ((const uint32_t *)bound->data)[0] : ((const uint64_t *)bound->data)[0];
+    }
+    if (bounds[0] >= bounds[1])
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Need minval < maxval, got %" PRIu64 " >= %" PRIu64, bounds[0], bounds[1]);
+    fill->low = (int64_t)bounds[0];
+    fill->range = bounds[1] - bounds[0];
+    return MR_OK;
+}
+
+/* The inputs are the variable, the algorithm, the shape, and for MR_RANDOM_INT the limits. */
+static mr_status stateful_fill(mr_kernel_call *call, mr_distribution distribution, mr_error *error)
+{
+    mr_random_fill fill = {.distribution = distribution, .dtype = call->node->output_dtypes[0]};
+    mr_shape shape;
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (call->inputs[1].shape.rank != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input 1 (0-based) must have shape [], not %s",
+                              mr_shape_text(call->inputs[1].shape, text, sizeof text));
+    bool is_unsigned = fill.dtype == MR_UINT32 || fill.dtype == MR_UINT64;
+    if (distribution == MR_RANDOM_INT)
+        MR_TRY(is_unsigned ? read_unsigned_range(call, 3, &fill, error) : read_range(call, 3, &fill, error));
+    MR_TRY(mr_kernel_shape(call, 2, &shape, error));
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    fill.count = mr_shape_count(shape);
+    MR_TRY(mr_random_from_state(call, 0, mr_tensor_int64s(&call->inputs[1])[0], (uint64_t)fill.count, &fill.philox,
+                                error));
+    fill.target = call->outputs[0].data;
+    if (fill.count > 0) mr_random_run_fill(&fill, call->device->pool);
+    return MR_OK;
+}
+
+#define STATEFUL(name, distribution)                                                                                   \
+    static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
+    {                                                                                                                  \
+        return stateful_fill(call, distribution, error);                                                               \
+    }
+STATEFUL(stateful_uniform, MR_RANDOM_UNIFORM)
+STATEFUL(stateful_normal, MR_RANDOM_NORMAL)
+STATEFUL(stateful_truncated, MR_RANDOM_TRUNCATED)
+STATEFUL(stateful_int, MR_RANDOM_INT)
+STATEFUL(stateful_full_int, MR_RANDOM_FULL_INT)
+
+/* The oldest form: the first element of the variable is the algorithm. */
+static mr_status stateful_normal_v1(mr_kernel_call *call, mr_error *error)
+{
+    mr_random_fill fill = {.distribution = MR_RANDOM_NORMAL, .dtype = call->node->output_dtypes[0]};
+    mr_shape shape;
+    MR_TRY(mr_kernel_shape(call, 1, &shape, error));
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    fill.count = mr_shape_count(shape);
+    const mr_tensor *state = &call->inputs[0];
+    bool has_algorithm = state->dtype == MR_INT64 && mr_tensor_count(state) > 0;
+    MR_TRY(mr_random_from_state(call, 1, has_algorithm ? mr_tensor_int64s(state)[0] : ALGORITHM_PHILOX,
+                                (uint64_t)fill.count, &fill.philox, error));
+    fill.target = call->outputs[0].data;
+    if (fill.count > 0) mr_random_run_fill(&fill, call->device->pool);
+    return MR_OK;
+}
+
+static mr_status system_ints(mr_kernel_call *call, mr_error *error)
+{
+    mr_shape shape;
+    MR_TRY(mr_random_shape(call, &shape, error));
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    char *target = call->outputs[0].data;
+    for (size_t left = mr_tensor_size_bytes(&call->outputs[0]); left > 0;) {
+        ssize_t drawn = getrandom(target, left, 0);
+        if (drawn < 0 && errno != EINTR)
+            return mr_kernel_fail(call->node, error, MR_UNAVAILABLE, "the system has no random numbers");
+        target += MR_MAX(drawn, 0);
+        left -= (size_t)MR_MAX(drawn, 0);
+    }
+    return MR_OK;
 }
 
 /* ---- Multinomial ---- */
@@ -319,6 +416,8 @@ static mr_status stateless_multinomial(mr_kernel_call *call, mr_error *error)
     return run_multinomial(call, true, error);
 }
 
+#define SHAPES "shape_dtype: int32, int64"
+#define FLOATS "dtype: half, bfloat16, float, double; " SHAPES
 #define HOST(operator, function, ...) {.op = operator, .run = function, .host_inputs = 1u << 31, __VA_ARGS__}
 
 static const mr_kernel kernels[] = {
@@ -337,6 +436,14 @@ static const mr_kernel kernels[] = {
     HOST("StatelessRandomGetAlg", get_algorithm),
     HOST("RngReadAndSkip", read_and_skip, .host_outputs = 1u << 31, .updates = 1),
     HOST("RngSkip", skip, .updates = 1),
+    HOST("StatefulUniform", stateful_uniform, .types = FLOATS, .updates = 1),
+    HOST("StatefulStandardNormal", stateful_normal_v1, .types = FLOATS, .updates = 1),
+    HOST("StatefulStandardNormalV2", stateful_normal, .types = FLOATS, .updates = 1),
+    HOST("StatefulTruncatedNormal", stateful_truncated, .types = FLOATS, .updates = 1),
+    HOST("StatefulUniformInt", stateful_int, .types = "dtype: int32, int64, uint32, uint64; " SHAPES, .updates = 1),
+    HOST("StatefulUniformFullInt", stateful_full_int, .types = "dtype: int32, int64, uint32, uint64; " SHAPES,
+         .updates = 1),
+    HOST("NonDeterministicInts", system_ints, .types = "dtype: int32, int64, uint32, uint64; " SHAPES),
     {.op = "Multinomial", .types = "T: half, bfloat16, float, double", .run = multinomial},
     {.op = "StatelessMultinomial", .types = "T: half, bfloat16, float, double", .run = stateless_multinomial},
 };

@@ -306,11 +306,6 @@ static const mr_kernel kernels[] = {
     {.op = "ParallelInterleaveDatasetV4", .run = interleave_parallel},
     {.op = "LegacyParallelInterleaveDatasetV2", .run = interleave_parallel},
     {.op = "ScanDataset", .run = scan},
-    {.op = "ExperimentalMapDataset", .run = map_one},
     {.op = "MapAndBatchDatasetV2", .run = map_and_batch},
-    {.op = "ExperimentalMapAndBatchDataset", .run = map_and_batch},
-    {.op = "ExperimentalTakeWhileDataset", .run = take_while},
-    {.op = "ExperimentalParallelInterleaveDataset", .run = interleave_parallel},
-    {.op = "ExperimentalScanDataset", .run = scan},
 };
 const mr_kernel_table mr_data_kernels_functions = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -310,6 +310,5 @@ static const mr_kernel kernels[] = {
     {.op = "ShuffleDataset", .run = run_shuffle},
     {.op = "ShuffleAndRepeatDataset", .run = run_shuffle_and_repeat},
     {.op = "RandomDataset", .run = run_random},
-    {.op = "ExperimentalRandomDataset", .run = run_random},
 };
 const mr_kernel_table mr_data_kernels_shuffle = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -276,6 +276,5 @@ static const mr_kernel kernels[] = {
     {.op = "FixedLengthRecordDatasetV2", .run = fixed_length},
     {.op = "CSVDataset", .run = csv},
     {.op = "CSVDatasetV2", .run = csv},
-    {.op = "ExperimentalCSVDataset", .run = csv},
 };
 const mr_kernel_table mr_data_kernels_sources = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -135,8 +135,6 @@ static mr_status sparse_batch(mr_kernel_call *call, mr_error *error)
 static const mr_kernel kernels[] = {
     {.op = "ParseExampleDataset", .run = parse_examples},
     {.op = "ParseExampleDatasetV2", .run = parse_examples},
-    {.op = "ExperimentalParseExampleDataset", .run = parse_examples},
     {.op = "DenseToSparseBatchDataset", .run = sparse_batch},
-    {.op = "ExperimentalDenseToSparseBatchDataset", .run = sparse_batch},
 };
 const mr_kernel_table mr_data_kernels_sparse = {kernels, sizeof kernels / sizeof kernels[0]};

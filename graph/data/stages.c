@@ -274,7 +274,6 @@ static const mr_kernel kernels[] = {
     {.op = "DatasetToSingleElement", .run = single_element},
     {.op = "DatasetCardinality", .run = cardinality},
     {.op = "DirectedInterleaveDataset", .run = choose},
-    {.op = "ExperimentalDirectedInterleaveDataset", .run = choose},
     {.op = "OptimizeDatasetV2", .run = pass},
     {.op = "FinalizeDataset", .run = pass},
     {.op = "WrapDatasetVariant", .run = pass},
@@ -282,15 +281,5 @@ static const mr_kernel kernels[] = {
     {.op = "AssertNextDataset", .run = pass},
     {.op = "LatencyStatsDataset", .run = pass},
     {.op = "BytesProducedStatsDataset", .run = pass},
-    {.op = "ExperimentalAssertNextDataset", .run = pass},
-    {.op = "ExperimentalLatencyStatsDataset", .run = pass},
-    {.op = "ExperimentalBytesProducedStatsDataset", .run = pass},
-    {.op = "ExperimentalMaxIntraOpParallelismDataset", .run = pass},
-    {.op = "ExperimentalPrivateThreadPoolDataset", .run = pass},
-    {.op = "ExperimentalNonSerializableDataset", .run = pass},
-    {.op = "ExperimentalUnbatchDataset", .run = unbatch},
-    {.op = "ExperimentalUniqueDataset", .run = unique},
-    {.op = "ExperimentalIgnoreErrorsDataset", .run = ignore_errors},
-    {.op = "ExperimentalDatasetCardinality", .run = cardinality},
 };
 const mr_kernel_table mr_data_kernels_stages = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -268,8 +268,6 @@ static mr_status group_by_window(mr_kernel_call *call, mr_error *error)
 static const mr_kernel kernels[] = {
     {.op = "WindowDataset", .run = window},
     {.op = "GroupByWindowDataset", .run = group_by_window},
-    {.op = "ExperimentalGroupByWindowDataset", .run = group_by_window},
     {.op = "SlidingWindowDataset", .run = sliding_window},
-    {.op = "ExperimentalSlidingWindowDataset", .run = sliding_window},
 };
 const mr_kernel_table mr_data_kernels_window = {kernels, sizeof kernels / sizeof kernels[0]};

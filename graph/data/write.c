@@ -70,6 +70,5 @@ static mr_status to_records(mr_kernel_call *call, mr_error *error)
 
 static const mr_kernel kernels[] = {
     {.op = "DatasetToTFRecord", .run = to_records},
-    {.op = "ExperimentalDatasetToTFRecord", .run = to_records},
 };
 const mr_kernel_table mr_data_kernels_write = {kernels, sizeof kernels / sizeof kernels[0]};

@@ -146,7 +146,15 @@ struct mr_op {
     uint32_t writes; /* inputs, references or handles, whose variable or other resource it changes: bit i is input i */
     const char *builder; /* the builder's name in ops.h; null: TensorFlow's name in snake case */
     const char *doc;
+    /* Another name of this operator. Its signature, and attrs if they are null here, are of that operator's row, which
+     * has no same_as; so are its shape function, its flags, its kernels and its gradient. */
+    const char *same_as;
 };
+/* The operator whose kernels it has. */
+static inline const char *mr_op_kernel_name(const mr_op *op)
+{
+    return op->same_as != nullptr ? op->same_as : op->name;
+}
 
 typedef struct mr_op_table {
     const mr_op *ops;

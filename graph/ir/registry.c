@@ -52,6 +52,31 @@ static const mr_op_def *find(const char *name)
     return nullptr;
 }
 
+static const mr_op *row_named(const char *name)
+{
+    for (size_t i = 0; i < op_table_count; i++)
+        for (size_t j = 0; j < op_tables[i]->count; j++)
+            if (strcmp(op_tables[i]->ops[j].name, name) == 0) return &op_tables[i]->ops[j];
+    return nullptr;
+}
+
+/* The row, with what it takes from another one; null if memory is exhausted. */
+static const mr_op *complete_row(const mr_op *row)
+{
+    if (row->same_as == nullptr) return row;
+    const mr_op *original = row_named(row->same_as);
+    assert(original != nullptr && original->same_as == nullptr);
+    mr_op *made = MR_ARENA_NEW(&arena, mr_op, 1);
+    if (made == nullptr) return nullptr;
+    *made = *original;
+    made->name = row->name;
+    if (row->attrs != nullptr) made->attrs = row->attrs;
+    made->builder = row->builder;
+    made->doc = row->doc;
+    made->same_as = row->same_as;
+    return made;
+}
+
 /* complete: every row was parsed; otherwise memory was exhausted. */
 static void add_gradients([[maybe_unused]] bool complete)
 {
@@ -62,6 +87,10 @@ static void add_gradients([[maybe_unused]] bool complete)
             assert(def != nullptr ? def->gradient == nullptr : !complete);
             if (def != nullptr) def->gradient = gradient->function;
         }
+    for (int32_t i = 0; i < def_count; i++) {
+        const mr_op_def *original = defs[i]->op->same_as != nullptr ? find(defs[i]->op->same_as) : nullptr;
+        if (original != nullptr) ((mr_op_def *)defs[i])->gradient = original->gradient;
+    }
 }
 
 static void parse_tables(void)
@@ -75,7 +104,8 @@ static void parse_tables(void)
     for (size_t i = 0; i < op_table_count; i++)
         for (size_t j = 0; j < op_tables[i]->count; j++) {
             mr_op_def *def = &parsed_defs[def_count];
-            mr_status status = mr_op_def_parse(&op_tables[i]->ops[j], &arena, def, nullptr);
+            const mr_op *row = complete_row(&op_tables[i]->ops[j]);
+            mr_status status = row != nullptr ? mr_op_def_parse(row, &arena, def, nullptr) : MR_RESOURCE_EXHAUSTED;
             assert(status == MR_OK || status == MR_RESOURCE_EXHAUSTED);
             if (status == MR_OK) defs[def_count++] = def;
         }

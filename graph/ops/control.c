@@ -25,6 +25,16 @@ static mr_status merge_inputs_shape(mr_shape_call *call, mr_error *)
     return MR_OK;
 }
 
+static mr_status ref_select_shape(mr_shape_call *call, mr_error *error)
+{
+    MR_TRY(mr_shape_expect_rank(call, 0, 0, error));
+    mr_shape common = call->inputs[1];
+    for (int32_t i = 2; i < call->input_count; i++)
+        if (!mr_shape_equal(common, call->inputs[i])) common = MR_SHAPE_UNKNOWN;
+    call->outputs[0] = common;
+    return MR_OK;
+}
+
 /* A loop may change the shape of a loop variable, unless it is constant. */
 static mr_status enter_shape(mr_shape_call *call, mr_error *)
 {
@@ -141,6 +151,19 @@ static const mr_op control_ops[] = {
      .shape = mr_shape_unchanged,
      .flags = MR_OP_ALLOWS_UNINITIALIZED,
      .doc = "Returns the reference input unchanged."},
+    {.name = "RefSelect",
+     .signature = "index: int32, inputs: Ref(N * T) -> output: Ref(T)",
+     .attrs = "T: type; N: int >= 1",
+     .shape = ref_select_shape,
+     .flags = MR_OP_ALLOWS_UNINITIALIZED | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns the reference at index in inputs."},
+    {.name = "Abort",
+     .signature = "->",
+     .attrs = "error_msg: string = ''; exit_without_error: bool = false",
+     .shape = mr_shape_unknown,
+     .flags = MR_OP_STATEFUL,
+     .builder = "mr_abort_op",
+     .doc = "Fails with error_msg. TensorFlow ends the process instead."},
 };
 
 const mr_op_table mr_ops_control = {control_ops, sizeof control_ops / sizeof control_ops[0]};

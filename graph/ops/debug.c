@@ -15,6 +15,18 @@ static mr_status print_v2_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+static mr_status nan_count_shape(mr_shape_call *call, mr_error *)
+{
+    call->outputs[0] = MR_SHAPE(1);
+    return MR_OK;
+}
+
+static mr_status summary_shape(mr_shape_call *call, mr_error *)
+{
+    call->outputs[0] = call->inputs[0].rank < 0 ? MR_SHAPE(-1) : MR_SHAPE(14 + call->inputs[0].rank);
+    return MR_OK;
+}
+
 static const mr_op debug_ops[] = {
     {.name = "CheckNumericsV2",
      .signature = "tensor: T -> output: T",
@@ -43,6 +55,48 @@ static const mr_op debug_ops[] = {
      .fold = mr_fold_pass,
      .flags = MR_OP_VIEW | MR_OP_ALLOWS_UNINITIALIZED,
      .doc = "Returns input unchanged; a debugger finds gradients by it."},
+    {.name = "DebugGradientRefIdentity",
+     .signature = "input: Ref(T) -> output: Ref(T)",
+     .attrs = "T: type",
+     .shape = mr_shape_unchanged,
+     .flags = MR_OP_ALLOWS_UNINITIALIZED,
+     .doc = "Returns the reference input unchanged; a debugger finds gradients by it."},
+    {.name = "Copy",
+     .signature = "input: T -> output: T",
+     .attrs = "T: type; tensor_name: string = ''; debug_ops_spec: list(string) = []",
+     .shape = mr_shape_unchanged,
+     .flags = MR_OP_VIEW | MR_OP_NOT_DIFFERENTIABLE,
+     .builder = "mr_copy_op",
+     .doc = "Returns input, for a debugger."},
+    {.name = "CopyHost",
+     .signature = "input: T -> output: T",
+     .attrs = "T: type; tensor_name: string = ''; debug_ops_spec: list(string) = []",
+     .shape = mr_shape_unchanged,
+     .flags = MR_OP_VIEW | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns input in host memory, for a debugger."},
+    {.name = "DebugIdentity",
+     .signature = "input: T -> output: T",
+     .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: "
+              "bool = false",
+     .shape = mr_shape_unchanged,
+     .flags = MR_OP_VIEW | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns input, for a debugger; debug_urls must be empty."},
+    {.name = "DebugNanCount",
+     .signature = "input: T -> output: int64",
+     .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: "
+              "bool = false",
+     .shape = nan_count_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns the number of NaNs in input; debug_urls must be empty."},
+    {.name = "DebugNumericSummary",
+     .signature = "input: T -> output: double",
+     .attrs = "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; "
+              "lower_bound: float = -inf; upper_bound: float = inf; mute_if_healthy: bool = false; gated_grpc: bool = "
+              "false",
+     .shape = summary_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns counts, range, mean and variance of the elements of input, and its dtype and shape; debug_urls "
+            "must be empty."},
     {.name = "Timestamp",
      .signature = "-> ts: double",
      .shape = mr_shape_scalar,

@@ -15,7 +15,18 @@ static mr_status matching_files_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+static mr_status immutable_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_attr_get_shape(call->attrs, "shape", &call->outputs[0], error);
+}
+
 static const mr_op file_ops[] = {
+    {.name = "ImmutableConst",
+     .signature = "-> tensor: dtype",
+     .attrs = "dtype: type; shape: shape; memory_region_name: string",
+     .shape = immutable_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns the tensor whose bytes are the file memory_region_name."},
     {.name = "ReadFile",
      .signature = "filename: string -> contents: string",
      .shape = scalars_shape,

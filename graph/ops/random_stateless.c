@@ -73,6 +73,31 @@ static mr_status skip_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+static mr_status stateful_shape(mr_shape_call *call, mr_error *error)
+{
+    for (int32_t i = 0; i < call->input_count; i++)
+        if (i != 2) MR_TRY(mr_shape_expect_rank(call, i, 0, error));
+    return mr_shape_from_input(call, 2, &call->outputs[0], error);
+}
+
+static mr_status stateful_v1_shape(mr_shape_call *call, mr_error *error)
+{
+    MR_TRY(mr_shape_expect_rank(call, 0, 0, error));
+    return mr_shape_from_input(call, 1, &call->outputs[0], error);
+}
+
+static mr_status stateful_binomial_shape(mr_shape_call *call, mr_error *error)
+{
+    MR_TRY(mr_shape_expect_rank(call, 0, 0, error));
+    MR_TRY(mr_shape_expect_rank(call, 1, 0, error));
+    return mr_shape_from_input(call, 2, &call->outputs[0], error);
+}
+
+static mr_status system_ints_shape(mr_shape_call *call, mr_error *error)
+{
+    return mr_shape_from_input(call, 0, &call->outputs[0], error);
+}
+
 static const mr_op random_stateless_ops[] = {
     {.name = "StatelessRandomUniform",
      .signature = "shape: T, seed: Tseed -> output: dtype",
@@ -198,6 +223,65 @@ static const mr_op random_stateless_ops[] = {
      .flags = MR_OP_STATEFUL,
      .writes = 1,
      .doc = "Advances the generator in a variable by delta numbers."},
+    {.name = "StatefulUniform",
+     .signature = "resource: resource, algorithm: int64, shape: shape_dtype -> output: dtype",
+     .attrs = "dtype: type = float; shape_dtype: type = int64",
+     .shape = stateful_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .writes = 1,
+     .doc = "Returns values from a uniform distribution in [0, 1), drawn from the generator in a variable."},
+    {.name = "StatefulStandardNormalV2",
+     .signature = "resource: resource, algorithm: int64, shape: shape_dtype -> output: dtype",
+     .attrs = "dtype: type = float; shape_dtype: type = int64",
+     .shape = stateful_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .writes = 1,
+     .doc = "Returns values from the standard normal distribution, drawn from the generator in a variable."},
+    {.name = "StatefulTruncatedNormal",
+     .signature = "resource: resource, algorithm: int64, shape: shape_dtype -> output: dtype",
+     .attrs = "dtype: type = float; shape_dtype: type = int64",
+     .shape = stateful_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .writes = 1,
+     .doc =
+         "Returns values from the normal distribution, truncated at 2 stds, drawn from the generator in a variable."},
+    {.name = "StatefulUniformFullInt",
+     .signature = "resource: resource, algorithm: int64, shape: shape_dtype -> output: dtype",
+     .attrs = "dtype: type = uint64; shape_dtype: type = int64",
+     .shape = stateful_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .writes = 1,
+     .doc = "Returns integers from the complete range of dtype, drawn from the generator in a variable."},
+    {.name = "StatefulUniformInt",
+     .signature =
+         "resource: resource, algorithm: int64, shape: shape_dtype, minval: dtype, maxval: dtype -> output: dtype",
+     .attrs = "dtype: type = int64; shape_dtype: type = int64",
+     .shape = stateful_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .writes = 1,
+     .doc = "Returns integers from [minval, maxval), drawn from the generator in a variable."},
+    {.name = "StatefulStandardNormal",
+     .signature = "resource: resource, shape: shape_dtype -> output: dtype",
+     .attrs = "dtype: type = float; shape_dtype: type = int64",
+     .shape = stateful_v1_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .writes = 1,
+     .doc = "The same as StatefulStandardNormalV2, with the algorithm in the variable; used by old graphs."},
+    {.name = "StatefulRandomBinomial",
+     .signature = "resource: resource, algorithm: int64, shape: S, counts: T, probs: T -> output: dtype",
+     .attrs = "S: {int32, int64}; T: {half, float, double, int32, int64} = double; dtype: {half, float, double, int32, "
+              "int64} = int64",
+     .shape = stateful_binomial_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .writes = 1,
+     .doc = "Returns numbers of successes in counts trials with probabilities probs, drawn from the generator in a "
+            "variable."},
+    {.name = "NonDeterministicInts",
+     .signature = "shape: shape_dtype -> output: dtype",
+     .attrs = "dtype: type = int64; shape_dtype: type = int64",
+     .shape = system_ints_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns integers from the complete range of dtype, which the system draws."},
 };
 
 const mr_op_table mr_ops_random_stateless = {random_stateless_ops,

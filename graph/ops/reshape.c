@@ -35,6 +35,14 @@ static mr_status reshape_shape(mr_shape_call *call, mr_error *error)
     return MR_OK;
 }
 
+static mr_status quantized_reshape_shape(mr_shape_call *call, mr_error *error)
+{
+    call->outputs[1] = call->outputs[2] = MR_SCALAR;
+    MR_TRY(mr_shape_expect_rank(call, 2, 0, error));
+    MR_TRY(mr_shape_expect_rank(call, 3, 0, error));
+    return reshape_shape(call, error);
+}
+
 static mr_status shape_n_shape(mr_shape_call *call, mr_error *)
 {
     for (int32_t i = 0; i < call->output_count && i < call->input_count; i++)
@@ -111,6 +119,13 @@ static bool fold_size(mr_folding *f)
 }
 
 static const mr_op reshape_ops[] = {
+    {.name = "QuantizedReshape",
+     .signature = "tensor: T, shape: Tshape, input_min: float, input_max: float -> output: T, output_min: float, "
+                  "output_max: float",
+     .attrs = "T: type; Tshape: {int32, int64} = int32",
+     .shape = quantized_reshape_shape,
+     .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns a quantized tensor with another shape, and its range."},
     {.name = "Reshape",
      .signature = "tensor: T, shape: Tshape -> output: T",
      .attrs = "T: type; Tshape: {int32, int64} = int32",

@@ -100,6 +100,13 @@ static mr_status split_shape(mr_shape_call *call, mr_error *error)
     return mr_shape_scalar(call, error);
 }
 
+/* A name is two strings. */
+static mr_status name_shape(mr_shape_call *call, mr_error *)
+{
+    call->outputs[0] = MR_SHAPE(2);
+    return MR_OK;
+}
+
 static const mr_op tensor_array_ops[] = {
     {.name = "TensorArrayV3",
      .signature = "size: int32 -> handle: resource, flow: float",
@@ -225,6 +232,72 @@ static const mr_op tensor_array_ops[] = {
      .attrs = "T: type",
      .shape = mr_shape_unknown,
      .doc = "Writes the rows of value to the elements of the array; used by old graphs."},
+    {.name = "TensorArrayV2",
+     .signature = "size: int32 -> handle: string",
+     .attrs = "dtype: type; element_shape: shape = unknown; dynamic_size: bool = false; clear_after_read: bool = true; "
+              "tensor_array_name: string = ''",
+     .shape = name_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .builder = "mr_tensor_array_v2_op",
+     .doc = "Creates an array of size tensors, which exists until the run ends, and returns its name."},
+    {.name = "TensorArrayGrad",
+     .signature = "handle: string, flow_in: float -> grad_handle: Ref(string)",
+     .attrs = "source: string",
+     .shape = mr_shape_unknown,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns the array of the gradients of an array's elements; used by old graphs."},
+    {.name = "TensorArrayGradV2",
+     .signature = "handle: string, flow_in: float -> grad_handle: string",
+     .attrs = "source: string",
+     .shape = name_shape,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns the name of the array of the gradients of an array's elements."},
+    {.name = "TensorArrayWriteV2",
+     .signature = "handle: string, index: int32, value: T, flow_in: float -> flow_out: float",
+     .attrs = "T: type",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Writes value to element index of the array with that name."},
+    {.name = "TensorArrayReadV2",
+     .signature = "handle: string, index: int32, flow_in: float -> value: dtype",
+     .attrs = "dtype: type",
+     .shape = mr_shape_unknown,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Returns element index of the array with that name."},
+    {.name = "TensorArrayGatherV2",
+     .signature = "handle: string, indices: int32, flow_in: float -> value: dtype",
+     .attrs = "dtype: type; element_shape: shape = unknown",
+     .shape = mr_shape_unknown,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Stacks the elements at indices of the array with that name."},
+    {.name = "TensorArrayScatterV2",
+     .signature = "handle: string, indices: int32, value: T, flow_in: float -> flow_out: float",
+     .attrs = "T: type",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Writes the rows of value to the elements at indices."},
+    {.name = "TensorArrayConcatV2",
+     .signature = "handle: string, flow_in: float -> value: dtype, lengths: int64",
+     .attrs = "dtype: type; element_shape_except0: shape = unknown",
+     .shape = mr_shape_unknown,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Concatenates the elements of the array with that name along dimension 0."},
+    {.name = "TensorArraySplitV2",
+     .signature = "handle: string, value: T, lengths: int64, flow_in: float -> flow_out: float",
+     .attrs = "T: type",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_STATEFUL,
+     .doc = "Splits value along dimension 0 and writes the parts to the array with that name."},
+    {.name = "TensorArraySizeV2",
+     .signature = "handle: string, flow_in: float -> size: int32",
+     .shape = mr_shape_scalar,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Returns the number of elements of the array with that name."},
+    {.name = "TensorArrayCloseV2",
+     .signature = "handle: string ->",
+     .shape = mr_shape_unknown,
+     .flags = MR_OP_STATEFUL | MR_OP_NOT_DIFFERENTIABLE,
+     .doc = "Releases the elements of the array with that name."},
 };
 
 const mr_op_table mr_ops_tensor_array = {tensor_array_ops, sizeof tensor_array_ops / sizeof tensor_array_ops[0]};

@@ -131,7 +131,7 @@ static void fold_computed(mr_planner *planner, mr_plan_node *node)
 {
     const mr_kernel *kernel = node->kernel;
     if (kernel && kernel->device != MR_DEVICE_CPU)
-        kernel = mr_kernel_find(node->node->op, MR_DEVICE_CPU, &node->node->attrs);
+        kernel = mr_kernel_find(mr_op_kernel_name(node->node->def->op), MR_DEVICE_CPU, &node->node->attrs);
     if (!kernel || !kernel->run) return;
     mr_tensor outputs[FOLDED_OUTPUTS_MAX] = {0};
     bool folded = evaluate(planner, node, kernel, outputs) == MR_OK;

@@ -53,7 +53,7 @@ static bool gpu_serves_takers(const mr_graph *graph, const mr_node *owner, const
                 for (int hops = 0; takes && hops < 64 && from.node != owner && from.node->input_count > 0; hops++)
                     from = from.node->inputs[0];
                 if (!takes || from.node != owner) continue;
-                if (mr_kernel_find(node->op, MR_DEVICE_GPU, &node->attrs)) continue;
+                if (mr_kernel_find(mr_op_kernel_name(node->def->op), MR_DEVICE_GPU, &node->attrs)) continue;
                 *why = node;
                 return false;
             }
@@ -149,7 +149,9 @@ static mr_status place_node(mr_planner *planner, mr_plan_node *placed, mr_error 
     mr_device *asked, *taken = taken_device(planner, placed);
     MR_TRY(asked_device(context, node, &asked, error));
     mr_device *device = taken ? taken : asked;
-    const char *op = mr_node_has_flag(node, MR_OP_CALL) ? "StatefulPartitionedCall" : node->op;
+    const char *op = mr_node_has_flag(node, MR_OP_CALL) ? "StatefulPartitionedCall"
+                     : node->def                        ? mr_op_kernel_name(node->def->op)
+                                                        : node->op;
     placed->kernel = mr_kernel_find(op, device->kind, &node->attrs);
     if (!placed->kernel && device->kind != MR_DEVICE_CPU && !taken) {
         if (context->options->no_soft_placement) return no_kernel(node, device->name, error);

@@ -1,7 +1,7 @@
 /* SaveV2, RestoreV2, MergeV2Checkpoints, ShardedFilename, ShardedFilespec, and Save, SaveSlices, Restore, RestoreSlice
  * for V1 checkpoints: checkpoints from inside the graph, as built by TensorFlow's Saver. Both kinds are read by either
  * operator. */
-#include "graph/state/state.h"
+#include "graph/state/serialized.h"
 
 #include "base/rights.h"
 #include "kernels/common.h"
@@ -52,7 +52,8 @@ static mr_status save_one(mr_kernel_call *call, mr_checkpoint_writer *writer, mr
     mr_shape full;
     mr_checkpoint_slice slice;
     MR_TRY(mr_checkpoint_slice_parse(mr_tensor_strings(&call->inputs[2])[index], &is_slice, &full, &slice, error));
-    const mr_tensor *value = &call->inputs[3 + index];
+    const mr_tensor *value = &call->inputs[3 + index], *strings = mr_serialized_strings(value);
+    if (strings) value = strings;
     return is_slice ? mr_checkpoint_write_slice(writer, key, full, &slice, value, error)
                     : mr_checkpoint_write(writer, key, value, error);
 }
@@ -106,6 +107,7 @@ static mr_status restore_one(mr_kernel_call *call, mr_checkpoint_reader *reader,
             is_v1 ? "Tensor name \"%.200s\" not found in checkpoint files" : "Key %.200s not found in checkpoint", key);
     MR_TRY(is_slice ? mr_checkpoint_read_slice(reader, key, &slice, value, error)
                     : mr_checkpoint_read(reader, key, value, error));
+    MR_TRY(mr_serialized_to_graph(value, call->node->output_dtypes[index], error));
     if (value->dtype != call->node->output_dtypes[index] && is_v1)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "Expected to restore a tensor of type %s, got a tensor of type %s instead: tensor_name = %s",

@@ -123,7 +123,46 @@ static mr_status matching_files(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
+/* ---- ImmutableConst ---- */
+
+static mr_status check_known(const mr_kernel_call *call, mr_shape shape, mr_error *error)
+{
+    bool is_known = shape.rank >= 0 && mr_shape_count(shape) >= 0;
+    if (is_known && mr_dtype_size(call->node->output_dtypes[0]) > 0 && call->node->output_dtypes[0] != MR_STRING)
+        return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s",
+                          is_known ? "a tensor of this dtype cannot be read from memory"
+                                   : "the shape is not fully known");
+}
+
+static mr_status map_file(mr_kernel_call *call, mr_error *error)
+{
+    mr_string name = mr_attr_string_or(call->node->attrs, "memory_region_name", "");
+    mr_shape shape;
+    char *bytes = nullptr;
+    size_t size = 0;
+    mr_arena arena = {0};
+    MR_TRY(mr_attr_get_shape(call->node->attrs, "shape", &shape, error));
+    MR_TRY(check_known(call, shape, error));
+    if (name.size_bytes == 0 || memchr(name.data, 0, name.size_bytes))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "memory_region_name is not the name of a file");
+    const char *path = mr_arena_strndup(&arena, name.data, name.size_bytes);
+    mr_status status =
+        path ? mr_file_read_all(path, READ_MAX_BYTES, &bytes, &size, error) : mr_fail_memory(error, name.size_bytes);
+    size_t needed = (size_t)mr_shape_count(shape);
+    if (status == MR_OK &&
+        (__builtin_mul_overflow(needed, mr_dtype_size(call->node->output_dtypes[0]), &needed) || needed > size))
+        status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                "%s has %zu bytes, which is too few for the tensor", path, size);
+    if (status == MR_OK)
+        status = mr_tensor_init_copy(&call->outputs[0], call->node->output_dtypes[0], shape, bytes, error);
+    free(bytes);
+    mr_arena_deinit(&arena);
+    return status;
+}
+
 static const mr_kernel kernels[] = {
+    {.op = "ImmutableConst", .run = map_file},
     {.op = "ReadFile", .run = read_file},
     {.op = "WriteFile", .run = write_file},
     {.op = "MatchingFiles", .run = matching_files},

@@ -221,6 +221,52 @@ static mr_status get_next_as_optional(mr_kernel_call *call, mr_error *error)
     return status == MR_OUT_OF_RANGE ? make_optional(call, nullptr, error) : status;
 }
 
+/* ---- The state of an iterator ---- */
+
+/* The iterator of input 0, started and locked. */
+static mr_status lock_started(const mr_kernel_call *call, mr_iterator_state **state, mr_error *error)
+{
+    mr_resource *resource;
+    MR_TRY(mr_handle_get(call, 0, &mr_iterator_class, &resource, error));
+    *state = (mr_iterator_state *)resource;
+    pthread_mutex_lock(&(*state)->mutex);
+    mr_status status = mr_iterator_start(*state, call->run, error);
+    if (status != MR_OK) pthread_mutex_unlock(&(*state)->mutex);
+    return status;
+}
+
+static mr_status serialize_iterator(mr_kernel_call *call, mr_error *error)
+{
+    mr_iterator_state *state;
+    mr_tensor saved = {0};
+    MR_TRY(lock_started(call, &state, error));
+    mr_status status = mr_iterator_save(state->iterator, &saved, error);
+    pthread_mutex_unlock(&state->mutex);
+    if (status == MR_OK) status = mr_serialized_wrap(&saved, error);
+    if (status == MR_OK)
+        call->outputs[0] = saved;
+    else
+        mr_tensor_deinit(&saved);
+    return status;
+}
+
+static mr_status deserialize_iterator(mr_kernel_call *call, mr_error *error)
+{
+    mr_iterator_state *state;
+    const mr_tensor *saved = mr_serialized_strings(&call->inputs[1]);
+    if (!saved || saved->shape.rank != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "serialized is not the state of an iterator");
+    MR_TRY(lock_started(call, &state, error));
+    mr_waiter waiter = {.wake = cancel_iterator, .object = state->iterator};
+    mr_status status = call->run ? mr_run_begin_wait(call->run, &waiter, error) : MR_OK;
+    if (status == MR_OK) {
+        status = mr_iterator_restore(state->iterator, saved, error);
+        if (call->run) mr_run_end_wait(call->run, &waiter);
+    }
+    pthread_mutex_unlock(&state->mutex);
+    return status;
+}
+
 /* ---- Iterators without a name ---- */
 
 static mr_status make_anonymous(mr_kernel_call *call, mr_error *error)
@@ -247,6 +293,8 @@ static const mr_kernel kernels[] = {
     {.op = "AnonymousIteratorV2", .run = make_anonymous},
     {.op = "AnonymousIteratorV3", .run = make_anonymous},
     {.op = "DeleteIterator", .run = delete_iterator},
+    {.op = "SerializeIterator", .run = serialize_iterator},
+    {.op = "DeserializeIterator", .run = deserialize_iterator},
     {.op = "IteratorGetNext", .run = get_next},
     {.op = "IteratorGetNextSync", .run = get_next},
 };

@@ -1,6 +1,6 @@
 /* SerializeTensor and ParseTensor: tensors as TensorProto messages. */
 #include "graph/ir/convert.h"
-#include "graph/state/state.h"
+#include "graph/state/serialized.h"
 
 #include "kernels/text.h"
 #include "proto/proto.h"
@@ -39,20 +39,46 @@ static void add_shape(mr_text_builder *out, mr_shape shape)
     mr_text_deinit(&dim);
 }
 
+/* Strings as a variant: VariantTensorDataProto with type_name and one of its tensors. */
+constexpr char STRINGS_NAME[] = "millrace::Strings";
+
+static void add_tensor(mr_text_builder *out, const mr_tensor *tensor)
+{
+    add_varint(out, 1 << 3);
+    add_varint(out, tensor->dtype);
+    add_shape(out, tensor->shape);
+    int64_t count = mr_tensor_count(tensor);
+    if (tensor->dtype != MR_STRING && count > 0) add_bytes(out, 4, tensor->data, mr_tensor_size_bytes(tensor));
+    for (int64_t i = 0; tensor->dtype == MR_STRING && i < count; i++)
+        add_bytes(out, 8, mr_tensor_strings(tensor)[i].data, mr_tensor_strings(tensor)[i].size_bytes);
+}
+
+static void add_variant(mr_text_builder *out, const mr_tensor *strings)
+{
+    mr_text_builder content = {0}, tensor = {0};
+    add_varint(out, 1 << 3);
+    add_varint(out, MR_VARIANT);
+    add_shape(out, MR_SCALAR);
+    add_tensor(&tensor, strings);
+    add_bytes(&content, 1, STRINGS_NAME, sizeof STRINGS_NAME - 1);
+    add_bytes(&content, 3, tensor.data, tensor.size_bytes);
+    add_bytes(out, 15, content.data, content.size_bytes);
+    out->failed |= content.failed || tensor.failed;
+    mr_text_deinit(&content);
+    mr_text_deinit(&tensor);
+}
+
 static mr_status serialize(mr_kernel_call *call, mr_error *error)
 {
-    const mr_tensor *tensor = &call->inputs[0];
+    const mr_tensor *tensor = &call->inputs[0], *strings = mr_serialized_strings(tensor);
     mr_text_builder out = {0};
-    if (mr_dtype_size(tensor->dtype) == 0)
+    if (mr_dtype_size(tensor->dtype) == 0 && !strings)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "a tensor of %s cannot be serialized",
                               mr_dtype_name(tensor->dtype));
-    add_varint(&out, 1 << 3);
-    add_varint(&out, tensor->dtype);
-    add_shape(&out, tensor->shape);
-    int64_t count = mr_tensor_count(tensor);
-    if (tensor->dtype != MR_STRING && count > 0) add_bytes(&out, 4, tensor->data, mr_tensor_size_bytes(tensor));
-    for (int64_t i = 0; tensor->dtype == MR_STRING && i < count; i++)
-        add_bytes(&out, 8, mr_tensor_strings(tensor)[i].data, mr_tensor_strings(tensor)[i].size_bytes);
+    if (strings)
+        add_variant(&out, strings);
+    else
+        add_tensor(&out, tensor);
     mr_status status = out.failed
                            ? mr_fail_memory(error, out.size_bytes)
                            : mr_tensor_init_string(&call->outputs[0], (mr_string){out.data, out.size_bytes}, error);
@@ -62,6 +88,19 @@ static mr_status serialize(mr_kernel_call *call, mr_error *error)
 
 /* ---- Reading ---- */
 
+static mr_status read_variant(mr_kernel_call *call, const Mr__TensorProto *proto, mr_import_budget *budget,
+                              mr_error *error)
+{
+    const Mr__VariantTensorDataProto *data = proto->n_variant_val == 1 ? proto->variant_val[0] : nullptr;
+    bool is_ours = data && strcmp(data->type_name, STRINGS_NAME) == 0 && data->n_tensors == 1 &&
+                   data->tensors[0]->dtype == MR_STRING;
+    if (!is_ours)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Cannot parse tensor from proto: the variant was not written by SerializeTensor");
+    MR_TRY(mr_tensor_read(data->tensors[0], budget, &call->outputs[0], error));
+    return mr_serialized_wrap(&call->outputs[0], error);
+}
+
 static mr_status read_tensor(mr_kernel_call *call, mr_string bytes, mr_arena *arena, mr_error *error)
 {
     mr_dtype wanted = call->node->output_dtypes[0];
@@ -69,6 +108,8 @@ static mr_status read_tensor(mr_kernel_call *call, mr_string bytes, mr_arena *ar
     mr_error reason = {0};
     mr_import_budget budget = {.tensor_bytes = (size_t)1 << 32};
     mr_status status = mr_proto_unpack_as(tensor_proto, bytes, arena, &proto, &reason);
+    if (status == MR_OK && wanted == MR_VARIANT && proto->dtype == MR_VARIANT)
+        return read_variant(call, proto, &budget, error);
     if (status == MR_OK && (mr_dtype)proto->dtype != wanted && mr_dtype_size((mr_dtype)proto->dtype) > 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "Type mismatch between parsed tensor (%s) and dtype (%s)",

@@ -38,7 +38,8 @@ static mr_status open_array(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_member_int(call, 0, "TensorArray size must be scalar", &size, error));
     if (size < 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Size should be >= 0.");
     MR_TRY(mr_attr_get_shape(attrs, "element_shape", &element_shape, error));
-    if (given.size_bytes == 0) given = mr_string_from(call->node->name);
+    /* Names of arrays in a run must differ; names of nodes do. */
+    if (given.size_bytes == 0 || call->node->output_dtypes[0] == MR_STRING) given = mr_string_from(call->node->name);
     int length = given.size_bytes < 400 ? (int)given.size_bytes : 400;
     snprintf(name, sizeof name, "%.*s_%" PRIu64, length, given.data, (uint64_t)call->invocation);
     MR_TRY(mr_array_new(mr_string_from(name), nullptr, mr_attr_type_or(attrs, "dtype", MR_FLOAT), size, &array, error));
@@ -46,7 +47,7 @@ static mr_status open_array(mr_kernel_call *call, mr_error *error)
     array->is_dynamic = mr_attr_bool_or(attrs, "dynamic_size", false);
     array->clears = mr_attr_bool_or(attrs, "clear_after_read", true);
     array->is_common_shape = mr_attr_bool_or(attrs, "identical_element_shapes", false);
-    call->outputs[0] = mr_tensor_take_resource(call->node->output_dtypes[0], &array->holder.resource);
+    MR_TRY(mr_array_put(call, array, error));
     return put_flow(call, 1, error);
 }
 
@@ -59,7 +60,7 @@ static mr_status grad(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_array_at(call, 0, &array, error));
     if (call->node->input_count > 2) MR_TRY(mr_kernel_shape(call, 2, &prefix, error));
     MR_TRY(mr_array_grad(call, array, source, prefix, &gradient, error));
-    call->outputs[0] = mr_tensor_take_resource(call->node->output_dtypes[0], &gradient->holder.resource);
+    MR_TRY(mr_array_put(call, gradient, error));
     return put_flow(call, 1, error);
 }
 
@@ -447,12 +448,14 @@ static mr_status concat(mr_kernel_call *call, mr_error *error)
 }
 
 #define BOTH(name, function)                                                                                           \
-    {.op = name "V3", .run = function},                                                                                \
+    {.op = name "V3", .run = function}, {.op = name "V2", .run = function},                                            \
     {                                                                                                                  \
         .op = name, .run = function                                                                                    \
     }
 static const mr_kernel kernels[] = {
     BOTH("TensorArray", open_array),
+    {.op = "TensorArrayGrad", .run = grad},
+    {.op = "TensorArrayGradV2", .run = grad},
     {.op = "TensorArrayGradV3", .run = grad},
     {.op = "TensorArrayGradWithShape", .run = grad},
     BOTH("TensorArrayWrite", write),

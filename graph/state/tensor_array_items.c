@@ -1,6 +1,8 @@
 /* The elements of arrays of tensors, and their gradients. */
 #include "graph/state/tensor_array.h"
 
+#include "graph/state/run.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,8 +56,86 @@ mr_status mr_array_new(mr_string name, const char *suffix, mr_dtype dtype, int32
     return MR_OK;
 }
 
+/* ---- Arrays by name: the run has a table of them ---- */
+
+typedef struct named_array {
+    mr_resource resource;
+    mr_array *array; /* a reference; null until it is set */
+} named_array;
+
+static void named_deinit(mr_resource *resource)
+{
+    named_array *named = (named_array *)resource;
+    if (named->array) mr_buffer_unref(&named->array->holder.resource.buffer);
+}
+
+static const mr_resource_class named_class = {
+    .name = "tensor array by name", .size_bytes = sizeof(named_array), .deinit = named_deinit};
+
+static bool has_names(const mr_kernel_call *call)
+{
+    size_t length = strlen(call->node->op);
+    return length > 2 && strcmp(call->node->op + length - 2, "V2") == 0;
+}
+
+/* TensorArrayGrad has the name of an array too, but returns a reference. */
+static bool takes_name(const mr_kernel_call *call)
+{
+    return has_names(call) || strcmp(call->node->op, "TensorArrayGrad") == 0;
+}
+
+static mr_status keep_named(mr_run_context *run, mr_array *array, mr_error *error)
+{
+    mr_resource *resource;
+    bool made = false;
+    pthread_mutex_lock(&run->mutex);
+    mr_status status = mr_resource_make(&run->temporaries, &named_class, "", array->name, &resource, &made, error);
+    bool is_known = status == MR_OK && ((named_array *)resource)->array == array;
+    if (status == MR_OK && !is_known && !made)
+        status = mr_fail(error, MR_ALREADY_EXISTS, "the run has another tensor array with the name %s", array->name);
+    if (status == MR_OK && made) ((named_array *)resource)->array = array;
+    pthread_mutex_unlock(&run->mutex);
+    if (status != MR_OK || is_known) mr_buffer_unref(&array->holder.resource.buffer);
+    return status;
+}
+
+mr_status mr_array_put(mr_kernel_call *call, mr_array *array, mr_error *error)
+{
+    if (!has_names(call)) {
+        call->outputs[0] = mr_tensor_take_resource(call->node->output_dtypes[0], &array->holder.resource);
+        return MR_OK;
+    }
+    mr_string words[] = {MR_STR("_tensor_arrays"), mr_string_from(array->name)};
+    mr_status status = mr_tensor_init_strings(&call->outputs[0], MR_SHAPE(2), words, error);
+    if (status == MR_OK && !call->run) status = mr_fail(error, MR_UNIMPLEMENTED, "a tensor array outside of a session");
+    if (status == MR_OK) return keep_named(call->run, array, error);
+    mr_buffer_unref(&array->holder.resource.buffer);
+    return status;
+}
+
+static mr_status find_named(const mr_kernel_call *call, int input, mr_array **array, mr_error *error)
+{
+    const mr_tensor *handle = &call->inputs[input];
+    mr_arena arena = {0};
+    *array = nullptr;
+    if (mr_tensor_count(handle) != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Tensor array handle must be 2-element vector");
+    if (!call->run) return mr_fail(error, MR_UNIMPLEMENTED, "a tensor array outside of a session");
+    mr_string name = mr_tensor_strings(handle)[1];
+    const char *copy = mr_arena_strndup(&arena, name.data ? name.data : "", name.size_bytes);
+    pthread_mutex_lock(&call->run->mutex);
+    mr_resource *resource = copy ? mr_resource_find(&call->run->temporaries, &named_class, "", copy) : nullptr;
+    pthread_mutex_unlock(&call->run->mutex);
+    if (resource) *array = ((named_array *)resource)->array;
+    mr_arena_deinit(&arena);
+    if (*array) return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_NOT_FOUND, "the run has no tensor array with the name %.*s",
+                          (int)(name.size_bytes < 200 ? name.size_bytes : 200), name.data);
+}
+
 mr_status mr_array_at(const mr_kernel_call *call, int input, mr_array **array, mr_error *error)
 {
+    if (takes_name(call)) return find_named(call, input, array, error);
     mr_resource *resource;
     MR_TRY(mr_handle_get(call, input, &array_class, &resource, error));
     *array = (mr_array *)resource;

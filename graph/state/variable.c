@@ -286,6 +286,19 @@ static mr_status pass_reference(mr_kernel_call *call, mr_error *)
     return MR_OK;
 }
 
+static mr_status select_reference(mr_kernel_call *call, mr_error *error)
+{
+    int32_t count = call->node->input_count - 1;
+    if (call->inputs[0].shape.rank != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Index must be a scalar");
+    int32_t index = mr_tensor_int32s(&call->inputs[0])[0];
+    if (index < 0 || index >= count)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Index must be in the range [0, %d) but got %d",
+                              (int)count, (int)index);
+    call->outputs[0] = mr_tensor_ref(&call->inputs[1 + index]);
+    return MR_OK;
+}
+
 /* A value that was read never changes, so there is nothing to disable. */
 static mr_status keep_copies(mr_kernel_call *call, mr_error *error)
 {
@@ -307,6 +320,8 @@ static const mr_kernel kernels[] = {
     ON_BOTH(.op = "VariableShape", .run = variable_shape, .host_outputs = 1u << 31),
     ON_BOTH(.op = "DestroyResourceOp", .run = destroy),
     ON_BOTH(.op = "RefIdentity", .run = pass_reference),
+    ON_BOTH(.op = "DebugGradientRefIdentity", .run = pass_reference),
+    {.op = "RefSelect", .run = select_reference},
     ON_BOTH(.op = "DisableCopyOnRead", .run = keep_copies),
 };
 const mr_kernel_table mr_state_kernels_variable = {kernels, sizeof kernels / sizeof kernels[0]};

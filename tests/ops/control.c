@@ -3,6 +3,8 @@
 
 /* clang-format off */
 SAMPLES(
+    {"Abort", "", "error_msg=stopped", "stopped"},
+    {"RefSelect", "int32[]=1; &float[3]+&float[3]", "", "cannot be fetched"},
     {"Print", "float[2,3]; float[2]", "first_n=0"},
     {"RefIdentity", "&float[2,3]", ""},
     {"Assert", "bool[]=1; float[2]+string[]=a", ""},

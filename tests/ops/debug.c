@@ -6,6 +6,12 @@
 
 /* clang-format off */
 SAMPLES(
+    {"DebugGradientRefIdentity", "&float[2,3]", "", "cannot be fetched"},
+    {"Copy", "float[2,3]", ""},
+    {"CopyHost", "float[2,3]", ""},
+    {"DebugIdentity", "float[2,3]", ""},
+    {"DebugNanCount", "float[2,3]", ""},
+    {"DebugNumericSummary", "float[2,3]", ""},
     {"CheckNumericsV2", "float[2,3]", "message=checked"},
     {"EnsureShape", "float[2,3]", "shape=[2,3]"},
     {"GuaranteeConst", "float[2,3]", ""},

@@ -3,6 +3,8 @@
 
 /* clang-format off */
 SAMPLES(
+    {"SerializeIterator", "!resource[]", "", "has not been initialized"},
+    {"DeserializeIterator", "!resource[]; variant[]", "", "not the state of an iterator"},
     {"Iterator", "", "shared_name=i; container=; output_types=float; output_shapes=[2]"},
     {"IteratorGetNext", "!resource[]", "output_types=float; output_shapes=[2]", "has not been initialized"},
     {"IteratorToStringHandle", "!resource[]", ""},

@@ -8,6 +8,14 @@
 
 /* clang-format off */
 SAMPLES(
+    {"NonDeterministicInts", "int64[2]=2,3", ""},
+    {"StatefulRandomBinomial", "@int64[3]; int64[]=1; int32[2]=3,2; double[2]=5,20; double[2]", ""},
+    {"StatefulStandardNormal", "@int64[4]=1; int64[2]=2,3", ""},
+    {"StatefulStandardNormalV2", "@int64[3]; int64[]=1; int64[2]=2,3", ""},
+    {"StatefulTruncatedNormal", "@int64[3]; int64[]=1; int64[2]=2,3", ""},
+    {"StatefulUniform", "@int64[3]; int64[]=1; int64[2]=2,3", ""},
+    {"StatefulUniformFullInt", "@int64[3]; int64[]=1; int64[2]=2,3", ""},
+    {"StatefulUniformInt", "@int64[3]; int64[]=1; int64[2]=2,3; int64[]=0; int64[]=9", ""},
     {"Multinomial", "float[2,3]; int32[]=4", ""},
     {"ParameterizedTruncatedNormal", "int32[2]=2,3; float[]=0; float[2]=1,2; float[]=-1; float[2]=1,5", ""},
     {"RandomCrop", "float[5,4,3]; int64[2]=3,2", ""},

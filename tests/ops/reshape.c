@@ -3,6 +3,7 @@
 
 /* clang-format off */
 SAMPLES(
+    {"QuantizedReshape", "quint8[2,3]; int32[2]=3,2; float[]=-1; float[]=2", ""},
     {"Rank", "float[2,3]", ""},
     {"Shape", "float[2,3]", ""},
     {"ShapeN", "float[2,3]+float[4]", ""},

@@ -17,7 +17,7 @@ static void find_kernel(void *context, const mr_kernel *kernel)
 /* Resources and constants need no kernel. */
 static bool can_run(const mr_op *op)
 {
-    search s = {.op = op->name};
+    search s = {.op = mr_op_kernel_name(op)};
     mr_kernel_each(find_kernel, &s);
     return s.found || mr_state_find(op->name) != nullptr || (op->flags & MR_OP_CONSTANT) != 0;
 }

@@ -3,6 +3,17 @@
 
 /* clang-format off */
 SAMPLES(
+    {"TensorArrayV2", "int32[]=3", "dtype=float"},
+    {"TensorArrayGrad", "string[2]=a; float[]", "source=gradients", "cannot be fetched"},
+    {"TensorArrayGradV2", "string[2]=a; float[]", "source=gradients", "no tensor array with the name"},
+    {"TensorArrayWriteV2", "string[2]=a; int32[]=0; float[3]; float[]", "", "no tensor array with the name"},
+    {"TensorArrayReadV2", "string[2]=a; int32[]=1; float[]", "dtype=float", "no tensor array with the name"},
+    {"TensorArrayGatherV2", "string[2]=a; int32[2]=1,3; float[]", "dtype=float", "no tensor array with the name"},
+    {"TensorArrayScatterV2", "string[2]=a; int32[2]=0,1; float[2,3]; float[]", "", "no tensor array with the name"},
+    {"TensorArrayConcatV2", "string[2]=a; float[]", "dtype=float", "no tensor array with the name"},
+    {"TensorArraySplitV2", "string[2]=a; float[3,2]; int64[2]=1,2; float[]", "", "no tensor array with the name"},
+    {"TensorArraySizeV2", "string[2]=a; float[]", "", "no tensor array with the name"},
+    {"TensorArrayCloseV2", "string[2]=a", "", "no tensor array with the name"},
     {"TensorArrayV3", "int32[]=3", "dtype=float"},
     {"TensorArrayGradV3", "%float[2,3]; float[]", "source=gradients"},
     {"TensorArrayGradWithShape", "%float[2,3]; float[]; int32[2]=4,5", "source=gradients"},
