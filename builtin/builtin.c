@@ -52,13 +52,18 @@
     X(tensor_list_join) X(optional) X(variant) X(scatter) X(scatter_nd) X(gather) X(serialize_sparse) \
     X(candidate) X(table_ops) X(file) X(serialize) X(parse_example) \
     X(barrier) X(accumulator) X(accumulator_sparse) X(stage) X(map_stage) X(temporary) X(remap) \
-    X(sparse_map) X(critical) X(session_tensor) X(record_input) X(handles)
+    X(sparse_map) X(critical) X(session_tensor) X(record_input) X(handles) X(summary_writer)
 /* clang-format on */
 /* graph/data/FILE.c: mr_data_kernels_FILE */
 #define DATA_KERNELS(X)                                                                                                \
-    X(iterator) X(sources) X(stages) X(functions) X(shuffle) X(window) X(reduce) X(generator) X(write) X(sparse)
+    X(iterator)                                                                                                        \
+    X(sources)                                                                                                         \
+    X(stages) X(functions) X(shuffle) X(window) X(reduce) X(generator) X(write) X(sparse) X(resources) X(reducer)
 #define STATES(X)                                                                                                      \
-    X(one_shot) X(variable) X(iterator) X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator) X(critical)
+    X(one_shot)                                                                                                        \
+    X(variable)                                                                                                        \
+    X(iterator) X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator) X(critical) X(thread_pool)              \
+        X(summary_writer)
 
 #define DECLARE_GRADIENTS(family) extern const mr_gradient_table mr_gradients_##family;
 #define DECLARE_CPU(family) extern const mr_kernel_table mr_kernels_##family;

@@ -176,6 +176,10 @@ static mr_status concat(mr_kernel_call *call, mr_error *error)
         if (i <= 2 * count && limit < range.low) range.low = limit;
         if (i > 2 * count && limit > range.high) range.high = limit;
     }
+    if (call->inputs[1].dtype == MR_QINT32) {
+        float limit = fmaxf(fabsf(range.low), fabsf(range.high));
+        range = (mr_quantized_range){-limit, limit};
+    }
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     int64_t rows = mr_dims_product(&shape, 0, axis), inner = mr_dims_product(&shape, axis + 1, shape.rank);
     for (int i = 1; i <= count && mr_tensor_count(&call->outputs[0]) > 0; i++) {

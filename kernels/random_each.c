@@ -378,7 +378,7 @@ static mr_status run_binomial(mr_kernel_call *call, bool is_stateful, mr_error *
     job.samples = count / job.parameter_count;
     if (is_stateful) {
         int64_t algorithm;
-        uint64_t numbers = (uint64_t)job.parameter_count * 200 * (uint64_t)(job.samples + 3) / 4 * 4;
+        uint64_t numbers = (uint64_t)job.parameter_count * 200 * (uint64_t)(job.samples + 3) / 4;
         MR_TRY(mr_kernel_int(call, 1, "algorithm", &algorithm, error));
         MR_TRY(mr_random_from_state(call, 0, algorithm, numbers, &job.philox, error));
     }

@@ -52,6 +52,15 @@ mr_status mr_data_function_map(void *function, const mr_element *input, mr_rando
 mr_status mr_data_function_test(void *function, const mr_element *input, bool *keep, mr_error *error);
 mr_status mr_data_function_dataset(void *function, const mr_element *input, mr_dataset **output, mr_error *error);
 
+/* The seeds of a generator for shuffling, input `input`; *found is false for that of DummySeedGenerator, which has
+ * none. */
+typedef struct mr_data_seeds {
+    int64_t seed, seed2;
+    bool reshuffles;
+} mr_data_seeds;
+mr_status mr_data_seed_generator(const mr_kernel_call *call, int32_t input, mr_data_seeds *seeds, bool *found,
+                                 mr_error *error);
+
 /* The dataset of batches of an input, which it consumes. The size may be larger than any batch can be. */
 mr_dataset *mr_data_batch(mr_dataset *input, int64_t size, bool drop_remainder);
 

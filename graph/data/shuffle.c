@@ -213,21 +213,36 @@ static void draw_seeds(int64_t *seed, int64_t *seed2)
     *seed2 = drawn[1];
 }
 
+/* The seeds are inputs 2 and 3, or those of a generator, the last input. */
+static mr_status read_seeds(const mr_kernel_call *call, mr_data_seeds *seeds, mr_error *error)
+{
+    int32_t last = call->node->input_count - 1;
+    bool has_generator = call->node->input_dtypes[last] == MR_RESOURCE, found = false;
+    if (has_generator) MR_TRY(mr_data_seed_generator(call, last, seeds, &found, error));
+    if (has_generator && last == 2 && !found)
+        return mr_kernel_fail(call->node, error, MR_NOT_FOUND, "the seed generator has no seeds");
+    if (!found) {
+        MR_TRY(mr_data_int(call, 2, "seed", &seeds->seed, error));
+        MR_TRY(mr_data_int(call, 3, "seed2", &seeds->seed2, error));
+        seeds->reshuffles = mr_attr_bool_or(call->node->attrs, "reshuffle_each_iteration", true);
+    }
+    draw_seeds(&seeds->seed, &seeds->seed2);
+    return MR_OK;
+}
+
 static mr_status shuffle_dataset(mr_kernel_call *call, mr_dataset *input, int64_t capacity, int64_t repeats,
                                  mr_dataset **shuffled, mr_error *error)
 {
-    int64_t seed, seed2;
-    MR_TRY(mr_data_int(call, 2, "seed", &seed, error));
-    MR_TRY(mr_data_int(call, 3, "seed2", &seed2, error));
-    draw_seeds(&seed, &seed2);
+    mr_data_seeds seeds = {0};
+    MR_TRY(read_seeds(call, &seeds, error));
     shuffle *s = calloc(1, sizeof *s);
     if (!s) return mr_fail_memory(error, sizeof *s);
     *s = (shuffle){.input = mr_dataset_ref(input),
                    .capacity = capacity,
                    .repeats = repeats,
-                   .seed = (uint64_t)seed,
-                   .seed2 = (uint64_t)seed2,
-                   .reshuffles = mr_attr_bool_or(call->node->attrs, "reshuffle_each_iteration", true)};
+                   .seed = (uint64_t)seeds.seed,
+                   .seed2 = (uint64_t)seeds.seed2,
+                   .reshuffles = seeds.reshuffles};
     mr_generator generator = {.next = next_shuffled, .close = close_shuffle, .release = release_shuffle};
     *shuffled =
         mr_dataset_generator_open_in_stage(mr_dataset_generator(&generator, s, mr_dataset_spec(input)), open_shuffle);
@@ -306,7 +321,103 @@ static mr_status run_random(mr_kernel_call *call, mr_error *error)
     return mr_data_output(call, mr_dataset_generator(&generator, n, &spec), error);
 }
 
+/* ---- Sampling: each element is kept with a probability ---- */
+
+typedef struct sampler {
+    mr_dataset *input;
+    float rate;
+    uint64_t seed, seed2;
+} sampler;
+
+typedef struct sampling {
+    const sampler *sampler;
+    mr_stage *stage;
+    mr_run run; /* of the input's pipeline */
+    mr_inner input;
+    words words;
+} sampling;
+
+static void close_sampling(void *, void *state)
+{
+    sampling *s = state;
+    if (!s) return;
+    mr_inner_close(&s->input);
+    free(s);
+}
+
+static mr_status open_sampling(void *context, mr_stage *stage, void **state, mr_error *error)
+{
+    sampling *s = calloc(1, sizeof *s);
+    if (!s) return mr_fail_memory(error, sizeof *s);
+    s->sampler = context;
+    s->stage = stage;
+    s->words = words_of(s->sampler->seed, s->sampler->seed2);
+    mr_inner_run_init(&s->run, stage, true);
+    s->run.threads = stage->run->threads;
+    mr_status status = mr_inner_open(&s->input, mr_dataset_ref(s->sampler->input), &s->run, stage->run,
+                                     mr_dataset_spec(s->sampler->input), 0, 0, error);
+    if (status == MR_OK)
+        *state = s;
+    else
+        close_sampling(context, s);
+    return status;
+}
+
+static mr_status next_sampled(void *, void *state, mr_element *output, mr_error *error)
+{
+    sampling *s = state;
+    mr_item item = {0};
+    for (;;) {
+        if (mr_run_is_cancelled(s->stage->run)) return mr_fail(error, MR_CANCELLED, "the pipeline was cancelled");
+        if (!s->input.is_open) return mr_fail(error, MR_OUT_OF_RANGE, "End of sequence");
+        MR_TRY(mr_stage_next(s->input.pipeline.top, &item, error));
+        if (mr_random_float(next_word(&s->words)) < s->sampler->rate) break;
+        mr_item_deinit(&item);
+    }
+    for (int32_t i = 0; i < item.payload->count; i++) {
+        output->tensors[i] = item.payload->tensors[i];
+        item.payload->tensors[i] = (mr_tensor){0};
+    }
+    output->count = item.payload->count;
+    mr_item_deinit(&item);
+    return MR_OK;
+}
+
+static void release_sampler(void *context)
+{
+    sampler *s = context;
+    mr_dataset_free(s->input);
+    free(s);
+}
+
+static mr_status run_sampling(mr_kernel_call *call, mr_error *error)
+{
+    mr_dataset *input;
+    int64_t seed, seed2;
+    MR_TRY(mr_data_input(call, 0, &input, error));
+    if (mr_tensor_count(&call->inputs[1]) != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "rate must be a scalar");
+    MR_TRY(mr_data_int(call, 2, "seed", &seed, error));
+    MR_TRY(mr_data_int(call, 3, "seed2", &seed2, error));
+    draw_seeds(&seed, &seed2);
+    sampler *s = calloc(1, sizeof *s);
+    if (!s) return mr_fail_memory(error, sizeof *s);
+    *s = (sampler){.input = mr_dataset_ref(input),
+                   .rate = mr_tensor_floats(&call->inputs[1])[0],
+                   .seed = (uint64_t)seed,
+                   .seed2 = (uint64_t)seed2};
+    mr_generator generator = {.next = next_sampled, .close = close_sampling, .release = release_sampler};
+    return mr_data_output(
+        call,
+        mr_dataset_generator_open_in_stage(mr_dataset_generator(&generator, s, mr_dataset_spec(input)), open_sampling),
+        error);
+}
+
 static const mr_kernel kernels[] = {
+    {.op = "ShuffleDatasetV2", .run = run_shuffle},
+    {.op = "ShuffleDatasetV3", .run = run_shuffle},
+    {.op = "ShuffleAndRepeatDatasetV2", .run = run_shuffle_and_repeat},
+    {.op = "SamplingDataset", .run = run_sampling},
     {.op = "ShuffleDataset", .run = run_shuffle},
     {.op = "ShuffleAndRepeatDataset", .run = run_shuffle_and_repeat},
     {.op = "RandomDataset", .run = run_random},

@@ -3,6 +3,7 @@
 #include "graph/state/serialized.h"
 
 #include "pipeline/pipeline.h"
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,7 +266,39 @@ static mr_status sparse_slices(mr_kernel_call *call, mr_error *error)
                           error);
 }
 
+/* The names of the files that match: sorted, pattern after pattern. */
+static mr_status matching_files(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *patterns = &call->inputs[0];
+    mr_arena arena = {0};
+    glob_t found = {0};
+    mr_status status = MR_OK;
+    if (patterns->shape.rank > 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "`patterns` must be a scalar or a vector of strings.");
+    int64_t count = mr_tensor_count(patterns);
+    for (int64_t i = 0; i < count && status == MR_OK; i++) {
+        mr_string pattern = mr_tensor_strings(patterns)[i];
+        const char *text = mr_arena_strndup(&arena, pattern.data ? pattern.data : "", pattern.size_bytes);
+        if (!text || glob(text, i > 0 ? GLOB_APPEND : 0, nullptr, &found) == GLOB_NOSPACE)
+            status = mr_fail_memory(error, pattern.size_bytes);
+    }
+    mr_string *names = MR_ARENA_NEW(&arena, mr_string, found.gl_pathc + 1);
+    if (status == MR_OK && !names) status = mr_fail_memory(error, found.gl_pathc * sizeof *names);
+    if (status == MR_OK && found.gl_pathc == 0)
+        status = mr_kernel_fail(call->node, error, MR_NOT_FOUND, "Don't find any matched files");
+    mr_tensor files = {0};
+    for (size_t i = 0; i < found.gl_pathc && names; i++) names[i] = mr_string_from(found.gl_pathv[i]);
+    if (status == MR_OK) status = mr_tensor_init_strings(&files, MR_SHAPE((int64_t)found.gl_pathc), names, error);
+    if (status == MR_OK) status = mr_data_output(call, mr_dataset_from_slices(&files, 1), error);
+    mr_tensor_deinit(&files);
+    if (count > 0) globfree(&found);
+    mr_arena_deinit(&arena);
+    return status;
+}
+
 static const mr_kernel kernels[] = {
+    {.op = "MatchingFilesDataset", .run = matching_files},
     {.op = "TensorDataset", .run = tensors},
     {.op = "TensorSliceDataset", .run = slices},
     {.op = "SparseTensorSliceDataset", .run = sparse_slices},

@@ -40,6 +40,10 @@ static const mr_op dataset_experimental_ops[] = {
             "string}) >= 0; Tdense: list({float, int64, string}) >= 0; dense_shapes: list(shape) >= 0; output_types: "
             "list(type) >= 1; output_shapes: list(shape) >= 1; sloppy: bool = false"),
     OLD_NAME("DenseToSparseBatchDataset"),
+    OLD_NAME("GroupByReducerDataset"),
+    OLD_NAME("MatchingFilesDataset"),
+    OLD_NAME("ThreadPoolDataset"),
+    OLD_NAME("ThreadPoolHandle"),
 };
 
 const mr_op_table mr_ops_dataset_experimental = {dataset_experimental_ops,

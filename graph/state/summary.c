@@ -170,6 +170,10 @@ static mr_status image_summary(mr_kernel_call *call, mr_error *error)
     mr_error ignored = {0};
     if (mr_attr_get_tensor(call->node->attrs, "bad_color", &bad, &ignored) == MR_OK && bad->dtype == MR_UINT8)
         memcpy(bad_color, bad->data, (size_t)(mr_tensor_count(bad) < 4 ? mr_tensor_count(bad) : 4));
+    if (call->node->input_count > 2) { /* WriteImageSummary */
+        bad = &call->inputs[2];
+        memcpy(bad_color, bad->data, (size_t)(mr_tensor_count(bad) < 4 ? mr_tensor_count(bad) : 4));
+    }
     int64_t most = mr_attr_int_or(call->node->attrs, "max_images", 3);
     int64_t count = shape.dims[0] < most ? shape.dims[0] : most;
     mr_arena arena = {0};

@@ -39,17 +39,18 @@ static mr_status append(mr_event_writer *writer, Mr__Event *event, mr_error *err
 }
 
 /* Chooses an unused name: if several writers open in the same second, ".1", ".2", … is appended. */
-static mr_status choose_path(mr_event_writer *writer, const char *directory, mr_error *error)
+static mr_status choose_path(mr_event_writer *writer, const char *directory, const char *end, mr_error *error)
 {
     char host[256] = "localhost";
     if (gethostname(host, sizeof host) != 0 || host[0] == '\0') host[0] = '_', host[1] = '\0';
     host[sizeof host - 1] = '\0';
     long long seconds = (long long)time(nullptr);
     for (int i = 0; i < SAME_SECOND_MAX; i++) {
-        char suffix[16] = "";
-        if (i > 0) snprintf(suffix, sizeof suffix, ".%d", i);
+        char number[16] = "";
+        if (i > 0) snprintf(number, sizeof number, ".%d", i);
         free(writer->path);
-        if (asprintf(&writer->path, "%s/events.out.tfevents.%010lld.%s%s", directory, seconds, host, suffix) < 0) {
+        if (asprintf(&writer->path, "%s/events.out.tfevents.%010lld.%s%s%s", directory, seconds, host, number, end) <
+            0) {
             writer->path = nullptr;
             return mr_fail_memory(error, sizeof host);
         }
@@ -58,10 +59,10 @@ static mr_status choose_path(mr_event_writer *writer, const char *directory, mr_
     return mr_fail(error, MR_ALREADY_EXISTS, "%s: too many event files were created in the same second", directory);
 }
 
-static mr_status open_file(mr_event_writer *writer, const char *directory, mr_error *error)
+static mr_status open_file(mr_event_writer *writer, const char *directory, const char *suffix, mr_error *error)
 {
     MR_TRY(mr_file_make_directories(directory, error));
-    MR_TRY(choose_path(writer, directory, error));
+    MR_TRY(choose_path(writer, directory, suffix, error));
     MR_TRY(mr_record_writer_open(writer->path, nullptr, &writer->records, error));
     Mr__Event event = MR__EVENT__INIT;
     event.what_case = MR__EVENT__WHAT_FILE_VERSION;
@@ -77,16 +78,22 @@ static void release(mr_event_writer *writer)
     free(writer);
 }
 
-mr_status mr_event_writer_open(const char *directory, mr_event_writer **writer, mr_error *error)
+mr_status mr_event_writer_open_suffix(const char *directory, const char *suffix, mr_event_writer **writer,
+                                      mr_error *error)
 {
     *writer = calloc(1, sizeof **writer);
     if (*writer == nullptr) return mr_fail_memory(error, sizeof **writer);
-    mr_status status = open_file(*writer, directory, error);
+    mr_status status = open_file(*writer, directory, suffix, error);
     if (status == MR_OK) return MR_OK;
     mr_record_writer_discard((*writer)->records);
     release(*writer);
     *writer = nullptr;
     return status;
+}
+
+mr_status mr_event_writer_open(const char *directory, mr_event_writer **writer, mr_error *error)
+{
+    return mr_event_writer_open_suffix(directory, "", writer, error);
 }
 
 const char *mr_event_writer_path(const mr_event_writer *writer)
@@ -129,12 +136,27 @@ static ProtobufCBinaryData borrowed(mr_string bytes)
     return (ProtobufCBinaryData){.len = bytes.size_bytes, .data = (uint8_t *)bytes.data};
 }
 
-mr_status mr_event_writer_add_graph_def(mr_event_writer *writer, mr_string graph_def, mr_error *error)
+mr_status mr_event_writer_add_graph_at(mr_event_writer *writer, int64_t step, mr_string graph_def, mr_error *error)
 {
     Mr__Event event = MR__EVENT__INIT;
+    event.step = step;
     event.what_case = MR__EVENT__WHAT_GRAPH_DEF;
     event.graph_def = borrowed(graph_def);
     return append(writer, &event, error);
+}
+
+mr_status mr_event_writer_add_graph_def(mr_event_writer *writer, mr_string graph_def, mr_error *error)
+{
+    return mr_event_writer_add_graph_at(writer, 0, graph_def, error);
+}
+
+mr_status mr_event_writer_add_event(mr_event_writer *writer, int64_t, mr_string event, mr_error *error)
+{
+    Mr__Event *parsed = nullptr;
+    mr_status status = mr_proto_unpack_as(event, event, &writer->arena, &parsed, error);
+    if (status == MR_OK) status = mr_record_writer_append(writer->records, event.data, event.size_bytes, error);
+    mr_arena_reset(&writer->arena);
+    return status;
 }
 
 mr_status mr_event_writer_add_meta_graph_def(mr_event_writer *writer, mr_string meta_graph_def, mr_error *error)

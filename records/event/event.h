@@ -4,6 +4,14 @@
 
 #include <millrace/train.h>
 
+/* mr_event_writer_open with a suffix for the file's name. */
+mr_status mr_event_writer_open_suffix(const char *directory, const char *suffix, mr_event_writer **writer,
+                                      mr_error *error);
+/* Writes a serialized GraphDef as an event of that step. */
+mr_status mr_event_writer_add_graph_at(mr_event_writer *writer, int64_t step, mr_string graph_def, mr_error *error);
+/* Writes a serialized Event as it is; the step is that of the event.
+ * errors  MR_INVALID_ARGUMENT if it is damaged */
+mr_status mr_event_writer_add_event(mr_event_writer *writer, int64_t step, mr_string event, mr_error *error);
 /* Writes a serialized GraphDef or MetaGraphDef as an event of step 0, which TensorBoard's graph view reads. */
 mr_status mr_event_writer_add_graph_def(mr_event_writer *writer, mr_string graph_def, mr_error *error);
 mr_status mr_event_writer_add_meta_graph_def(mr_event_writer *writer, mr_string meta_graph_def, mr_error *error);

@@ -279,6 +279,18 @@ static mr_output add_named(build *b, const char *op)
     mr_node_builder builder = mr_node_begin(b->graph, op, nullptr);
     bool is_queue = strstr(op, "Queue") != nullptr || strcmp(op, "Barrier") == 0;
     bool is_accumulator = strstr(op, "Accumulator") != nullptr;
+    int64_t seed = 3;
+    for (int i = 0; i < 2 && strcmp(op, "AnonymousRandomSeedGenerator") == 0; i++) {
+        mr_tensor number = {0};
+        mr_error error = {0};
+        CHECK_OK(mr_tensor_init_int64(&number, seed, &error));
+        mr_node_add_input(&builder, add_const(b, &number));
+        mr_tensor_deinit(&number);
+    }
+    if (strcmp(op, "ThreadPoolHandle") == 0) {
+        mr_node_set_int(&builder, "num_threads", 2);
+        mr_node_set_string(&builder, "display_name", "threads");
+    }
     if (is_accumulator) mr_node_set_dtype(&builder, "dtype", MR_FLOAT);
     if (is_accumulator) mr_node_set_shape(&builder, "shape", MR_SHAPE_UNKNOWN);
     if (is_queue) mr_node_set_dtypes(&builder, "component_types", MR_DTYPES(MR_FLOAT));

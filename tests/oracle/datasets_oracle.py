@@ -45,6 +45,11 @@ def raw(name, inputs, spec=tf.TensorSpec([], tf.int64), **arguments):
     return dataset_ops._VariantDataset(variant, spec)
 
 
+def raw_files(name):
+    variant = getattr(tf.raw_ops, name)(patterns=[RECORDS, CSV, os.path.join(DIRECTORY, "[lr]*")])
+    return dataset_ops._VariantDataset(variant, tf.TensorSpec([], tf.string))
+
+
 def integer(value):
     return tf.constant(value, tf.int64)
 
@@ -184,9 +189,33 @@ DATASETS = {
            "PrivateThreadPoolDataset": lambda: [Dataset.range(4), integer(1)],
            "LatencyStatsDataset": lambda: [Dataset.range(4), "tag"],
            "BytesProducedStatsDataset": lambda: [Dataset.range(4), "tag"],
+           "ThreadPoolDataset": lambda: [Dataset.range(4), tf.raw_ops.ThreadPoolHandle(
+               num_threads=2, display_name="threads")],
        }.items()},
+    "group_by_reducer": lambda: Dataset.range(20).map(lambda x: (x * 7 % 5, x)).apply(experimental.group_by_reducer(
+        lambda key, x: key, experimental.Reducer(
+            lambda key: (key, np.int64(0), np.float32(1)),
+            lambda s, e: (s[0], s[1] + e[1], s[2] * 1.5), lambda key, total, power: (key, total, power)))),
+    "group_by_reducer of nothing": lambda: Dataset.range(0).apply(experimental.group_by_reducer(
+        lambda x: x, experimental.Reducer(lambda key: key, lambda s, e: s + e, lambda s: s))),
+    "sampling": lambda: raw("SamplingDataset", [Dataset.range(60), 0.4, integer(3), integer(7)]).repeat(2),
+    "matching files": lambda: raw_files("MatchingFilesDataset"),
+    "experimental matching files": lambda: raw_files("ExperimentalMatchingFilesDataset"),
+    "shuffle v3": lambda: raw("ShuffleDatasetV3", [Dataset.range(30), integer(7), integer(3), integer(9),
+                                                   tf.raw_ops.DummySeedGenerator()]).repeat(2),
+    "shuffle v3 the same": lambda: raw("ShuffleDatasetV3", [Dataset.range(30), integer(7), integer(3), integer(9),
+                                                            tf.raw_ops.DummySeedGenerator()],
+                                       reshuffle_each_iteration=False).repeat(2),
+    "shuffle and repeat v2": lambda: raw("ShuffleAndRepeatDatasetV2", [
+        Dataset.range(9), integer(20), integer(3), integer(9), integer(3), tf.raw_ops.DummySeedGenerator()]),
+    "cache v2": lambda: raw("CacheDatasetV2", [Dataset.range(5), "", tf.raw_ops.DummyMemoryCache()]).repeat(2),
     "negative counts": lambda: Dataset.range(4).take(-1).repeat(2),
 }
+
+
+# TensorFlow refuses functions that capture stateful nodes, and so one-shot iterators.
+WITH_RESOURCES = {"ExperimentalThreadPoolDataset", "shuffle v3", "shuffle v3 the same", "shuffle and repeat v2",
+                  "cache v2"}
 
 
 def drain(session, fetches, initializer=None, feeds=None):
@@ -270,7 +299,8 @@ def check_feedable():
 def main():
     checks = {"reinitializable": check_reinitializable, "feedable": check_feedable}
     for name, make in DATASETS.items():
-        checks[name + ", one shot"] = lambda make=make: check_dataset(make, True)
+        if name not in WITH_RESOURCES:
+            checks[name + ", one shot"] = lambda make=make: check_dataset(make, True)
         checks[name] = lambda make=make: check_dataset(make, False)
     failed = 0
     for name, check in checks.items():
