@@ -36,7 +36,7 @@
     X(string_format) X(string_join) X(string_split) X(string_bytes) X(string_hash) \
     X(string_regex) X(unicode) X(decode_csv) X(decode_raw) X(decode_json) \
     X(sparse_cross) X(image_glimpse) X(image_transform) X(image_filter) X(resampler) \
-    X(matrix_function) X(tridiagonal) X(cholesky_grad) X(quantized) X(quantized_math) X(conv_fused)
+    X(matrix_function) X(tridiagonal) X(cholesky_grad) X(quantized) X(quantized_math) X(conv_fused) X(clustering)
 /* clang-format on */
 /* cuda/FAMILY.c: mr_cuda_kernels_FAMILY */
 /* clang-format off */
@@ -62,8 +62,8 @@
 #define STATES(X)                                                                                                      \
     X(one_shot)                                                                                                        \
     X(variable)                                                                                                        \
-    X(iterator) X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator) X(critical) X(thread_pool)              \
-        X(summary_writer)
+    X(iterator)                                                                                                        \
+    X(queue) X(file_reader) X(table_ops) X(barrier) X(accumulator) X(critical) X(thread_pool) X(summary_writer)
 
 #define DECLARE_GRADIENTS(family) extern const mr_gradient_table mr_gradients_##family;
 #define DECLARE_CPU(family) extern const mr_kernel_table mr_kernels_##family;

@@ -20,7 +20,7 @@
     X(regex) X(unicode) X(file) X(parsing) X(table) \
     X(barrier) X(accumulator) X(stage) X(temporary) X(dataset_window) \
     X(dataset_experimental) X(sparse_cross) X(image_sample) X(remap) X(sparse_map) X(critical) \
-    X(session_tensor) X(record_input) X(quantized) X(dataset_resource) X(summary_writer)
+    X(session_tensor) X(record_input) X(quantized) X(dataset_resource) X(summary_writer) X(clustering)
 /* clang-format on */
 
 #define DECLARE(family) extern const mr_op_table mr_ops_##family;

@@ -242,6 +242,8 @@ static bool is_one_value(const mr_tensor *tensor)
 
 mr_status mr_tensor_write(const mr_tensor *tensor, mr_arena *arena, Mr__TensorProto **proto, mr_error *error)
 {
+    if (mr_dtype_size(tensor->dtype) == 0)
+        return mr_fail(error, MR_UNIMPLEMENTED, "a tensor of %s cannot be stored", mr_dtype_name(tensor->dtype));
     Mr__TensorProto *made = MR_ARENA_NEW(arena, Mr__TensorProto, 1);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     mr__tensor_proto__init(made);

@@ -9,8 +9,8 @@
      __VA_ARGS__}
 
 static const mr_op dataset_experimental_ops[] = {
-    OLD_NAME("UnbatchDataset"),
-    OLD_NAME("UniqueDataset"),
+    OLD_NAME("UnbatchDataset", .attrs = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"),
+    OLD_NAME("UniqueDataset", .attrs = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"),
     OLD_NAME("IgnoreErrorsDataset"),
     OLD_NAME("NonSerializableDataset"),
     OLD_NAME("MaxIntraOpParallelismDataset"),
@@ -18,11 +18,22 @@ static const mr_op dataset_experimental_ops[] = {
     OLD_NAME("ScanDataset",
              .attrs = "f: func; Tstate: list(type) >= 1; Targuments: list(type) >= 0; output_types: list(type) >= 1; "
                       "output_shapes: list(shape) >= 1; preserve_cardinality: bool = false"),
-    OLD_NAME("TakeWhileDataset"),
-    OLD_NAME("MapDataset"),
-    OLD_NAME("MapAndBatchDataset"),
-    OLD_NAME("ParallelInterleaveDataset"),
-    OLD_NAME("GroupByWindowDataset"),
+    OLD_NAME("TakeWhileDataset", .attrs = "predicate: func; Targuments: list(type) >= 0; output_types: list(type) >= "
+                                          "1; output_shapes: list(shape) >= 1"),
+    OLD_NAME("MapDataset",
+             .attrs = "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) "
+                      ">= 1; use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false"),
+    OLD_NAME("MapAndBatchDataset", .attrs = "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; "
+                                            "output_shapes: list(shape) >= 1; preserve_cardinality: bool = false"),
+    OLD_NAME(
+        "ParallelInterleaveDataset",
+        .attrs =
+            "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1"),
+    OLD_NAME("GroupByWindowDataset",
+             .attrs =
+                 "key_func: func; reduce_func: func; window_size_func: func; Tkey_func_other_arguments: list(type) >= "
+                 "0; Treduce_func_other_arguments: list(type) >= 0; Twindow_size_func_other_arguments: list(type) >= "
+                 "0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1"),
     OLD_NAME("AssertNextDataset"),
     OLD_NAME("LatencyStatsDataset"),
     OLD_NAME("BytesProducedStatsDataset"),
@@ -31,7 +42,7 @@ static const mr_op dataset_experimental_ops[] = {
     OLD_NAME("DirectedInterleaveDataset",
              .attrs = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1"),
     OLD_NAME("SlidingWindowDataset", .attrs = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"),
-    OLD_NAME("RandomDataset"),
+    OLD_NAME("RandomDataset", .attrs = "output_types: list(type) >= 1; output_shapes: list(shape) >= 1"),
     OLD_NAME("CSVDataset"),
     OLD_NAME(
         "ParseExampleDataset",

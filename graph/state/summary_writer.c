@@ -1,5 +1,5 @@
 /* Writers of event files as resources of a session: tf.contrib.summary. The kernels of summaries (summary.c) make the
- * messages. A file is opened when CreateSummaryFileWriter runs, and closed by CloseSummaryWriter or with the session. */
+ * messages. CreateSummaryFileWriter opens a file; CloseSummaryWriter, or the end of the session, closes it. */
 #include "graph/state/state.h"
 
 #include "base/rights.h"

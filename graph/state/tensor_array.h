@@ -43,8 +43,8 @@ typedef struct mr_array {
 mr_status mr_array_new(mr_string name, const char *suffix, mr_dtype dtype, int32_t size, mr_array **array,
                        mr_error *error);
 mr_status mr_array_at(const mr_kernel_call *call, int input, mr_array **array, mr_error *error);
-/* Makes the array, with the caller's reference, output 0: a handle. The operators V2 have names as handles: the run then
- * keeps the array until it ends. */
+/* Makes the array, with the caller's reference, output 0: a handle. The operators V2 have names as handles: the run
+ * then keeps the array until it ends. */
 mr_status mr_array_put(mr_kernel_call *call, mr_array *array, mr_error *error);
 /* The array of gradients for the source, with a reference for the caller. The array cannot grow afterwards.
  * prefix  dimensions that the gradients have before those of the elements */

@@ -5,8 +5,11 @@
 
 /* clang-format off */
 SAMPLES(
-    {"FusedPadConv2D", "float[2,4,5,3]; int32[4,2]=0,0,1,1,1,1,0,0; float[2,3,3,2]", "mode=REFLECT; strides=1,1,1,1; padding=VALID"},
-    {"FusedResizeAndPadConv2D", "float[2,4,5,3]; int32[2]=6,7; int32[4,2]=0,0,1,1,1,1,0,0; float[2,3,3,2]", "mode=REFLECT; strides=1,1,1,1; padding=VALID"},
+    {"FusedPadConv2D",
+     "float[2,4,5,3]; int32[4,2]=0,0,1,1,1,1,0,0; float[2,3,3,2]", "mode=REFLECT; strides=1,1,1,1; padding=VALID"},
+    {"FusedResizeAndPadConv2D",
+     "float[2,4,5,3]; int32[2]=6,7; int32[4,2]=0,0,1,1,1,1,0,0; float[2,3,3,2]",
+     "mode=REFLECT; strides=1,1,1,1; padding=VALID"},
     {"Conv2D", "float[2,5,4,3]; float[3,2,3,7]", "strides=1,1,1,1; padding=SAME"},
     {"Conv2D", "float[1,6,6,2]; float[3,3,2,4]",
      "strides=1,2,2,1; padding=EXPLICIT; explicit_paddings=0,0,1,1,1,1,0,0"},

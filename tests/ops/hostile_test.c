@@ -2,7 +2,7 @@
  * names operator, seed and case.
  *
  *     MILLRACE_HOSTILE_CASES=20000   cases for each operator; the default keeps the tests short
- *     MILLRACE_HOSTILE_OP=Conv2D     only this operator
+ *     MILLRACE_HOSTILE_OP=Conv2D,Pad only these operators
  *     MILLRACE_HOSTILE_CASE=17       only this case
  *     MILLRACE_HOSTILE_VERBOSE=1     prints each case with its outcome
  *     MILLRACE_HOSTILE_SECONDS=900   time for a quarter of the operators */

@@ -20,7 +20,8 @@ def limits(first, second, a, b):
 
 
 def binary():
-    for x, y in [([5, 7], [5, 7]), ([5, 7], [7]), ([7], [5, 7]), ([5, 7], []), ([], [9]), ([2, 3, 4], [3, 4]), ([1], [1])]:
+    for x, y in [([5, 7], [5, 7]), ([5, 7], [7]), ([7], [5, 7]), ([5, 7], []), ([], [9]), ([2, 3, 4], [3, 4]),
+                 ([1], [1])]:
         for first, second in zip(RANGES, RANGES[1:] + RANGES[:1]):
             for name in ["QuantizedAdd", "QuantizedMul"]:
                 add(name, 0, x=numbers(x), y=numbers(y), **limits(first, second, "x", "y"))

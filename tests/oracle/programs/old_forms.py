@@ -11,7 +11,8 @@ def selected_references():
     with tf.variable_scope("v", use_resource=False):
         a, b = (tf.get_variable(name, [3]) for name in "ab")
     chosen = gen_control_flow_ops.ref_select(which, [a._ref(), b._ref()])
-    return Training(([tf.assign_add(chosen, [1.0, 2.0, 3.0])], []), ([a, b], []), feed=lambda i: {which: i % 2}, steps=5)
+    added = tf.assign_add(chosen, [1.0, 2.0, 3.0])
+    return Training(([added], []), ([a, b], []), feed=lambda i: {which: i % 2}, steps=5)
 
 
 @program
@@ -19,7 +20,8 @@ def random_numbers_of_variables():
     """Stateful generators: the state is a variable."""
     state = tf.get_variable("state", [3], tf.int64, tf.constant_initializer([5, 2**40, -77]), use_resource=True)
     key, shape = dict(resource=state.handle, algorithm=1), [3, 5]
-    makers = [lambda: raw.StatefulUniform(shape=shape, **key), lambda: raw.StatefulUniform(shape=shape, dtype=tf.half, **key),
+    makers = [lambda: raw.StatefulUniform(shape=shape, **key),
+              lambda: raw.StatefulUniform(shape=shape, dtype=tf.half, **key),
               lambda: raw.StatefulStandardNormalV2(shape=shape, **key),
               lambda: raw.StatefulStandardNormalV2(shape=shape, dtype=tf.float64, **key),
               lambda: raw.StatefulTruncatedNormal(shape=[50], **key),
