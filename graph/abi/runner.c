@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "graph/abi/array.h"
 #include "graph/ir/convert.h"
+#include "graph/state/session_tensor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,24 @@ mr_status mr_runner_export(mr_runner *runner, mr_array *result, mr_error *error)
         return status;
     }
     *result = mr_array_of_bytes(owner);
+    return MR_OK;
+}
+
+mr_status mr_runner_session_tensor(mr_runner *runner, const char *handle, mr_array *result, mr_error *error)
+{
+    if (result == nullptr) return mr_session_null("mr_runner_session_tensor: result", error);
+    *result = (mr_array){0};
+    if (runner == nullptr) return mr_session_null("mr_runner_session_tensor: runner", error);
+    if (handle == nullptr) return mr_session_null("mr_runner_session_tensor: handle", error);
+    mr_tensor *owner = calloc(1, sizeof *owner);
+    if (owner == nullptr) return mr_fail_memory(error, sizeof *owner);
+    mr_status status = mr_session_tensor(runner->session, mr_string_from(handle), owner, error);
+    if (status != MR_OK) {
+        free(owner);
+        return status;
+    }
+    *result = mr_array_of(owner->dtype, owner->shape);
+    result->owner = owner;
     return MR_OK;
 }
 

@@ -1,8 +1,9 @@
 /* GetSessionHandle, GetSessionTensor and DeleteSessionTensor. A handle is "node;number;device", as in TensorFlow, whose
  * Python module reads the device from it. */
-#include "graph/state/members.h"
+#include "graph/state/session_tensor.h"
 
 #include "graph/run/session.h"
+#include "graph/state/members.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,10 +45,8 @@ static void store_deinit(mr_resource *resource)
 static const mr_resource_class store_class = {
     .name = "session tensors", .size_bytes = sizeof(store), .deinit = store_deinit};
 
-static mr_status find_store(const mr_kernel_call *call, store **found, mr_error *error)
+static mr_status store_of(mr_session *session, store **found, mr_error *error)
 {
-    if (!call->run) return mr_fail(error, MR_UNIMPLEMENTED, "a tensor is kept outside of a session");
-    mr_session *session = call->run->session;
     mr_resource *resource = nullptr;
     bool made = false;
     pthread_mutex_lock(&session->mutex);
@@ -56,6 +55,12 @@ static mr_status find_store(const mr_kernel_call *call, store **found, mr_error 
     pthread_mutex_unlock(&session->mutex);
     *found = (store *)resource;
     return status;
+}
+
+static mr_status find_store(const mr_kernel_call *call, store **found, mr_error *error)
+{
+    if (!call->run) return mr_fail(error, MR_UNIMPLEMENTED, "a tensor is kept outside of a session");
+    return store_of(call->run->session, found, error);
 }
 
 static mr_status keep(mr_kernel_call *call, mr_error *error)
@@ -85,10 +90,9 @@ static mr_status keep(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-/* Finds the link to the tensor of the handle in input 0. If there is none, *link is null. */
-static kept **find(const mr_kernel_call *call, store *s)
+/* Finds the link to the tensor of a handle. If there is none, *link is null. */
+static kept **find(store *s, mr_string handle)
 {
-    mr_string handle = mr_tensor_strings(&call->inputs[0])[0];
     kept **link = &s->first;
     while (*link && !mr_string_equal(mr_string_from((*link)->handle), handle)) link = &(*link)->next;
     return link;
@@ -101,19 +105,30 @@ static mr_status find_named(const mr_kernel_call *call, store **s, mr_error *err
     return find_store(call, s, error);
 }
 
+static mr_status get_kept(store *s, mr_string handle, mr_tensor *tensor, mr_error *error)
+{
+    pthread_mutex_lock(&s->mutex);
+    kept *k = *find(s, handle);
+    if (k) *tensor = mr_tensor_ref(&k->tensor);
+    pthread_mutex_unlock(&s->mutex);
+    if (k) return MR_OK;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "The tensor with handle '%.*s' is not in the session store.",
+                   (int)MR_MIN(handle.size_bytes, (size_t)200), handle.data);
+}
+
+mr_status mr_session_tensor(mr_session *session, mr_string handle, mr_tensor *tensor, mr_error *error)
+{
+    store *s;
+    MR_TRY(store_of(session, &s, error));
+    return get_kept(s, handle, tensor, error);
+}
+
 static mr_status get(mr_kernel_call *call, mr_error *error)
 {
     store *s;
     MR_TRY(find_named(call, &s, error));
-    pthread_mutex_lock(&s->mutex);
-    kept *k = *find(call, s);
-    if (k) call->outputs[0] = mr_tensor_ref(&k->tensor);
-    pthread_mutex_unlock(&s->mutex);
     mr_string handle = mr_tensor_strings(&call->inputs[0])[0];
-    if (!k)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "The tensor with handle '%.*s' is not in the session store.",
-                              (int)MR_MIN(handle.size_bytes, (size_t)200), handle.data);
+    MR_TRY(get_kept(s, handle, &call->outputs[0], error));
     mr_dtype found = call->outputs[0].dtype, expected = call->node->output_dtypes[0];
     if (found == expected) return MR_OK;
     mr_tensor_deinit(&call->outputs[0]);
@@ -126,11 +141,11 @@ static mr_status forget(mr_kernel_call *call, mr_error *error)
 {
     store *s;
     MR_TRY(find_named(call, &s, error));
+    mr_string handle = mr_tensor_strings(&call->inputs[0])[0];
     pthread_mutex_lock(&s->mutex);
-    kept **link = find(call, s), *k = *link;
+    kept **link = find(s, handle), *k = *link;
     if (k) *link = k->next;
     pthread_mutex_unlock(&s->mutex);
-    mr_string handle = mr_tensor_strings(&call->inputs[0])[0];
     if (!k)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "Failed to delete a tensor with handle '%.*s' in the session store.",

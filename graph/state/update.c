@@ -28,9 +28,10 @@ static mr_status change_whole(mr_kernel_call *call, mr_change change, mr_error *
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a %s, but the value is a %s",
                               mr_dtype_name(target->dtype), mr_dtype_name(source->dtype));
     if (!mr_shape_equal(target->shape, source->shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable has shape %s, but the value has %s",
-                              mr_shape_text(target->shape, wanted, sizeof wanted),
-                              mr_shape_text(source->shape, given, sizeof given));
+        return mr_kernel_fail(
+            call->node, error, MR_INVALID_ARGUMENT,
+            "Cannot update variable with shape %s using a Tensor with shape %s, shapes must be equal.",
+            mr_shape_text(target->shape, wanted, sizeof wanted), mr_shape_text(source->shape, given, sizeof given));
     change_loop loop = {
         .function = function, .target = target->data, .source = source->data, .size = mr_dtype_size(target->dtype)};
     mr_pool_for(call->device->pool, mr_tensor_count(target), MR_GRAIN, change_piece, &loop);

@@ -89,18 +89,23 @@ mr_status mr_tensor_duplicate(mr_device *device, const mr_tensor *source, mr_ten
     return status;
 }
 
+static mr_status fail_shape(const mr_variable_state *variable, mr_shape expected, mr_shape found, mr_error *error)
+{
+    char wanted[MR_SHAPE_TEXT_SIZE], given[MR_SHAPE_TEXT_SIZE];
+    const char *format = variable->by_handle
+                             ? "Trying to assign to variable with tensor with wrong shape. Expected %s got %s"
+                             : "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s";
+    return mr_fail(error, MR_INVALID_ARGUMENT, format, mr_shape_text(expected, wanted, sizeof wanted),
+                   mr_shape_text(found, given, sizeof given));
+}
+
 static mr_status check_value(const mr_variable_state *variable, const mr_tensor *value, bool any_shape, mr_error *error)
 {
     if (value->dtype != variable->dtype)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s is a %s, but the value is a %s", variable->resource.name,
                        mr_dtype_name(variable->dtype), mr_dtype_name(value->dtype));
-    char wanted[MR_SHAPE_TEXT_SIZE], given[MR_SHAPE_TEXT_SIZE];
     if (any_shape || mr_shape_compatible(variable->shape, value->shape)) return MR_OK;
-    const char *format = variable->by_handle
-                             ? "Trying to assign to variable with tensor with wrong shape. Expected %s got %s"
-                             : "Assign requires shapes of both tensors to match. lhs shape= %s rhs shape= %s";
-    return mr_fail(error, MR_INVALID_ARGUMENT, format, mr_shape_text(variable->shape, wanted, sizeof wanted),
-                   mr_shape_text(value->shape, given, sizeof given));
+    return fail_shape(variable, variable->shape, value->shape, error);
 }
 
 /* Replaces the variable's buffer. The value is owned, and belongs to the variable afterwards. */
@@ -228,9 +233,18 @@ static mr_status assign(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* validate_shape compares with the current value, not with the declared shape: the first value has any shape. */
 static mr_status assign_by_handle(mr_kernel_call *call, mr_error *error)
 {
-    return set_variable(call, !mr_attr_bool_or(call->node->attrs, "validate_shape", false), error);
+    mr_variable_state *variable;
+    MR_TRY(variable_at(call, 0, &variable, error));
+    pthread_mutex_lock(&variable->mutex);
+    mr_shape current = variable->initialized ? variable->value.shape : MR_SHAPE_UNKNOWN;
+    pthread_mutex_unlock(&variable->mutex);
+    bool validates = mr_attr_bool_or(call->node->attrs, "validate_shape", false);
+    if (validates && !mr_shape_compatible(current, call->inputs[1].shape))
+        return fail_shape(variable, current, call->inputs[1].shape, error);
+    return set_variable(call, true, error);
 }
 
 static mr_status read_by_handle(mr_kernel_call *call, mr_error *error)

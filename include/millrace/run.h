@@ -43,7 +43,7 @@ extern "C" {
 #endif
 
 /* The version of this interface; mr_run_version returns that of the library. A binding checks that they are equal. */
-#define MR_RUN_VERSION 2
+#define MR_RUN_VERSION 3
 MR_API int32_t mr_run_version(void);
 
 /* A graph and a session that runs it. */
@@ -97,6 +97,12 @@ MR_API mr_status mr_runner_describe(mr_runner *runner, const char *name, mr_arra
  * threads  any */
 MR_API mr_status mr_runner_output_count(mr_runner *runner, const char *name, int32_t *count, mr_error *error);
 
+/* Finds the tensor that an operator GetSessionHandle of the session stored under a handle, so that it can be fed: sets
+ * result->owner, which the caller releases before the runner is freed, and dtype, rank and dims.
+ * errors   MR_INVALID_ARGUMENT: the session has no tensor with this handle
+ * threads  any */
+MR_API mr_status mr_runner_session_tensor(mr_runner *runner, const char *handle, mr_array *result, mr_error *error);
+
 /* Serializes the graph as a GraphDef: the element of a scalar of dtype MR_STRING, in the form of a fetched one. The
  * caller releases result->owner.
  * errors   MR_RESOURCE_EXHAUSTED
@@ -120,8 +126,8 @@ MR_API void mr_runner_step_free(mr_runner_step *step); /* null is allowed */
 /* The arrays that the caller fills before a run, one for each feed. They are stored in the step and their address does
  * not change. data and sizes are borrowed for the run and read only: the library copies what it keeps.
  *
- * A fetched resource or variant is fed by its owner: owner is borrowed for the run, which sets it to null again; the
- * other fields are not used then. */
+ * A fetched resource or variant, and a tensor of mr_runner_session_tensor, is fed by its owner: owner is borrowed for
+ * the run, which sets it to null again; the other fields are not used then. */
 MR_API mr_array *mr_runner_feeds(mr_runner_step *step);
 /* Runs the step. Afterwards each element of mr_runner_results, in the order of the fetches, holds a result until the
  * next run of the step. Nobody else uses the memory at data: the caller may modify it.

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from . import _library
+from . import _library, _proto, errors
 from ._library import library
 
 try:
@@ -111,18 +111,26 @@ def encode_strings(value):
         elif isinstance(item, (bytes, bytearray, memoryview)):
             flat[i] = bytes(item)
         else:
-            raise TypeError(f"Unsupported object type {type(item).__name__}: a string tensor takes bytes or str")
+            raise errors.InternalError(None, None, f"Unsupported object type {type(item).__name__}")
     return b"".join(flat), np.fromiter(map(len, flat), dtype=np.int64, count=len(flat))
 
 
+def session_tensor_name(value):
+    """The handle, as bytes, in the array of a tf.TensorHandle, a ResourceHandleProto. None: another value."""
+    if not isinstance(value, np.ndarray) or value.dtype.names != ("resource",):
+        return None
+    try:
+        fields = dict(_proto.fields(value.tobytes()))
+        return bytes(fields.get(3, b"")) if bytes(fields.get(2, b"")) == b"TensorHandle" else None
+    except (ValueError, TypeError):
+        return None
+
+
 def convert(value, number, dtype):
-    """A contiguous, aligned array in native byte order with the fed tensor's dtype."""
+    """An array in native byte order with the fed tensor's dtype."""
     if number in QUANTIZED:
         array = np.asarray(value)
         plain = dtype[0]
         array = array.view(plain) if array.dtype == dtype else array.astype(plain)
         return np.asarray(array, order="C")
-    array = np.asarray(value, dtype=dtype, order="C")
-    if not array.flags.aligned:
-        array = array.copy()
-    return array
+    return np.asarray(value, dtype=dtype)

@@ -55,10 +55,7 @@ _NUMBERS = {dtype: number for number, dtype in _arrays.DTYPES.items() if number 
 def _give(call, index, value, error):
     value = np.asarray(value, order="C")
     if value.dtype.kind in "SUO":
-        try:
-            data, sizes = _arrays.encode_strings(value)
-        except TypeError as failure:
-            raise errors.InternalError(None, None, str(failure)) from None
+        data, sizes = _arrays.encode_strings(value)
         number, address, size, sizes_at = _library.STRING, ctypes.c_char_p(data), len(data), sizes.ctypes.data
         address = ctypes.cast(address, ctypes.c_void_p).value
     else:

@@ -4,7 +4,7 @@ import os
 
 from . import errors
 
-RUN_VERSION = 2
+RUN_VERSION = 3
 RANK_MAX = 12
 STRING, RESOURCE, VARIANT, BFLOAT16 = 7, 20, 21, 14
 
@@ -78,6 +78,8 @@ _FUNCTIONS = {
     "mr_version": (_text,),
     "mr_run_set_function": (None, RUN_FUNCTION, _void),
     "mr_run_return": (_int, _void, _int, _void, _void),
+    "mr_device_open": (_int, _text, _void, _void),
+    "mr_device_close": (None, _void),
     "mr_runner_new": (_int, _text, _size, _void, _void, _void),
     "mr_runner_extend": (_int, _void, _text, _size, _void),
     "mr_runner_export": (_int, _void, _void, _void),
@@ -85,6 +87,7 @@ _FUNCTIONS = {
     "mr_runner_cancel": (None, _void),
     "mr_runner_free": (None, _void),
     "mr_runner_describe": (_int, _void, _text, _void, _void),
+    "mr_runner_session_tensor": (_int, _void, _text, _void, _void),
     "mr_runner_output_count": (_int, _void, _text, _void, _void),
     "mr_runner_prepare": (_int, _void, _void, _int, _void, _int, _void, _int, _void, _void),
     "mr_runner_step_free": (None, _void),

@@ -1,140 +1,12 @@
 """The Session."""
-import ctypes
-import operator
+import contextlib
+import threading
 
-from . import _fetch, _graph, _library, _metadata, _partial, _queues
+from . import _config, _devices, _fetch, _graph, _metadata, _partial, _queues, _tensorflow
 from . import errors
 from ._library import library
-from ._step import Feed, Runner, Step
-
-
-class _Plan:
-    """What one form of run() computes, with a free list of steps, one for each concurrent run."""
-
-    __slots__ = ("runner", "feeds", "fetches", "targets", "build", "steps", "expand")
-
-    def __init__(self, runner, fetches, feed_keys):
-        collector = _fetch.Collector()
-        self.runner = runner
-        self.build = collector.add(fetches)
-        self.expand = None
-        self.feeds = []
-        counts = []
-        for key in feed_keys:
-            parts = _fetch.sparse_parts(key)[0] if _fetch.is_sparse(key) else [key]
-            counts.append(len(parts))
-            self.feeds += [_feed(runner, part) for part in parts]
-        if any(_fetch.is_sparse(key) for key in feed_keys):
-            self.expand = [_fetch.is_sparse(key) for key in feed_keys]
-        self.fetches = list(collector.tensors)
-        self.targets = list(collector.operations)
-        for name in self.fetches:
-            _check_tensor(runner, name)
-        for name in self.targets:
-            if not runner.has_node(name):
-                raise ValueError(
-                    f"Fetch argument {name!r} cannot be interpreted as a Tensor. (The name {name!r} refers to an "
-                    "Operation not in the graph.)"
-                )
-        self.steps = [Step(runner, self.feeds, self.fetches, self.targets)]
-
-    def run(self, values, *run):
-        """run: as for Step.run."""
-        if self.expand:
-            values = [v for value, many in zip(values, self.expand) for v in (_parts_of(value) if many else (value,))]
-        steps = self.steps
-        try:
-            step = steps.pop()
-        except IndexError:
-            step = Step(self.runner, self.feeds, self.fetches, self.targets)
-        try:
-            results = step.run(values, *run)
-        finally:
-            steps.append(step)
-        return self.build(results)
-
-
-def _parts_of(value):
-    """The components of a value for a SparseTensor or IndexedSlices, in the order of sparse_parts."""
-    if isinstance(value, tuple):
-        return [part for part in value if part is not None]
-    return [value.indices, value.values, value.dense_shape]
-
-
-def _feed(runner, key):
-    name = _fetch.element_name(key)
-    if name is None:
-        kind = type(key).__name__
-        raise TypeError(f"Cannot interpret feed_dict key as Tensor: Can not convert a {kind} into a Tensor.")
-    if ":" not in name:
-        raise TypeError(
-            f"Cannot interpret feed_dict key as Tensor: {name!r} is an operation, not a tensor; use {name}:0"
-        )
-    try:
-        number, shape = runner.describe(name)
-    except KeyError:
-        raise TypeError(
-            f"Cannot interpret feed_dict key as Tensor: The name {name!r} refers to a Tensor which does not exist."
-        ) from None
-    return Feed(name, number, shape)
-
-
-def _check_tensor(runner, name):
-    try:
-        runner.describe(name)
-    except KeyError:
-        node, _, index = name.rpartition(":")
-        reason = (
-            f"The operation, {node!r}, exists but only has fewer outputs."
-            if runner.has_node(node) and index.isdigit()
-            else f"The operation, {node!r}, does not exist in the graph."
-        )
-        raise ValueError(
-            f"Fetch argument {name!r} cannot be interpreted as a Tensor. (The name {name!r} refers to a Tensor which "
-            f"does not exist. {reason})"
-        ) from None
-
-
-def _count(name, value, bits):
-    """The value of a setting, an int of at least 0 that fits in so many bits."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"config: {name} is {value!r}, expected an int") from None
-    if not 0 <= number < 1 << bits:
-        raise ValueError(f"config: {name} is {number}, expected 0 to {(1 << bits) - 1}")
-    return number
-
-
-def _options(config):
-    """The mr_session_options of a dict, or of TensorFlow's ConfigProto, of which only threads and time are used."""
-    options = _library.SessionOptions(size=ctypes.sizeof(_library.SessionOptions))
-    if config is None:
-        return options
-    if not isinstance(config, dict):
-        if not hasattr(config, "intra_op_parallelism_threads"):
-            raise TypeError(f"config: expected None, a dict or a ConfigProto, not {type(config).__name__}")
-        options.threads = _count("intra_op_parallelism_threads", config.intra_op_parallelism_threads, 31)
-        options.timeout_ms = _count("operation_timeout_in_ms", getattr(config, "operation_timeout_in_ms", 0), 63)
-        graph_options = getattr(config, "graph_options", None)
-        level = getattr(getattr(graph_options, "optimizer_options", None), "opt_level", 0)
-        options.no_optimization = level == -1  # OptimizerOptions.L0
-        return options
-    known = {"threads", "device", "allow_soft_placement", "log_device_placement", "timeout_ms", "optimize"}
-    if set(config) - known:
-        raise TypeError(f"config: unknown setting {min(map(repr, set(config) - known))}; known are {sorted(known)}")
-    options.threads = _count("threads", config.get("threads", 0), 31)
-    options.timeout_ms = _count("timeout_ms", config.get("timeout_ms", 0), 63)
-    device = config.get("device")
-    if device is not None and not isinstance(device, str):
-        raise TypeError(f"config: device is {device!r}, expected a str such as '/device:GPU:0'")
-    if device and "\0" in device:
-        raise ValueError("config: device contains a NUL character")
-    options.device = device.encode() if device else None
-    options.no_soft_placement = not config.get("allow_soft_placement", True)
-    options.log_device_placement = bool(config.get("log_device_placement", False))
-    options.no_optimization = not config.get("optimize", True)
-    return options
+from ._plan import Plan
+from ._step import Runner
 
 
 class Session:
@@ -144,13 +16,21 @@ class Session:
             or an object with as_graph_def(), such as a tf.Graph, whose later nodes are added before the next run
     config  None, a dict with "threads" (for loops inside operators), "device" (for nodes that request none),
             "allow_soft_placement", "log_device_placement", "timeout_ms" (of a run; then DeadlineExceededError) and
-            "optimize" (False: nodes run as they are in the graph), or a ConfigProto, of which only
-            intra_op_parallelism_threads, operation_timeout_in_ms and the opt_level L0 are used
+            "optimize" (False: nodes run as they are in the graph), or a ConfigProto or its bytes, of which
+            intra_op_parallelism_threads, operation_timeout_in_ms, log_device_placement and the opt_level L0 are used.
+            The dict may also use ConfigProto's names; fields that do not change results are ignored
     tags    of the MetaGraphDef in a SavedModel, whose variables are then restored and whose initialization is run.
             None: the only one, not restored
 
     Any number of threads may call run at the same time; a run releases the GIL. Ctrl-C cancels a run of the main
-    thread, unless the program has a handler of its own for SIGINT. Close the session, or use it in a with statement."""
+    thread, unless the program has a handler of its own for SIGINT. Close the session, or use it in a with statement.
+
+    In a program that has imported TensorFlow, the session is also one for tf.train.start_queue_runners, Tensor.eval,
+    Variable.load and other functions that take a tf.Session, and its errors are those of tf.errors too."""
+
+    def __new__(cls, *arguments, **named):
+        base = _tensorflow.member("client.session", "SessionInterface") if cls is Session else None
+        return super().__new__(_tensorflow.joined(cls, base))
 
     def __init__(self, graph, config=None, tags=None):
         self._closed = True
@@ -161,7 +41,11 @@ class Session:
         self._meta = loaded.meta
         self._plans = {}
         self._threads = None
-        self._runner = Runner(loaded.graph_def, _options(config))
+        self._contexts = None
+        self._following = threading.Lock()
+        self._dead_handles = []
+        self._runner = Runner(loaded.graph_def, _config.options(config))
+        self._names = _fetch.Names(self._runner, self._source)
         self._closed = False
         if tags is not None:
             _graph.restore(self, loaded)
@@ -188,42 +72,86 @@ class Session:
         TypeError or ValueError, as Session.run of TensorFlow does, for arguments that are invalid."""
         self._enter()
         feed_dict = feed_dict or {}
+        # A tuple equals a named tuple: structures with tuples are found by the key with types.
         try:
-            key = ((list, *fetches) if type(fetches) is list else fetches, *feed_dict)
-            plan = self._plans.get(key)
+            plan = self._plans.get(((list, *fetches) if type(fetches) is list else fetches, *feed_dict))
         except TypeError:  # something in it cannot be hashed
-            key = (_fetch.key_of(fetches), *map(_fetch.element_name, feed_dict))
-            plan = self._plans.get(key)
+            plan = None
         if plan is None:
-            plan = self._plans[key] = _Plan(self._runner, fetches, list(feed_dict))
+            feeds = self._single(feed_dict)
+            if feeds is not feed_dict:
+                return self.run(fetches, feeds, options, run_metadata)
+            plan = self._plan(fetches, feed_dict)
         if options is None and run_metadata is None:
             return plan.run(feed_dict.values())
         return _metadata.run(plan, feed_dict.values(), options, run_metadata)
+
+    @staticmethod
+    def _single(feed_dict):
+        """A feed_dict whose keys are single tensors; the given one if it is."""
+        if isinstance(feed_dict, dict) and all(map(_fetch.is_simple, feed_dict)):
+            return feed_dict
+        flat = _fetch.flat_feeds(feed_dict)
+        return dict(pair for key, value in flat.items() for pair in _fetch.feed_pairs(key, value))
+
+    def _plan(self, fetches, feed_keys):
+        try:
+            typed = (_fetch.key_of(fetches), *feed_keys)
+            plan = self._plans.get(typed)
+        except TypeError:
+            typed = plan = None
+        if plan is None:
+            plan = Plan(self, fetches, list(feed_keys))
+            if typed is not None:
+                self._plans[typed] = plan
+        parts = fetches if type(fetches) is list else [fetches]
+        if not any(isinstance(part, (list, tuple, dict)) for part in parts):
+            try:
+                self._plans[((list, *fetches) if parts is fetches else fetches, *feed_keys)] = plan
+            except TypeError:
+                pass  # an instance of an attrs class that cannot be hashed
+        return plan
 
     def make_callable(self, fetches, feed_list=None, accept_options=False):
         """A function that runs fetches with its arguments as the values of feed_list; faster than run. With
         accept_options, and as in TensorFlow with a feed_list, it also takes run's options and run_metadata."""
         self._enter()
-        plan = _Plan(self._runner, fetches, list(feed_list or ()))
-        count = len(feed_list or ())
+        if feed_list is not None:
+            return self._callable_with(fetches, feed_list)
+        plan = Plan(self, fetches, [])
 
-        def call(*values):
+        def call():
+            if not plan.is_run():
+                raise errors.InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
+            return plan.run(())
+
+        def call_with(options=None, run_metadata=None):
+            if options is None and run_metadata is None:
+                return call()
+            return _metadata.run(plan, (), options, run_metadata)
+
+        return call_with if accept_options else call
+
+    def _callable_with(self, fetches, feed_list):
+        if not isinstance(feed_list, (list, tuple)):
+            raise TypeError(f"Argument `feed_list` must be a list or tuple. Received: feed_list={feed_list}")
+        feed_list = list(feed_list)
+        count = len(feed_list)
+        is_simple = all(map(_fetch.is_simple, feed_list)) and len({*map(id, feed_list)}) == count
+        plan = None
+
+        def call(*values, options=None, run_metadata=None):
+            nonlocal plan
+            if plan is None or len(values) != count or options is not None or run_metadata is not None:
+                if is_simple and len(values) == count and not self._closed:
+                    self._enter()
+                    plan = self._plan(fetches, feed_list)
+                return self.run(fetches, dict(zip(feed_list, values)), options, run_metadata)
             if self._closed:
                 raise RuntimeError("Attempted to use a closed Session.")
-            if len(values) != count:
-                raise TypeError(f"expected {count} values, one for each tensor of feed_list, not {len(values)}")
             return plan.run(values)
 
-        def call_with(*values, options=None, run_metadata=None):
-            if options is None and run_metadata is None:
-                return call(*values)
-            if self._closed:
-                raise RuntimeError("Attempted to use a closed Session.")
-            if len(values) != count:
-                raise TypeError(f"expected {count} values, one for each tensor of feed_list, not {len(values)}")
-            return _metadata.run(plan, values, options, run_metadata)
-
-        return call_with if accept_options or feed_list is not None else call
+        return call
 
     def extend(self, graph_def):
         """Adds nodes, whose inputs may be nodes that the session has already. Variables keep their values.
@@ -255,20 +183,13 @@ class Session:
         Returns a handle for partial_run. An operation that ran in one part cannot be waited for, by a control edge, in
         another one."""
         self._enter()
-        collector = _fetch.Collector()
-        collector.add(fetches)
-        names = [_feed(self._runner, key).name for key in feeds or ()]
-        for name in collector.tensors:
-            _check_tensor(self._runner, name)
-        return _partial.Partial(
-            self, _partial.Graph(self._runner.graph_def()), [*collector.tensors, *collector.operations], names
-        )
+        return _partial.setup(self, fetches, feeds)
 
     def partial_run(self, handle, fetches, feed_dict=None):
         """Runs what fetches need and no earlier part has run, with the feeds of all parts so far."""
         self._enter()
         if not isinstance(handle, _partial.Partial) or handle.session is not self:
-            raise errors.InvalidArgumentError(None, None, "Must run partial_run_setup before partial_run")
+            raise _partial.not_set_up(self)
         return handle.run(fetches, feed_dict)
 
     def start_queue_runners(self, collection="queue_runners"):
@@ -301,17 +222,71 @@ class Session:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         if self._source is not None:
-            self._follow()
+            if self._source.version != self._version:
+                self._follow()
+            if self._version == 0:
+                raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
 
     def _follow(self):
         """Adds the nodes that the tf.Graph got since the last run."""
-        version = self._source.version
-        if version != self._version:
+        with self._following:
+            version = self._source.version
             graph_def = self._source.as_graph_def()
             del graph_def.node[: self._count]
             self._runner.extend(graph_def.SerializeToString())
             self._count += len(graph_def.node)
             self._version = version
+
+    def _located(self, error):
+        """An error of a run of a tf.Graph, with the operation that failed."""
+        if self._source is None:
+            return error
+        message = _tensorflow.interpolated(error.message, self._source)
+        node_def, op = error.node_def, None
+        if node_def is not None:
+            try:
+                op = self._source.get_operation_by_name(node_def.name)
+                node_def = op.node_def
+            except (KeyError, ValueError):
+                pass  # of a function, or created by the planner
+        return type(error)(node_def, op, message)
+
+    def _register_dead_handle(self, handle):
+        """A tf.TensorHandle was collected: its tensor is deleted, together with others, in a later run."""
+        dead = None
+        with self._following:
+            self._dead_handles.append(handle)
+            if len(self._dead_handles) == 10:
+                dead, self._dead_handles = self._dead_handles, []
+        deleter_of = _tensorflow.member("ops.session_ops", "_get_handle_deleter")
+        if not dead or deleter_of is None or self._closed:
+            return
+        pairs = [(*deleter_of(self._source, i, handle), handle) for i, handle in enumerate(dead)]
+        self.run([deleter for _, deleter, _ in pairs], {holder: handle for holder, _, handle in pairs})
+
+    # ---- As tf.Session ----
+
+    @property
+    def graph(self):
+        """The tf.Graph that the session was created with, or None."""
+        return self._source
+
+    @property
+    def graph_def(self):
+        """The GraphDef of the tf.Graph; otherwise the bytes of a GraphDef."""
+        return self._source.as_graph_def() if self._source is not None else self._runner.graph_def()
+
+    @property
+    def sess_str(self):
+        return b""
+
+    def list_devices(self):
+        """The devices that nodes can be placed on, with name, device_type, memory_limit_bytes and incarnation."""
+        return _devices.list_devices()
+
+    def as_default(self):
+        """A context manager, in which Tensor.eval and Operation.run of TensorFlow use the session. It stays open."""
+        return _tensorflow.default_session(self)
 
     def close(self):
         """Ends the session. Runs in progress raise CancelledError, later ones RuntimeError. Results stay valid."""
@@ -325,9 +300,20 @@ class Session:
         self._plans.clear()
 
     def __enter__(self):
-        if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
+        if self._contexts is not None:
+            raise RuntimeError(
+                "Session context managers are not re-entrant. Use `Session.as_default()` if you want to enter a "
+                "session multiple times."
+            )
+        self._contexts = contextlib.ExitStack()
+        if self._source is not None and hasattr(self._source, "as_default"):
+            self._contexts.enter_context(self._source.as_default())
+        self._contexts.enter_context(self.as_default())
         return self
 
     def __exit__(self, *exception):
-        self.close()
+        contexts, self._contexts = self._contexts, None
+        try:
+            contexts.__exit__(*exception)
+        finally:
+            self.close()

@@ -70,48 +70,90 @@ class Runner:
         names = _library.text_array(containers)
         _library.check(library.mr_runner_reset(self.handle, names, len(names), ctypes.byref(error)), error)
 
-    def has_node(self, name):
+    def output_count(self, name):
+        """The number of outputs of a node, or None if it does not exist."""
         count = ctypes.c_int32()
-        return library.mr_runner_output_count(self.handle, name.encode(), ctypes.byref(count), None) == 0
+        status = library.mr_runner_output_count(self.handle, name.encode(), ctypes.byref(count), None)
+        return count.value if status == 0 else None
+
+    def session_tensor(self, handle):
+        """A Handle of the tensor that GetSessionHandle stored."""
+        array = _library.Array()
+        error = _library.Error()
+        status = library.mr_runner_session_tensor(self.handle, handle, ctypes.byref(array), ctypes.byref(error))
+        _library.check(status, error)
+        return _arrays.Handle(array.owner, self, array.dtype)
 
 
 class Feed:
-    """A fed tensor: converts values to its dtype and checks them as TensorFlow's Session.run does."""
+    """A fed tensor: converts values to its dtype and checks them as TensorFlow's Session.run does.
 
-    def __init__(self, name, number, shape):
+    key         what the caller named it with; for errors
+    shape_text  its shape as TensorFlow writes it, or None"""
+
+    def __init__(self, runner, name, number, shape, key, shape_text):
+        self.runner = runner
         self.name = name
         self.number = number
         self.shape = shape
+        self.key = key
+        self.shape_text = shape_text
         self.dtype = _arrays.DTYPES.get(number)
         self.is_plain = self.dtype is not None and number not in _arrays.QUANTIZED and number != _library.STRING
-        # Any shape that is stated only by its rank fits; then only the rank is compared.
-        self.is_open = shape is None
 
     def array(self, value):
+        """An array of the tensor's dtype, or a Handle."""
         if type(value) is float and self.dtype is not None and self.dtype.kind == "f":
             return np.asarray(value, dtype=self.dtype)
-        if hasattr(value, "graph") and hasattr(value, "op"):
+        if hasattr(value, "graph") and hasattr(value, "op") and not hasattr(value, "_as_graph_element"):
             raise TypeError(
                 "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "
-                f"strings, lists, or numpy ndarrays. For reference, the tensor object was {value} which was passed "
-                f"to the argument `feed_dict` with key {self.name}."
+                "strings, lists, numpy ndarrays, or TensorHandles. For reference, the tensor object was "
+                f"{value} which was passed to the argument `feed_dict` with key {self.key}."
             )
+        if isinstance(value, int):
+            self._check_int(value)
+        handle = self._handle(value)
+        if handle is not None:
+            return handle
         if self.dtype is None:
             raise TypeError(f"A tensor of dtype {_arrays.dtype_name(self.number)} takes a fetched millrace.Handle")
-        array = _arrays.convert(value, self.number, self.dtype)
-        if type(value) is int and self.number != _library.STRING and array != value:
+        return _arrays.convert(value, self.number, self.dtype)
+
+    def _check_int(self, value):
+        is_string = self.number == _library.STRING
+        if is_string or (self.is_plain and self.dtype.type(value) != value):
             raise TypeError(
                 f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type "
-                f"{_arrays.dtype_name(self.number)}. Try explicitly setting the type of the feed tensor to a larger "
-                "type (e.g. int64)."
+                f"{self.dtype.type if not is_string else object}. Try explicitly setting the type of the feed tensor "
+                "to a larger type (e.g. int64)."
             )
-        return array
+
+    def _handle(self, value):
+        """The Handle that a value stands for, or None: one that was fetched, or a tf.TensorHandle or its array."""
+        if isinstance(value, np.ndarray) and value.shape == () and value.dtype == object:
+            value = value[()]
+        if isinstance(value, _arrays.Handle):
+            if value._runner is not self.runner:
+                raise ValueError(f"{self.name}: the handle belongs to another session")
+            return value
+        if hasattr(value, "to_numpy_array"):
+            value = value.to_numpy_array()
+        name = _arrays.session_tensor_name(value)
+        return self.runner.session_tensor(name) if name is not None else None
+
+    def checked(self, value):
+        """The array of a value, whose shape is checked, or a Handle."""
+        value = self.array(value)
+        if not isinstance(value, _arrays.Handle):
+            self.check_shape(value.shape)
+        return value
 
     def check_shape(self, shape):
         known = self.shape
         if known is None or (len(known) == len(shape) and all(k is None or k == s for k, s in zip(known, shape))):
             return
-        text = "(" + ", ".join(map(str, known)) + (",)" if len(known) == 1 else ")")
+        text = self.shape_text or "(" + ", ".join(map(str, known)) + (",)" if len(known) == 1 else ")")
         raise ValueError(f"Cannot feed value of shape {shape} for Tensor {self.name}, which has shape {text}")
 
 
@@ -158,6 +200,9 @@ class Step:
             if feed.is_plain:
                 if type(value) is not np.ndarray or value.dtype is not feed.dtype:
                     value = feed.array(value)
+                    if type(value) is _arrays.Handle:
+                        self._feed_handle(i, feed, value)
+                        continue
                 shape = value.shape
                 size = value.nbytes
                 if size <= _SMALL:
@@ -170,7 +215,7 @@ class Step:
                     continue
                 flags = value.flags
                 if not flags.c_contiguous or not flags.aligned:
-                    value = feed.array(value)
+                    value = np.require(value, requirements=("C", "A"))
                 feed.check_shape(shape)
                 self.kept.append(value)
                 self.shapes[i] = None
@@ -202,16 +247,16 @@ class Step:
         _ARRAY.pack_into(self.fed, _ARRAY.size * i, number, len(shape), *shape, *_PADDING[len(shape)], address, size,
                          sizes, owner)  # fmt: skip
 
+    def _feed_handle(self, i, feed, value):
+        self.kept.append(value)
+        self.shapes[i] = None
+        self._put(i, feed.number, (), 0, 0, 0, value._owner)
+
     def _feed_other(self, i, feed, value):
-        if isinstance(value, np.ndarray) and value.shape == () and value.dtype == object:
-            value = value[()] if isinstance(value[()], _arrays.Handle) else value
-        if isinstance(value, _arrays.Handle):
-            if value._runner is not self.runner:
-                raise ValueError(f"{feed.name}: the handle belongs to another session")
-            self.kept.append(value)
-            self._put(i, feed.number, (), 0, 0, 0, value._owner)
-            return
         array = feed.array(value)
+        if type(array) is _arrays.Handle:
+            self._feed_handle(i, feed, array)
+            return
         feed.check_shape(array.shape)
         if feed.number != _library.STRING:
             self.kept.append(array)

@@ -1,6 +1,8 @@
 """Errors of runs, with the names, codes and attributes of tf.errors."""
 import re as _re
 
+from . import _tensorflow
+
 _NODE = _re.compile(r"([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*) \(([A-Za-z0-9_>]+)\): (.*)", _re.DOTALL)
 
 
@@ -17,36 +19,51 @@ class Node:
         return f"Node(name={self.name!r}, op={self.op!r})"
 
 
+class _Code:
+    """The code of an error, and of its class."""
+
+    def __get__(self, error, cls):
+        return cls.code if error is None else error._error_code
+
+
 class OpError(Exception):
-    """The base of all errors of this module.
+    """The base of all errors of this module. If the program has imported TensorFlow, an error is also an instance of
+    the class of the same name in tf.errors.
 
     message     the reason, followed by the node's name
     error_code  TensorFlow's code of the error
-    node_def    a Node, or None if no node failed"""
+    node_def    a Node, or None if no node failed. In a session of a tf.Graph: its NodeDef
+    op          in a session of a tf.Graph: the Operation that failed; otherwise None"""
 
-    error_code = 2
+    code = 2
+
+    def __new__(cls, *arguments, **named):
+        return super().__new__(_tensorflow.error_class(cls))
 
     def __init__(self, node_def, op, message, error_code=None):
-        super().__init__(message)
-        self.node_def = node_def
-        self.op = op
-        self.message = message
-        if error_code is not None:
-            self.error_code = error_code
+        Exception.__init__(self, message)
+        self._node_def = node_def
+        self._op = op
+        self._message = message
+        self._error_code = self.code if error_code is None else error_code
+        self._experimental_payloads = {}
 
-    @property
-    def node_name(self):
-        return self.node_def.name if self.node_def is not None else None
-
-    @property
-    def operator(self):
-        return self.node_def.op if self.node_def is not None else None
+    message = property(lambda self: self._message)
+    error_code = _Code()
+    node_def = property(lambda self: self._node_def)
+    op = property(lambda self: self._op)
+    node_name = property(lambda self: self._node_def.name if self._node_def is not None else None)
+    operator = property(lambda self: self._node_def.op if self._node_def is not None else None)
 
     def __str__(self):
-        return self.message
+        return self._message
 
     def __reduce__(self):
-        return type(self), (self.node_def, None, self.message)
+        return _restored, (self.error_code, self.node_name, self.operator, self._message)
+
+
+def _restored(code, node, operator, message):
+    return _classes.get(code, OpError)(None if node is None else Node(node, operator), None, message)
 
 
 _CODES = (
@@ -69,7 +86,7 @@ _CODES = (
 )
 _classes = {}
 for _name, _code, _doc in _CODES:
-    _classes[_code] = type(_name + "Error", (OpError,), {"__doc__": _doc, "__module__": __name__, "error_code": _code})
+    _classes[_code] = type(_name + "Error", (OpError,), {"__doc__": _doc, "__module__": __name__, "code": _code})
     globals()[_name + "Error"] = _classes[_code]
     globals()[_re.sub("(?<!^)([A-Z])", r"_\1", _name).upper()] = _code
 OK = 0
@@ -80,7 +97,7 @@ def exception_type_from_error_code(error_code):
 
 
 def error_code_from_exception_type(cls):
-    return cls.error_code
+    return cls.code
 
 
 def from_status(code, text):

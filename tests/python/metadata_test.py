@@ -140,7 +140,7 @@ class Metadata(unittest.TestCase):
             self.assertEqual(result.tolist(), [1, 2])
             self.assertTrue(nodes(metadata))
             self.assertEqual(call([1, 1]).tolist(), [1, 2])
-            self.assertRaises(TypeError, call, options=tf.RunOptions())
+            self.assertRaises(millrace.errors.InvalidArgumentError, call, options=tf.RunOptions())
 
     def test_threads(self):
         def work(size):
