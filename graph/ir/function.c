@@ -137,9 +137,10 @@ static mr_status is_equal(const Mr__FunctionDef *a, const Mr__FunctionDef *b, bo
     return status;
 }
 
-static mr_status add_function(mr_graph *graph, const Mr__FunctionDef *def, mr_error *error)
+static mr_status add_function(mr_graph *graph, Mr__FunctionDef *def, mr_error *error)
 {
     mr_function_library *library = graph->functions;
+    mr_function_sort_maps(&def->base);
     if (def->signature == nullptr || *def->signature->name == '\0')
         return mr_fail(error, MR_INVALID_ARGUMENT, "a function has no name");
     const char *name = def->signature->name;

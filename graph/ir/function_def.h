@@ -22,4 +22,8 @@ struct mr_function_library {
 /* Null if the library does not have the function. */
 const mr_library_function *mr_function_library_find(const mr_function_library *library, const char *function);
 
+/* Sorts the entries of map fields by key, here and in the messages that it contains, so that equal ones have equal
+ * bytes. */
+void mr_function_sort_maps(ProtobufCMessage *message);
+
 #endif

@@ -28,7 +28,13 @@ class Plan:
         self.fetches = [name for name in collector.tensors if name not in feeds]
         self.targets = list(collector.operations)
         self.handles = collector.handles
-        self.steps = [Step(self.runner, self.feeds, self.fetches, self.targets)] if self.is_run() else []
+        self.steps = [self._step()] if self.is_run() else []
+
+    def _step(self):
+        try:
+            return Step(self.runner, self.feeds, self.fetches, self.targets)
+        except errors.OpError as error:
+            raise self.session._located(error) from None
 
     def is_run(self):
         """Whether there is anything to compute."""
@@ -53,7 +59,7 @@ class Plan:
         try:
             step = steps.pop()
         except IndexError:
-            step = Step(self.runner, self.feeds, self.fetches, self.targets)
+            step = self._step()
         try:
             return step.run(values, *run)
         except errors.OpError as error:

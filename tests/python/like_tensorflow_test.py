@@ -313,6 +313,16 @@ class Sessions(unittest.TestCase):
 
         compare(self, lambda: (), calls)
 
+    def test_functions_in_growing_graphs(self):
+        # TensorFlow serializes the attributes of the same function in another order each time.
+        with tf.Graph().as_default() as graph:
+            data = tf.data.Dataset.range(100).map(lambda x: x * x)
+            value = tf.data.make_one_shot_iterator(data).get_next()
+            session = millrace.Session(graph)
+            for i in range(20):
+                self.assertEqual(session.run(value), i * i)
+                tf.data.make_one_shot_iterator(data)
+
     def test_variables(self):
         def build():
             v = tf.get_variable("v", [1, 1], use_resource=True, initializer=tf.zeros_initializer())

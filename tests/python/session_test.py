@@ -236,6 +236,17 @@ class Sessions(unittest.TestCase):
         data = tf.Graph().as_graph_def().SerializeToString()
         millrace.Session(data, {"threads": 2, "allow_soft_placement": True}).close()
         millrace.Session(data, tf.ConfigProto(intra_op_parallelism_threads=1)).close()
+        proto = tf.ConfigProto(intra_op_parallelism_threads=-1, operation_timeout_in_ms=20, placement_period=3)
+        proto.graph_options.optimizer_options.opt_level = tf.OptimizerOptions.L0
+        fields = {"operation_timeout_in_ms": 20, "inter_op_parallelism_threads": 2, "gpu_options": {},
+                  "graph_options": {"optimizer_options": {"opt_level": -1}}}  # fmt: skip
+        with tf.Graph().as_default() as graph:
+            waiting = tf.FIFOQueue(1, tf.int32).dequeue()
+        for config in (proto, proto.SerializeToString(), fields, {"timeout_ms": 20}):
+            with millrace.Session(graph, config) as session, self.assertRaises(errors.DeadlineExceededError):
+                session.run(waiting)
+        with self.assertRaisesRegex(ValueError, "config: not a ConfigProto"):
+            millrace.Session(data, b"\xff\xff")
         with self.assertRaisesRegex(TypeError, "unknown setting 'thread'"):
             millrace.Session(data, {"thread": 2})
         with self.assertRaises(errors.InvalidArgumentError):
