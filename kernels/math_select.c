@@ -144,7 +144,7 @@ static mr_status select_v1(mr_kernel_call *call, mr_error *error)
     return select_broadcast(call, shapes, wide, error);
 }
 
-/* min(max(x, low), high); the bounds are scalars or have x's shape. */
+/* max(min(x, high), low), so that low wins if it exceeds high; the bounds are scalars or have x's shape. */
 #define CLIP(dtype, type, suffix)                                                                                      \
     static void clip_##suffix(const mr_kernel_call *call, void *target, const void *source, int64_t begin,             \
                               int64_t end)                                                                             \
@@ -154,8 +154,8 @@ static mr_status select_v1(mr_kernel_call *call, mr_error *error)
         type *to = target;                                                                                             \
         for (int64_t i = begin; i < end; i++) {                                                                        \
             type l = low[i * low_step], h = high[i * high_step], v = x[i];                                             \
-            v = v < l ? l : v;                                                                                         \
-            to[i] = v > h ? h : v;                                                                                     \
+            v = v > h ? h : v;                                                                                         \
+            to[i] = v < l ? l : v;                                                                                     \
         }                                                                                                              \
     }
 MR_EACH_NUMBER(CLIP)
@@ -168,8 +168,8 @@ MR_EACH_NUMBER(CLIP)
         for (int64_t i = begin; i < end; i++) {                                                                        \
             float l = mr_##suffix##_to_float(low[i * low_step]), h = mr_##suffix##_to_float(high[i * high_step]);      \
             float v = mr_##suffix##_to_float(((const uint16_t *)source)[i]);                                           \
-            v = v < l ? l : v;                                                                                         \
-            ((uint16_t *)target)[i] = mr_float_to_##suffix(v > h ? h : v);                                             \
+            v = v > h ? h : v;                                                                                         \
+            ((uint16_t *)target)[i] = mr_float_to_##suffix(v < l ? l : v);                                             \
         }                                                                                                              \
     }
 CLIP_HALF(half)

@@ -223,7 +223,7 @@ static const char *position_text(mr_shape shape, int64_t index, char *text, size
     return text;
 }
 
-/* Rows with a negative id are ignored. Rows of the same id are combined in order. */
+/* Rows with a negative id are ignored; ids of rows without elements are not checked. Rows of the same id are combined in order. */
 static mr_status unsorted_segment(mr_kernel_call *call, mr_segment_kind kind, mr_error *error)
 {
     const mr_tensor *data = &call->inputs[0], *ids = &call->inputs[1];
@@ -251,7 +251,7 @@ static mr_status unsorted_segment(mr_kernel_call *call, mr_segment_kind kind, mr
     rows->fill(output->data, mr_tensor_count(output));
     for (int64_t i = 0; i < id_count; i++) {
         int64_t id = mr_index_at(ids, i);
-        if (id < 0) continue;
+        if (id < 0 || inner == 0) continue;
         if (id >= segments)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                   "segment_ids[%s] = %" PRId64 " is out of range [0, %" PRId64 ")",

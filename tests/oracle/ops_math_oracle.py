@@ -179,8 +179,11 @@ def binary_cases():
     for dtype in REALS + HALVES + [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16]:
         low, high = np.array(1, dtype), np.array(3, dtype)
         add("ClipByValue", 0, t=draw([50], dtype, -9, 9), clip_value_min=low, clip_value_max=high)
+        add("ClipByValue", 0, t=draw([50], dtype, -9, 9), clip_value_min=high, clip_value_max=low)
         rows = draw([50], dtype, -9, 9)
         add("ClipByValue", 0, t=draw([50], dtype, -9, 9), clip_value_min=rows, clip_value_max=rows + high)
+        add("ClipByValue", 0, t=draw([50], dtype, -9, 9), clip_value_min=rows, clip_value_max=rows - low)
+        add("UnsortedSegmentSum", 0, data=draw([4, 0], dtype), segment_ids=[0, 9, 1, -1], num_segments=3)
     for dtype in ALL:
         add("BiasAdd", tolerance(dtype), value=draw([4, 3, 5], dtype), bias=draw([5], dtype))
         if dtype not in HALVES:
