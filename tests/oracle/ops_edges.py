@@ -1,8 +1,8 @@
-"""Edge cases of operators, derived from the samples of tests/ops: empty inputs, other ranks, extreme numbers, other dtypes.
+"""Edge cases of operators, derived from the samples of tests/ops: empty inputs, ranks, extreme numbers, dtypes.
 
 Each sample of plain tensors becomes a graph with placeholders of unknown shape, for every dtype that TensorFlow has a
-kernel for. Both libraries run it with mutated feeds in processes of their own, because some of TensorFlow's kernels abort.
-Outputs must agree, and so must errors: the code, and TensorFlow's first words as part of millrace's message.
+kernel for. Both libraries run it with mutated feeds in processes of their own, because some
+of TensorFlow's kernels abort. Outputs must agree, and so must errors: the code, and TensorFlow's first words as part of millrace's message.
 
     MILLRACE_LIBRARY=zig-out/lib/libmillrace.so.0 TF_ENABLE_ONEDNN_OPTS=0 ops_edges.py [operator …]
 
@@ -136,7 +136,8 @@ def retyped(op, arguments):
             has_kernel = any(k.device_type == "CPU" and all(number in c.allowed_values.list.type for c in k.constraint
                                                             if c.name == attr.name) for k in registered)
             quantized = "q" in dtype.name or dtype in (tf.resource, tf.variant)
-            if quantized or not has_kernel or (present == object) != (dtype == tf.string) or tf.as_dtype(present) == dtype:
+            is_same = tf.as_dtype(present) == dtype
+            if quantized or not has_kernel or is_same or (present == object) != (dtype == tf.string):
                 continue
             with np.errstate(all="ignore"):
                 yield [[v.astype(dtype.as_numpy_dtype) for v in t] if i in takers else t
@@ -151,7 +152,8 @@ def extremes(value):
     if kind in "iu":
         info = np.iinfo(value.dtype)
         for items in ([info.min, -1, 0, info.max], [0], [-1], [info.max], [info.min], [1], [100]):
-            yield np.resize(np.array([i for i in items if info.min <= i] or [0], object), value.shape).astype(value.dtype)
+            fitting = np.array([i for i in items if info.min <= i] or [0], object)
+            yield np.resize(fitting, value.shape).astype(value.dtype)
     else:
         with np.errstate(all="ignore"):
             for items in (SPECIAL, SPECIAL[::-1], [NAN], [0.0], [-0.0, 0.0], [-1.0]):
