@@ -2,7 +2,8 @@
 
 Each sample of plain tensors becomes a graph with placeholders of unknown shape, for every dtype that TensorFlow has a
 kernel for. Both libraries run it with mutated feeds in processes of their own, because some
-of TensorFlow's kernels abort. Outputs must agree, and so must errors: the code, and TensorFlow's first words as part of millrace's message.
+of TensorFlow's kernels abort. Outputs must agree, and so must errors: the code, and TensorFlow's first words as part of
+millrace's message.
 
     MILLRACE_LIBRARY=zig-out/lib/libmillrace.so.0 TF_ENABLE_ONEDNN_OPTS=0 ops_edges.py [operator …]
 
