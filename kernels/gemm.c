@@ -1,6 +1,7 @@
 /* The loops around the tiles of gemm_tile.c. The result is split into units, blocks of rows and columns. A thread that
- * computes a unit packs a block of B, INNER_BLOCK rows of at most COLUMN_BLOCK columns, which stays in the second cache,
- * and multiplies all rows of its unit with it, one tile of rows after the other, which stays in the first cache. */
+ * computes a unit packs a block of B, INNER_BLOCK rows of at most COLUMN_BLOCK columns, which stays in the second
+ * cache, and multiplies all rows of its unit with it, one tile of rows after the other, which stays in the first
+ * cache. */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
 #include <assert.h>
@@ -124,8 +125,8 @@ static int64_t inner_block(const mr_gemm *g)
     return (g->k + blocks - 1) / blocks;
 }
 
-/* Rows at a distance of a multiple of 4 KiB share few sets of the first cache, where they drive each other out. A tile's
- * part of such a matrix is copied if it is used for many columns. */
+/* Rows at a distance of a multiple of 4 KiB share few sets of the first cache, where they drive each other out. A
+ * tile's part of such a matrix is copied if it is used for many columns. */
 static bool copies_rows(const mr_gemm *g)
 {
     return g->n >= 128 && (g->a_transposed ? g->m : g->k) % 1024 == 0;
@@ -180,8 +181,8 @@ static void set_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t from
     if (u->copied != nullptr && tile->rows <= 16) copy_rows(g, tile, u->copied);
 }
 
-/* Columns [column, column + tile->columns) of B. The first tile of rows reads a row-major B in place and packs it for the
- * next ones; columns that do not fill a vector, and a transposed B, are packed before. */
+/* Columns [column, column + tile->columns) of B. The first tile of rows reads a row-major B in place and packs it for
+ * the next ones; columns that do not fill a vector, and a transposed B, are packed before. */
 static void set_columns(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t column, bool is_first)
 {
     const mr_gemm *g = u->gemm;

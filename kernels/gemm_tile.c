@@ -24,7 +24,8 @@ MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulat
     for (int i = 0; i < columns; i++) to[i] = accumulate ? to[i] + lanes[i] : lanes[i];
 }
 
-/* rows, vectors, by_rows, packs and fused are constants in every instance. by_rows: a_step is 1; otherwise a_row is 1. */
+/* rows, vectors, by_rows, packs and fused are constants in every instance. by_rows: a_step is 1; otherwise a_row is
+ * 1. */
 MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, const bool by_rows, const bool packs,
                          const bool fused)
 {

@@ -223,7 +223,8 @@ static const char *position_text(mr_shape shape, int64_t index, char *text, size
     return text;
 }
 
-/* Rows with a negative id are ignored; ids of rows without elements are not checked. Rows of the same id are combined in order. */
+/* Rows with a negative id are ignored; ids of rows without elements are not checked. Rows of the same id are combined
+ * in order. */
 static mr_status unsorted_segment(mr_kernel_call *call, mr_segment_kind kind, mr_error *error)
 {
     const mr_tensor *data = &call->inputs[0], *ids = &call->inputs[1];

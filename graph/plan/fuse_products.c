@@ -1,9 +1,10 @@
-/* Fuse products: what the steps of a recurrent network do again and again with one matrix of weights. Only floats on the
- * CPU.
+/* Fuse products: what the steps of a recurrent network do again and again with one matrix of weights. Only floats on
+ * the CPU.
  *
  * The gradient of the weights is a sum of one product for each step, whose inner dimension is the batch. AddN of these,
- * in an unrolled network, becomes one product whose inner dimension is all steps: the sums stay in registers instead of
- * one matrix for each step. AddV2 of the sum so far and a product, in a loop, becomes a product that adds to its target.
+ * in an unrolled network, becomes one product whose inner dimension is all steps: the sums stay in registers instead
+ * of one matrix for each step. AddV2 of the sum so far and a product, in a loop, becomes a product that adds to its
+ * target.
  *
  * The gradients of the steps' inputs are products with the transposed weights, which the product would rearrange in
  * every step: they are transposed once, in a node of their own, which is before the loop if there is one. */

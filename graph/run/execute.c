@@ -257,7 +257,7 @@ mr_status mr_frame_run_call(mr_frame *frame, const mr_call *call, mr_frame *oute
     if (began_ns == 0) return run_call(frame, call, outer, error);
     uint64_t start_ns = now_ns();
     MR_TRY(run_call(frame, call, outer, error));
-    if (outer->timed_count < frame->program->call_count)
+    if (outer->timed_count < outer->times_capacity)
         outer->times[outer->timed_count++] = (mr_node_time){.node = call->node.name,
                                                             .op = call->node.op,
                                                             .start_ns = start_ns - began_ns,

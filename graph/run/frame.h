@@ -57,9 +57,9 @@ struct mr_frame {
     mr_tensor *fed;   /* host copies, for the run, of feeds that are not in host memory */
     mr_tensor *kept;  /* program->kept_count; they are filled only during a guarded run */
     mr_draw *draws;   /* program->guard_calls */
-    /* While tracing: the calls so far, up to the number of calls of the program; otherwise times is null. */
+    /* While tracing: the calls so far, up to times_capacity; otherwise times is null. */
     mr_node_time *times;
-    int32_t timed_count;
+    int32_t timed_count, times_capacity;
 
     /* With segments. */
     mr_segment_state *states; /* by segment of the region */

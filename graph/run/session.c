@@ -383,6 +383,8 @@ static mr_status update_program(mr_step *step, mr_error *error)
     return MR_OK;
 }
 
+constexpr int32_t LOOP_TIMES_MAX = 1 << 16;
+
 /* Makes the times of a run those that mr_session_trace_times reports. */
 static void set_times(mr_session *session, mr_status status, mr_node_time *times, int32_t count)
 {
@@ -400,7 +402,10 @@ static void set_times(mr_session *session, mr_status status, mr_node_time *times
 static mr_status run_traced(mr_session *session, mr_frame *frame, const mr_tensor *values, mr_tensor *results,
                             bool *diverged, mr_error *error)
 {
-    size_t size_bytes = ((size_t)frame->program->call_count + 1) * sizeof *frame->times;
+    frame->times_capacity = frame->program->call_count;
+    if (frame->program->region_count > 1 && frame->times_capacity < LOOP_TIMES_MAX)
+        frame->times_capacity = LOOP_TIMES_MAX; /* the calls of loops run several times */
+    size_t size_bytes = ((size_t)frame->times_capacity + 1) * sizeof *frame->times;
     frame->times = malloc(size_bytes);
     if (!frame->times) return mr_fail_memory(error, size_bytes);
     mr_status status = mr_frame_run(frame, values, results, diverged, error);

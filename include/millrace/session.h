@@ -146,7 +146,8 @@ MR_API mr_status mr_session_write_variable(mr_session *session, mr_output ref, c
  * threads  any */
 MR_API const char *mr_session_log(const mr_session *session);
 
-/* Execution time of each node in the last run that succeeded while tracing was enabled, for profiling.
+/* Execution time of each node in the last run that succeeded while tracing was enabled, for profiling. A node of
+ * a loop runs several times; the first 65,536 executions of such a program are kept.
  * threads  any */
 typedef struct mr_node_time {
     const char *node;

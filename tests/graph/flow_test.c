@@ -116,6 +116,29 @@ TEST(flow_loop_allocates_nothing_in_the_steady_state)
     mr_graph_free(l.g);
 }
 
+/* Each iteration's call of the body is reported, up to the documented number of executions. */
+TEST(flow_trace_reports_each_iteration)
+{
+    constexpr int KEPT_MAX = 65'536;
+    loop l = make_loop();
+    mr_session *session = open_session(l.g);
+    mr_node_time *times = calloc(KEPT_MAX + 1, sizeof *times);
+    CHECK(times != nullptr);
+    mr_session_trace(session, true);
+    const int32_t iterations[] = {0, 1, 1000, 3};
+    for (int i = 0; i < 4; i++) {
+        CHECK(run_loop(&l, session, iterations[i], 2));
+        int count = mr_session_trace_times(session, times, KEPT_MAX + 1), found = 0;
+        for (int j = 0; j < count; j++) found += strcmp(times[j].op, "Square") == 0;
+        CHECK_EQ(found, iterations[i]);
+    }
+    CHECK(run_loop(&l, session, KEPT_MAX, 1));
+    CHECK_EQ(mr_session_trace_times(session, times, KEPT_MAX + 1), KEPT_MAX);
+    free(times);
+    mr_session_free(session);
+    mr_graph_free(l.g);
+}
+
 typedef struct job {
     const loop *loop;
     mr_session *session;
