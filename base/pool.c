@@ -7,7 +7,7 @@
  *
  * Idle workers poll a counter for some microseconds before they sleep, because the operators of a training step follow
  * each other faster than a sleeping thread wakes up. The time is short because, on few processors, a spinning thread
- * takes time from threads that decode images. */
+ * takes time from threads that decode images. A worker whose last loop came soon polls longer, and yields meanwhile. */
 #include "base/pool.h"
 
 #include "base/cpu.h"
@@ -20,20 +20,32 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 constexpr int SPINS_IDLE = 600;
+constexpr int SPINS_YIELD = 40;          /* between two yields of the processor */
+constexpr int64_t PATIENCE_NS = 200'000; /* what comes within this time is worth waiting for */
 constexpr int SPINS_FINISH = 2000;
 constexpr int64_t WAKE_PIECES = 8; /* of a few microseconds each; waking a thread takes as long as some of them */
 constexpr int THREADS_MAX = 1024;
+constexpr int SHARES_MAX = 16;
+
+/* Consecutive pieces. Each thread begins with a share of its own and then helps with the others, so that a thread gets
+ * about the same part of a tensor in each operator, and finds it in its cache. */
+typedef struct share {
+    alignas(64) atomic_int_fast64_t next; /* the next piece to assign */
+    int64_t end;
+} share;
 
 typedef struct loop {
     struct loop *next, *previous;
     mr_pool_body body;
     void *context;
     int64_t count, grain, pieces;
-    bool flushes_subnormals;               /* the caller's mode, which its helpers take over */
-    alignas(64) atomic_int_fast64_t piece; /* the next one to assign */
-    alignas(64) atomic_int helpers;        /* changed under the pool's mutex, read without it */
+    bool flushes_subnormals; /* the caller's mode, which its helpers take over */
+    int share_count;
+    share shares[SHARES_MAX];
+    alignas(64) atomic_int helpers; /* changed under the pool's mutex, read without it */
 } loop;
 
 struct mr_pool {
@@ -44,6 +56,7 @@ struct mr_pool {
     int sleepers, waiters;   /* threads inside pthread_cond_wait on work and on finished */
     bool stop;
     alignas(64) atomic_uint_fast64_t opened; /* number of loops so far, plus one for stop; polled by idle workers */
+    atomic_int numbered;                     /* workers that have begun */
     int worker_count;
     pthread_t workers[];
 };
@@ -58,12 +71,32 @@ static void check(const mr_pool *pool)
     assert(pool->waiters >= 0);
 }
 
-/* Runs pieces until all are assigned. */
-static void work_on(loop *l)
+/* In a pool: 0 for callers, 1 … worker_count for workers. */
+static thread_local int thread_number;
+
+static void divide(loop *l, int threads)
 {
-    for (;;) {
-        int64_t piece = atomic_fetch_add_explicit(&l->piece, 1, memory_order_relaxed);
-        if (piece >= l->pieces) return;
+    l->share_count = threads < SHARES_MAX ? threads : SHARES_MAX;
+    if (l->pieces < l->share_count) l->share_count = (int)l->pieces;
+    int64_t piece = 0;
+    for (int i = 0; i < l->share_count; i++) {
+        atomic_init(&l->shares[i].next, piece);
+        piece += l->pieces / l->share_count + (i < l->pieces % l->share_count);
+        l->shares[i].end = piece;
+    }
+    assert(piece == l->pieces);
+}
+
+static bool is_open(const share *s)
+{
+    return atomic_load_explicit(&s->next, memory_order_relaxed) < s->end;
+}
+
+static void run_share(const loop *l, share *s)
+{
+    while (is_open(s)) {
+        int64_t piece = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
+        if (piece >= s->end) return;
         int64_t begin = piece * l->grain;
         assert(begin >= 0 && begin < l->count);
         int64_t end = l->count - begin > l->grain ? begin + l->grain : l->count;
@@ -72,16 +105,54 @@ static void work_on(loop *l)
     }
 }
 
+/* Runs pieces until all are assigned. */
+static void work_on(loop *l)
+{
+    const int first = thread_number % l->share_count;
+    for (int i = 0; i < l->share_count; i++) run_share(l, &l->shares[(first + i) % l->share_count]);
+}
+
+static bool is_assigned(const loop *l)
+{
+    for (int i = 0; i < l->share_count; i++)
+        if (is_open(&l->shares[i])) return false;
+    return true;
+}
+
 static loop *find_open(const mr_pool *pool)
 {
     for (loop *l = pool->first; l != nullptr; l = l->next)
-        if (atomic_load_explicit(&l->piece, memory_order_relaxed) < l->pieces) return l;
+        if (!is_assigned(l)) return l;
     return nullptr;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+static bool is_unchanged(const mr_pool *pool, uint_fast64_t seen)
+{
+    return atomic_load_explicit(&pool->opened, memory_order_relaxed) == seen;
+}
+
+/* Waits until a loop is opened, but not long. */
+static void poll_opened(const mr_pool *pool, uint_fast64_t seen, int64_t until_ns)
+{
+    for (int i = 0; i < SPINS_IDLE && is_unchanged(pool, seen); i++) mr_cpu_pause();
+    while (is_unchanged(pool, seen) && now_ns() < until_ns) {
+        sched_yield();
+        for (int i = 0; i < SPINS_YIELD && is_unchanged(pool, seen); i++) mr_cpu_pause();
+    }
 }
 
 static void *worker(void *argument)
 {
     mr_pool *pool = argument;
+    bool is_patient = false;
+    thread_number = atomic_fetch_add_explicit(&pool->numbered, 1, memory_order_relaxed) + 1;
     pthread_mutex_lock(&pool->mutex);
     for (;;) {
         loop *l = find_open(pool);
@@ -101,14 +172,15 @@ static void *worker(void *argument)
         if (pool->stop) break;
         uint_fast64_t seen = atomic_load_explicit(&pool->opened, memory_order_relaxed);
         pthread_mutex_unlock(&pool->mutex);
-        for (int i = 0; i < SPINS_IDLE && atomic_load_explicit(&pool->opened, memory_order_relaxed) == seen; i++)
-            mr_cpu_pause();
+        int64_t began_ns = now_ns();
+        poll_opened(pool, seen, is_patient ? began_ns + PATIENCE_NS : began_ns);
         pthread_mutex_lock(&pool->mutex);
         while (!pool->stop && atomic_load_explicit(&pool->opened, memory_order_relaxed) == seen) {
             pool->sleepers++;
             pthread_cond_wait(&pool->work, &pool->mutex);
             pool->sleepers--;
         }
+        is_patient = now_ns() - began_ns < PATIENCE_NS;
     }
     pthread_mutex_unlock(&pool->mutex);
     return nullptr;
@@ -178,7 +250,7 @@ static void open_loop(mr_pool *pool, loop *l)
 static void close_loop(mr_pool *pool, loop *l)
 {
     pthread_mutex_lock(&pool->mutex);
-    assert(atomic_load_explicit(&l->piece, memory_order_relaxed) >= l->pieces); /* no more threads join */
+    assert(is_assigned(l)); /* no more threads join */
     assert(l->previous == nullptr ? pool->first == l : l->previous->next == l);
     assert(l->next == nullptr || l->next->previous == l);
     if (l->next != nullptr) l->next->previous = l->previous;
@@ -212,6 +284,7 @@ void mr_pool_for(mr_pool *pool, int64_t count, int64_t grain, mr_pool_body body,
               .flushes_subnormals = mr_cpu_flushes_subnormals()};
     l.pieces = count / grain + (count % grain != 0);
     assert(l.pieces >= 1 && l.pieces <= count);
+    divide(&l, pool ? pool->worker_count + 1 : 1);
     if (pool == nullptr || pool->worker_count == 0 || l.pieces == 1) {
         work_on(&l);
         return;
