@@ -4,6 +4,7 @@
  *   place  chooses a device and a kernel for each node; handles of resources become constants
  *   fold   computes nodes whose inputs are constants
  *   share  merges equal nodes with equal inputs
+ *   drop   does not compute what nobody uses
  *   fuse   replaces chains for which a single kernel exists by one node
  *   fuse_products  replaces sums of matrix products, and transposes a matrix once that several products take transposed
  *   copy   inserts copies of values that are needed on another device
@@ -134,6 +135,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error);
 /* After folding: checks that every live node that is not a constant has a kernel. The error names the first without. */
 mr_status mr_plan_check_kernels(const mr_planner *planner, mr_error *error);
 mr_status mr_plan_share(mr_planner *planner, mr_error *error);
+mr_status mr_plan_drop(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
@@ -158,8 +160,8 @@ mr_status mr_plan_topological(mr_planner *planner, int32_t **order, int32_t *cou
 int32_t mr_plan_predicate(const mr_planner *planner, const mr_plan_node *node);
 /* True if that input of a merge comes from the previous iteration of its loop. */
 bool mr_plan_is_back_edge(const mr_planner *planner, const mr_plan_node *node, int32_t input);
-/* True for a constant with control inputs, in a program with conditionals or loops: it runs after them and computes
- * nothing. */
+/* True for a constant or a dropped node with control inputs, in a program with conditionals or loops: it runs after
+ * them and computes nothing. */
 bool mr_plan_is_gate(const mr_planner *planner, const mr_plan_node *node);
 /* Sets live on exactly the nodes that fetches and pinned nodes need. */
 void mr_plan_sweep(mr_planner *planner);

@@ -1,4 +1,5 @@
 /* Plans: values that are computed once or not at all, and repeated steps without allocations. */
+#include "base/random.h"
 #include "tests/test.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -181,7 +182,8 @@ TEST(plan_respects_control_edges)
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
-    mr_output early = mr_square(g, x, .name = "early"), late = mr_neg(g, x, .name = "late");
+    mr_output early = mr_check_numerics(g, x, .message = "x", .name = "early"),
+              late = mr_check_numerics(g, x, .message = "x", .name = "late");
     mr_node_add_control(early.node, late.node);
     mr_node *both = mr_group(g, (mr_node *[]){early.node, late.node}, 2, "both");
     mr_session *session = open_session(g);
@@ -202,7 +204,7 @@ TEST(plan_respects_control_edges_of_constants)
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR);
-    mr_output early = mr_square(g, x, .name = "early");
+    mr_output early = mr_check_numerics(g, x, .message = "x", .name = "early");
     mr_output limit = mr_constant_int32(g, 3);
     mr_node_add_control(limit.node, early.node);
     mr_output range = mr_range(g, mr_constant_int32(g, 0), limit, mr_constant_int32(g, 1), .name = "range");
@@ -362,4 +364,125 @@ TEST(plan_any_allocation_may_fail)
     }
     mr_tensor_deinit(&fed);
     mr_graph_free(g);
+}
+
+/* What nodes only wait for does not run, unless it is fetched, is a target or is there for its errors. */
+TEST(plan_drops_what_nobody_uses)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1)), size = mr_placeholder(g, MR_INT32);
+    mr_output checked = mr_check_numerics(g, x, .message = "x", .name = "checked");
+    mr_output shaped = mr_reshape(g, checked, size, .name = "shaped");
+    mr_output unused = mr_exp(g, shaped, .name = "unused");
+    mr_node *group = mr_group(g, (mr_node *[]){unused.node}, 1, "group");
+    mr_output y = mr_neg(g, x, .name = "y");
+    mr_node_add_control(y.node, group);
+    CHECK_OK(mr_graph_status(g, &error));
+    mr_session *session = open_session(g);
+    mr_tensor values[2] = {0}, result = {0};
+    CHECK_OK(mr_tensor_init_copy(&values[0], MR_FLOAT, MR_SHAPE(2), (float[]){1, 2}, &error));
+    CHECK_OK(mr_tensor_init_copy(&values[1], MR_INT32, MR_SHAPE(1), (int32_t[]){2}, &error));
+    mr_feeds feeds = MR_FEEDS({x, values[0]}, {size, values[1]});
+    CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(y), &result, nullptr, 0, &error));
+    CHECK_NEAR(mr_tensor_floats(&result)[1], -2, 0);
+    mr_tensor_deinit(&result);
+    CHECK_EQ(place(session, "checked"), 0);
+    CHECK_EQ(place(session, "y"), 1);
+    CHECK_EQ(ran(session, nullptr), 2);
+    CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(y), &result, &unused.node, 1, &error));
+    mr_tensor_deinit(&result);
+    CHECK_EQ(ran(session, nullptr), 4);
+    CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(unused), &result, &y.node, 1, &error));
+    mr_tensor_deinit(&result);
+    CHECK_EQ(ran(session, nullptr), 4);
+
+    mr_tensor_int32s(&values[1])[0] = 3;
+    CHECK_EQ(mr_session_run(session, feeds, MR_OUTPUTS(unused), &result, nullptr, 0, &error), MR_INVALID_ARGUMENT);
+    CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(y), &result, nullptr, 0, &error));
+    mr_tensor_deinit(&result);
+    mr_tensor_floats(&values[0])[0] = NAN;
+    CHECK_EQ(mr_session_run(session, feeds, MR_OUTPUTS(y), &result, nullptr, 0, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "checked");
+    for (int i = 0; i < 2; i++) mr_tensor_deinit(&values[i]);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+typedef struct random_graph {
+    mr_graph *g;
+    mr_output x, handle, values[40];
+    mr_node *nodes[40], *initializer;
+    int value_count, node_count;
+} random_graph;
+
+/* Sums and products of earlier values, updates of a variable, reads of it, and control edges to earlier nodes. Updates
+ * add, and each read waits for all updates so far and each update for all reads, so that the results are determined. */
+static random_graph make_random_graph(mr_random *random)
+{
+    random_graph r = {.g = mr_graph_new()};
+    mr_graph *g = r.g;
+    r.x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3));
+    r.values[r.value_count++] = r.x;
+    r.handle = mr_var_handle_op(g, MR_FLOAT, .shape = MR_SHAPE(3));
+    r.initializer = mr_assign_variable_op(g, r.handle, mr_constant_floats(g, MR_SHAPE(3), (float[]){1, 2, 3}, nullptr));
+    mr_node *effects[40];
+    int effect_count = 0;
+    while (r.node_count < 40) {
+        mr_output a = r.values[mr_random_below(random, (uint64_t)r.value_count)];
+        mr_output b = r.values[mr_random_below(random, (uint64_t)r.value_count)];
+        const uint64_t kind = mr_random_below(random, 8);
+        mr_node *made;
+        if (kind < 2) {
+            made = kind == 0 ? mr_assign_add_variable_op(g, r.handle, mr_tanh(g, a))
+                             : mr_read_variable_op(g, r.handle, MR_FLOAT).node;
+            for (int i = 0; i < effect_count; i++) mr_node_add_control(made, effects[i]);
+            effects[effect_count++] = made;
+        } else {
+            made = (kind < 5 ? mr_add_v2(g, a, b) : kind < 7 ? mr_tanh(g, a) : mr_identity(g, a)).node;
+        }
+        while (r.node_count > 0 && mr_random_below(random, 3) == 0)
+            mr_node_add_control(made, r.nodes[mr_random_below(random, (uint64_t)r.node_count)]);
+        r.nodes[r.node_count++] = made;
+        if (kind != 0) r.values[r.value_count++] = (mr_output){made, 0};
+    }
+    return r;
+}
+
+/* Runs one step, then reads the variable. */
+static void run_random_graph(const random_graph *r, bool is_plain, mr_outputs fetches, mr_node **target,
+                             mr_tensor *results)
+{
+    mr_error error = {0};
+    mr_session *session = nullptr;
+    mr_session_options options = {.size = sizeof options, .threads = 2, .no_optimization = is_plain};
+    CHECK_OK(mr_session_new(r->g, &options, &session, &error));
+    mr_tensor x = {0};
+    CHECK_OK(mr_tensor_init_copy(&x, MR_FLOAT, MR_SHAPE(3), (float[]){0.5f, -1, 2}, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &r->initializer, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({r->x, x}), fetches, results, target, 1, &error));
+    mr_output last = mr_read_variable_op(r->g, r->handle, MR_FLOAT);
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(last), &results[fetches.count], nullptr, 0, &error));
+    mr_tensor_deinit(&x);
+    mr_session_free(session);
+}
+
+TEST(plan_model_random_graphs)
+{
+    mr_random random = mr_random_at(test_seed(), 9, 0, 0);
+    for (int round = 0; round < 200; round++) {
+        random_graph r = make_random_graph(&random);
+        mr_output fetched[2] = {r.values[mr_random_below(&random, (uint64_t)r.value_count)],
+                                r.values[mr_random_below(&random, (uint64_t)r.value_count)]};
+        mr_node *target = r.nodes[mr_random_below(&random, (uint64_t)r.node_count)];
+        mr_tensor results[2][3] = {0};
+        for (int plain = 0; plain < 2; plain++)
+            run_random_graph(&r, plain == 1, (mr_outputs){fetched, 2}, &target, results[plain]);
+        for (int i = 0; i < 3; i++) {
+            CHECK_EQ(memcmp(results[0][i].data, results[1][i].data, 3 * sizeof(float)), 0);
+            mr_tensor_deinit(&results[0][i]);
+            mr_tensor_deinit(&results[1][i]);
+        }
+        mr_graph_free(r.g);
+    }
 }
