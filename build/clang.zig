@@ -46,6 +46,7 @@ fn clangObjectOf(c: Context, file: LazyPath, stem: []const u8, flags: []const []
 
 fn clangProgram(c: Context, name: []const u8, objects: []const LazyPath, link_flags: []const []const u8) LazyPath {
     const run = c.b.addSystemCommand(&.{clang});
+    run.addArg("-fuse-ld=lld"); // links a program of this size in one second instead of ten
     run.addArgs(link_flags);
     for (objects) |object| run.addFileArg(object);
     const program = run.addPrefixedOutputFileArg("-o", name);

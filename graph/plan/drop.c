@@ -1,8 +1,8 @@
 /* Drop: does not compute what nobody uses.
  *
- * Other nodes may wait for a node by control edges alone: tf.tuple and tf.group hold gradients back in this way until all
- * have been computed, also the gradients of what is fed. If such a node is a function of its inputs, it is replaced by
- * an order without work: those that wait for it wait for its inputs. As in TensorFlow, its errors do not occur then;
+ * Other nodes may wait for a node by control edges alone: tf.tuple and tf.group hold gradients back in this way until
+ * all have been computed, also the gradients of what is fed. If such a node is a function of its inputs, it is replaced
+ * by an order without work: those that wait for it wait for its inputs. As in TensorFlow, its errors do not occur then;
  * operators whose purpose are errors are stateful here. */
 #include "graph/plan/plan.h"
 
@@ -24,8 +24,10 @@ static bool is_function_of_inputs(const mr_planner *planner, const mr_plan_node 
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
         if (depends_on_state(value)) return false;
-        if (value->producer >= 0 && (value->region != node->region || value->condition != node->condition))
-            return false;
+        if (value->producer < 0) continue;
+        /* What reads a Switch also says that a branch is taken; a control edge from the Switch would not. */
+        if (mr_node_flow(planner->nodes[value->producer].node) != MR_FLOW_NONE) return false;
+        if (value->region != node->region || value->condition != node->condition) return false;
     }
     for (int32_t i = 0; i < node->output_count; i++)
         if (depends_on_state(&planner->values[node->first_output + i])) return false;

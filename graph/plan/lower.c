@@ -230,7 +230,8 @@ static mr_status lower_releases(mr_lowering *l, const mr_plan_node *node, int32_
     }
     for (int32_t i = 0; i < node->output_count; i++) {
         int32_t value = node->first_output + i;
-        if (l->last_use[value] < 0 && !planner->values[value].fetched && !l->is_shared[value])
+        const mr_plan_value *v = &planner->values[value];
+        if (l->last_use[value] < 0 && v->kind == MR_VALUE_OUTPUT && !v->fetched && !l->is_shared[value])
             releases[call->release_count++] = l->slot_of[value];
     }
     assert(call->release_count <= node->input_count + node->output_count);
@@ -407,6 +408,19 @@ static mr_status lower_waits(mr_lowering *l, mr_error *error)
     return MR_OK;
 }
 
+/* Constants and feeds stay in their slots: only what a call made is released. */
+static void check_releases(const mr_lowering *l)
+{
+    for (int32_t i = 0; i < l->program->call_count; i++) {
+        const mr_call *call = &l->program->calls[i];
+        const mr_region *region = &l->program->regions[l->planner->nodes[l->sequence[i]].region];
+        for (int32_t j = 0; j < call->release_count; j++) {
+            [[maybe_unused]] const mr_origin_kind origin = region->origins[call->releases[j]].kind;
+            assert(origin == MR_ORIGIN_OUTPUT || origin == MR_ORIGIN_COPY || l->planner->signature->is_function);
+        }
+    }
+}
+
 static mr_status lower_all(mr_lowering *l, mr_error *error)
 {
     mr_planner *planner = l->planner;
@@ -423,6 +437,7 @@ static mr_status lower_all(mr_lowering *l, mr_error *error)
     }
     if (planner->has_flow) MR_TRY(mr_lower_last_readers(l, error));
     if (planner->has_flow) MR_TRY(mr_lower_straight_loops(l, error));
+    check_releases(l);
     MR_TRY(lower_call_fetches(l, error));
     MR_TRY(lower_fetches(l, error));
     lower_guard(l);

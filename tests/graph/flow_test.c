@@ -327,6 +327,36 @@ TEST(flow_merge_of_a_constant)
     mr_graph_free(g);
 }
 
+/* Constants that other nodes only wait for, and what was computed from them, keep their values for the next run. */
+TEST(flow_constants_that_only_order)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR), p = mr_placeholder(g, MR_BOOL, .shape = MR_SCALAR);
+    mr_switch_outputs ways = mr_switch(g, x, p);
+    mr_output branch = mr_identity(g, ways.output_true), c = mr_constant_float(g, 3);
+    mr_node_add_control(c.node, branch.node);
+    mr_output unused = mr_mul(g, mr_neg(g, c), branch), y = mr_square(g, branch);
+    mr_node_add_control(y.node, unused.node);
+    mr_merge_outputs merged = mr_merge(g, MR_OUTPUTS(y, mr_neg(g, ways.output_false)));
+    mr_output kept = mr_merge(g, MR_OUTPUTS(c, ways.output_false)).output;
+    mr_session *session = open_session(g);
+    for (int i = 0; i < 8; i++) {
+        mr_tensor flag = {0}, two = {0}, results[2] = {0};
+        CHECK_OK(mr_tensor_init_bool(&flag, i % 2, &error));
+        CHECK_OK(mr_tensor_init_float(&two, 2, &error));
+        mr_outputs fetches = {(mr_output[]){merged.output, kept}, i < 4 ? 1 : 2};
+        CHECK_OK(mr_session_run(session, MR_FEEDS({p, flag}, {x, two}), fetches, results, nullptr, 0, &error));
+        CHECK_EQ(mr_tensor_floats(&results[0])[0], i % 2 ? 4 : -2);
+        if (i >= 4) CHECK_EQ(mr_tensor_floats(&results[1])[0], i % 2 ? 3 : 2);
+        for (int j = 0; j < 2; j++) mr_tensor_deinit(&results[j]);
+        mr_tensor_deinit(&flag);
+        mr_tensor_deinit(&two);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
 /* A reader of a variable in another segment runs before the update, as it does without conditionals. */
 TEST(flow_keeps_readers_before_updates)
 {
