@@ -29,6 +29,7 @@ pub const library_directories = [_][]const u8{
     "graph/train",
 };
 pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "uring", "pcre2-8", "lapack", "blas" };
+const static_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "uring", "pcre2-8", "openblas" };
 /// Only the tools read these formats.
 pub const tool_libraries = [_][]const u8{
     "jansson", "expat", "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate",
@@ -131,8 +132,15 @@ pub const Context = struct {
 
     pub fn linkSystem(c: Context, m: *Build.Module) void {
         const mode: std.builtin.LinkMode = if (c.is_package) .dynamic else .static;
-        for (tool_libraries ++ system_libraries) |name|
-            m.linkSystemLibrary(name, .{ .preferred_link_mode = mode, .use_pkg_config = .no });
+        const names: []const []const u8 =
+            if (c.is_package) &(tool_libraries ++ system_libraries) else &(tool_libraries ++ static_libraries);
+        for (names) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = mode, .use_pkg_config = .no });
+        // The variant of OpenBLAS without threads of its own; Debian's alternatives may point to another one.
+        const triple = c.target.result.linuxTriple(c.b.allocator) catch @panic("OOM");
+        const directory = c.b.fmt("usr/lib/{s}/openblas-serial", .{triple});
+        if (!c.isForHost()) {
+            if (c.sysroot) |root| m.addLibraryPath(root.path(c.b, directory));
+        } else m.addLibraryPath(.{ .cwd_relative = c.b.fmt("/{s}", .{directory}) });
         m.linkSystemLibrary("m", .{});
     }
 

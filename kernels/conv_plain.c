@@ -9,6 +9,8 @@ typedef struct plain_job {
     void *target;
 } plain_job;
 
+constexpr int64_t SUMS = 64; /* output channels that are computed together */
+
 /* The index of element (n, y, x, c) in a tensor of this height, width and number of channels. */
 static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t channels, int64_t n, int64_t y, int64_t x,
                   int64_t c)
@@ -39,11 +41,16 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
         for (int64_t row = begin; row < end; row++) {                                                                  \
             int64_t n = row / v->out_height, oy = row % v->out_height;                                                 \
             for (int64_t ox = 0; ox < v->out_width; ox++)                                                              \
-                for (int64_t o = 0; o < v->out_channels; o++) {                                                        \
-                    sum_type sum = 0;                                                                                  \
-                    EACH_TAP(for (int64_t i = 0; i < v->in_channels; i++) sum +=                                       \
-                             (sum_type)input[INPUT(n, iy, ix, i)] * (sum_type)filter[FILTER(fy, fx, i, o)];)           \
-                    ((type *)job->target)[OUTPUT(n, oy, ox, o)] = (type)sum;                                           \
+                for (int64_t first = 0; first < v->out_channels; first += SUMS) {                                      \
+                    const int64_t count = MR_MIN(SUMS, v->out_channels - first);                                       \
+                    sum_type sums[SUMS] = {0};                                                                         \
+                    EACH_TAP(for (int64_t i = 0; i < v->in_channels; i++) {                                            \
+                        const sum_type x = (sum_type)input[INPUT(n, iy, ix, i)];                                       \
+                        const type *weights = filter + FILTER(fy, fx, i, first);                                       \
+                        for (int64_t o = 0; o < count; o++) sums[o] += x * (sum_type)weights[o];                       \
+                    })                                                                                                 \
+                    for (int64_t o = 0; o < count; o++)                                                                \
+                        ((type *)job->target)[OUTPUT(n, oy, ox, first + o)] = (type)sums[o];                           \
                 }                                                                                                      \
         }                                                                                                              \
     }                                                                                                                  \
@@ -74,8 +81,9 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
         for (int64_t position = begin; position < end; position++) {                                                   \
             int64_t i = position % v->in_channels, tap = position / v->in_channels;                                    \
             int64_t fy = tap / v->filter_width, fx = tap % v->filter_width;                                            \
-            for (int64_t o = 0; o < v->out_channels; o++) {                                                            \
-                sum_type sum = 0;                                                                                      \
+            for (int64_t first = 0; first < v->out_channels; first += SUMS) {                                          \
+                const int64_t count = MR_MIN(SUMS, v->out_channels - first);                                           \
+                sum_type sums[SUMS] = {0};                                                                             \
                 for (int64_t n = 0; n < v->batch; n++)                                                                 \
                     for (int64_t oy = 0; oy < v->out_height; oy++) {                                                   \
                         int64_t iy = oy * v->stride_y - v->pad_top + fy * v->dilation_y;                               \
@@ -83,10 +91,17 @@ static int64_t at(const mr_conv *conv, int64_t height, int64_t width, int64_t ch
                         for (int64_t ox = 0; ox < v->out_width; ox++) {                                                \
                             int64_t ix = ox * v->stride_x - v->pad_left + fx * v->dilation_x;                          \
                             if (ix < 0 || ix >= v->in_width) continue;                                                 \
-                            sum += (sum_type)input[INPUT(n, iy, ix, i)] * (sum_type)gradient[OUTPUT(n, oy, ox, o)];    \
+                            const sum_type x = (sum_type)input[INPUT(n, iy, ix, i)];                                   \
+                            const type *gradients = gradient + OUTPUT(n, oy, ox, first);                               \
+                            const int64_t step = v->nchw ? v->out_height * v->out_width : 1;                           \
+                            if (step == 1)                                                                             \
+                                for (int64_t o = 0; o < count; o++) sums[o] += x * (sum_type)gradients[o];             \
+                            else                                                                                       \
+                                for (int64_t o = 0; o < count; o++) sums[o] += x * (sum_type)gradients[o * step];      \
                         }                                                                                              \
                     }                                                                                                  \
-                ((type *)job->target)[position * v->out_channels + o] = (type)sum;                                     \
+                for (int64_t o = 0; o < count; o++)                                                                    \
+                    ((type *)job->target)[position * v->out_channels + first + o] = (type)sums[o];                     \
             }                                                                                                          \
         }                                                                                                              \
     }

@@ -10,24 +10,29 @@ typedef struct work {
     mr_dtype dtype;
     mr_matrices matrices;
     int rows, columns, inner; /* inner: the smaller one */
-    void *a, *b, *c, *workspace;
-    double *values, *real;
-    int lwork;
+    void *a, *b, *c;
+    double *values;
+    mr_lapack_work lapack_work;
 } work;
 
-/* b and c have the given numbers of elements. */
-static mr_status start(const mr_kernel_call *call, work *w, bool is_complex, int64_t b, int64_t c, mr_error *error)
+/* What QR and Eig need. */
+static mr_lapack_sizes common_sizes(const work *w)
 {
-    int64_t most = MR_MAX(w->rows, w->columns) + (int64_t)1;
+    const int64_t most = MR_MAX(w->rows, w->columns) + (int64_t)1;
+    return (mr_lapack_sizes){.elements = most * 64 + 1024, .reals = 8 * most};
+}
+
+/* b and c have the given numbers of elements. */
+static mr_status start(const mr_kernel_call *call, work *w, bool is_complex, int64_t b, int64_t c,
+                       mr_lapack_sizes sizes, mr_error *error)
+{
     w->lapack = mr_lapack_of(is_complex ? MR_COMPLEX128 : w->dtype);
-    w->lwork = (int)MR_MIN(most * 64 + 1024, (int64_t)1 << 30);
     mr_status status = mr_lapack_memory(call, (int64_t)w->rows * w->columns, w->lapack->size, &w->a, error);
     if (status == MR_OK) status = mr_lapack_memory(call, b, w->lapack->size, &w->b, error);
     if (status == MR_OK) status = mr_lapack_memory(call, c, w->lapack->size, &w->c, error);
-    if (status == MR_OK) status = mr_lapack_memory(call, w->lwork, w->lapack->size, &w->workspace, error);
-    if (status == MR_OK) status = mr_lapack_memory(call, 2 * most, sizeof(double), (void **)&w->values, error);
-    if (status == MR_OK) status = mr_lapack_memory(call, 8 * most, sizeof(double), (void **)&w->real, error);
-    return status;
+    if (status == MR_OK)
+        status = mr_lapack_memory(call, MR_MAX(w->rows, w->columns), sizeof(double), (void **)&w->values, error);
+    return status == MR_OK ? mr_lapack_work_new(call, w->lapack, sizes, &w->lapack_work, error) : status;
 }
 
 static void finish(work *w)
@@ -35,9 +40,8 @@ static void finish(work *w)
     free(w->a);
     free(w->b);
     free(w->c);
-    free(w->workspace);
     free(w->values);
-    free(w->real);
+    mr_lapack_work_free(&w->lapack_work);
 }
 
 static mr_status read_matrices(const mr_kernel_call *call, bool square, work *w, mr_error *error)
@@ -96,13 +100,14 @@ static void set_identity(const work *w, void *target, int rows, int columns)
 static void qr_one(mr_kernel_call *call, work *w, int64_t i, int width)
 {
     int info, m = w->rows, n = w->columns;
+    const mr_lapack_work *space = &w->lapack_work;
     size_t size = w->lapack->size;
     set_identity(w, w->b, m, width);
     if (w->inner > 0) {
         load(call, w, i);
-        w->lapack->geqrf(&m, &n, w->a, &m, w->c, w->workspace, &w->lwork, &info);
+        w->lapack->geqrf(&m, &n, w->a, &m, w->c, space->elements, &space->element_count, &info);
         memcpy(w->b, w->a, (size_t)m * (size_t)w->inner * size);
-        w->lapack->orgqr(&m, &width, &w->inner, w->b, &m, w->c, w->workspace, &w->lwork, &info);
+        w->lapack->orgqr(&m, &width, &w->inner, w->b, &m, w->c, space->elements, &space->element_count, &info);
         for (int c = 0; c < n && c + 1 < m; c++)
             memset((char *)w->a + ((size_t)c * (size_t)m + (size_t)c + 1) * size, 0, (size_t)(m - c - 1) * size);
     }
@@ -116,7 +121,8 @@ static mr_status qr(mr_kernel_call *call, mr_error *error)
     work w;
     MR_TRY(read_matrices(call, false, &w, error));
     int width = mr_attr_bool_or(call->node->attrs, "full_matrices", false) ? w.rows : w.inner;
-    mr_status status = start(call, &w, false, (int64_t)w.rows * MR_MAX(width, w.inner), w.inner, error);
+    mr_status status =
+        start(call, &w, false, (int64_t)w.rows * MR_MAX(width, w.inner), w.inner, common_sizes(&w), error);
     if (status == MR_OK) status = mr_kernel_output(call, 0, mr_matrices_shape(w.matrices.batch, w.rows, width), error);
     if (status == MR_OK)
         status = mr_kernel_output(call, 1, mr_matrices_shape(w.matrices.batch, width, w.columns), error);
@@ -149,8 +155,7 @@ static void svd_one(mr_kernel_call *call, work *w, int64_t i, bool vectors, bool
     set_identity(w, w->c, v_height, n);
     if (finite && w->inner > 0) {
         load(call, w, i);
-        w->lapack->gesvd(job, job, m, n, w->a, w->values, w->b, w->c, MR_MAX(1, v_height), w->workspace, w->lwork,
-                         w->real, &info);
+        w->lapack->gesdd(job, m, n, w->a, w->values, w->b, w->c, MR_MAX(1, v_height), &w->lapack_work, &info);
     }
     for (int k = 0; k < w->inner; k++)
         if (!finite || info != 0) w->values[k] = (double)NAN;
@@ -174,7 +179,8 @@ static mr_status svd(mr_kernel_call *call, mr_error *error)
     bool full = mr_attr_bool_or(call->node->attrs, "full_matrices", false);
     MR_TRY(read_matrices(call, false, &w, error));
     int u_width = full ? w.rows : w.inner, v_height = full ? w.columns : w.inner;
-    mr_status status = start(call, &w, false, (int64_t)w.rows * w.rows, (int64_t)w.columns * w.columns, error);
+    mr_status status = start(call, &w, false, (int64_t)w.rows * w.rows, (int64_t)w.columns * w.columns,
+                             mr_lapack_gesdd_sizes(w.rows, w.columns), error);
     if (status == MR_OK) status = mr_kernel_output(call, 0, append(w.matrices.batch, w.inner), error);
     for (int o = 1; o < 3 && status == MR_OK; o++) {
         mr_shape shape = o == 1 ? mr_matrices_shape(w.matrices.batch, w.rows, u_width)
@@ -195,8 +201,7 @@ static mr_status self_adjoint_one(mr_kernel_call *call, work *w, int64_t i, bool
     int64_t count = (int64_t)w->rows * w->rows;
     bool finite = mr_lapack_is_finite(w->dtype, mr_matrix_at(&call->inputs[0], i, count), count);
     load(call, w, i);
-    if (finite && w->rows > 0)
-        w->lapack->heev(vectors ? "V" : "N", w->rows, w->a, w->values, w->workspace, w->lwork, w->real, &info);
+    if (finite && w->rows > 0) w->lapack->heevd(vectors ? "V" : "N", w->rows, w->a, w->values, &w->lapack_work, &info);
     if (finite && info == 0) return MR_OK;
     return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                           "Self-adjoint eigen decomposition was not successful. The input might not be valid.");
@@ -207,7 +212,7 @@ static mr_status self_adjoint_eig_v2(mr_kernel_call *call, mr_error *error)
     work w;
     bool vectors = mr_attr_bool_or(call->node->attrs, "compute_v", true);
     MR_TRY(read_matrices(call, true, &w, error));
-    mr_status status = start(call, &w, false, 0, 0, error);
+    mr_status status = start(call, &w, false, 0, 0, mr_lapack_heevd_sizes(w.rows), error);
     if (status == MR_OK) status = mr_kernel_output(call, 0, append(w.matrices.batch, w.rows), error);
     if (status == MR_OK) status = mr_kernel_output(call, 1, vectors ? call->inputs[0].shape : MR_SHAPE(0), error);
     for (int64_t i = 0; i < w.matrices.count && w.rows > 0 && status == MR_OK; i++) {
@@ -226,7 +231,7 @@ static mr_status self_adjoint_eig(mr_kernel_call *call, mr_error *error)
     work w;
     MR_TRY(read_matrices(call, true, &w, error));
     int64_t n = w.rows;
-    mr_status status = start(call, &w, false, 0, 0, error);
+    mr_status status = start(call, &w, false, 0, 0, mr_lapack_heevd_sizes(w.rows), error);
     if (status == MR_OK) status = mr_kernel_output(call, 0, mr_matrices_shape(w.matrices.batch, n + 1, n), error);
     for (int64_t i = 0; i < w.matrices.count && n > 0 && status == MR_OK; i++) {
         status = self_adjoint_one(call, &w, i, true, error);
@@ -246,14 +251,15 @@ static mr_status eig(mr_kernel_call *call, mr_error *error)
     MR_TRY(read_matrices(call, true, &w, error));
     int n = w.rows;
     int64_t count = (int64_t)n * n;
-    mr_status status = start(call, &w, true, count, n, error);
+    mr_status status = start(call, &w, true, count, n, common_sizes(&w), error);
     if (status == MR_OK) status = mr_kernel_output(call, 0, append(w.matrices.batch, n), error);
     if (status == MR_OK) status = mr_kernel_output(call, 1, vectors ? call->inputs[0].shape : MR_SHAPE(0), error);
     for (int64_t i = 0; i < w.matrices.count && n > 0 && status == MR_OK; i++) {
         int info = 1;
         load(call, &w, i);
         if (mr_lapack_is_finite(w.dtype, mr_matrix_at(&call->inputs[0], i, count), count))
-            mr_lapack_eig(n, w.a, w.c, vectors ? w.b : nullptr, w.workspace, w.lwork, w.real, &info);
+            mr_lapack_eig(n, w.a, w.c, vectors ? w.b : nullptr, w.lapack_work.elements, w.lapack_work.element_count,
+                          w.lapack_work.reals, &info);
         if (info != 0) {
             status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                     "Eigen decomposition was not successful. The input might not be valid.");

@@ -1,5 +1,6 @@
-/* The interface to LAPACK, whose routines are declared here: Debian's liblapack has no header for them. */
+/* The interface to LAPACK, whose routines are declared here: Debian's packages have no header for them. */
 #include "kernels/lapack.h"
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +19,14 @@
                      int *);
 SHARED(d, or)
 SHARED(z, un)
-void dgesvd_(const char *, const char *, const int *, const int *, void *, const int *, double *, void *, const int *,
-             void *, const int *, void *, const int *, int *, size_t, size_t);
-void zgesvd_(const char *, const char *, const int *, const int *, void *, const int *, double *, void *, const int *,
-             void *, const int *, void *, const int *, double *, int *, size_t, size_t);
-void dsyev_(const char *, const char *, const int *, void *, const int *, double *, void *, const int *, int *, size_t,
-            size_t);
-void zheev_(const char *, const char *, const int *, void *, const int *, double *, void *, const int *, double *,
-            int *, size_t, size_t);
+void dgesdd_(const char *, const int *, const int *, void *, const int *, double *, void *, const int *, void *,
+             const int *, void *, const int *, int *, int *, size_t);
+void zgesdd_(const char *, const int *, const int *, void *, const int *, double *, void *, const int *, void *,
+             const int *, void *, const int *, double *, int *, int *, size_t);
+void dsyevd_(const char *, const char *, const int *, void *, const int *, double *, void *, const int *, int *,
+             const int *, int *, size_t, size_t);
+void zheevd_(const char *, const char *, const int *, void *, const int *, double *, void *, const int *, double *,
+             const int *, int *, const int *, int *, size_t, size_t);
 void dgelss_(const int *, const int *, const int *, void *, const int *, void *, const int *, double *, const double *,
              int *, void *, const int *, int *);
 void zgelss_(const int *, const int *, const int *, void *, const int *, void *, const int *, double *, const double *,
@@ -53,28 +54,68 @@ void zgees_(const char *, const char *, void *, const int *, void *, const int *
     for (size_t i = 0; i < size; i++) target[i] = i < a_size ? a[i] : i - a_size < b_size ? b[i - a_size] : ' ';
 }
 
-static void gesvd_real(const char *job_u, const char *job_v, int m, int n, void *a, double *s, void *u, void *vt,
-                       int ldvt, void *work, int lwork, double *real, int *info)
+static void gesdd_real(const char *job, int m, int n, void *a, double *s, void *u, void *vt, int ldvt,
+                       const mr_lapack_work *w, int *info)
 {
-    (void)real;
-    dgesvd_(job_u, job_v, &m, &n, a, &m, s, u, &m, vt, &ldvt, work, &lwork, info, 1, 1);
+    dgesdd_(job, &m, &n, a, &m, s, u, &m, vt, &ldvt, w->elements, &w->element_count, w->integers, info, 1);
 }
 
-static void gesvd_complex(const char *job_u, const char *job_v, int m, int n, void *a, double *s, void *u, void *vt,
-                          int ldvt, void *work, int lwork, double *real, int *info)
+static void gesdd_complex(const char *job, int m, int n, void *a, double *s, void *u, void *vt, int ldvt,
+                          const mr_lapack_work *w, int *info)
 {
-    zgesvd_(job_u, job_v, &m, &n, a, &m, s, u, &m, vt, &ldvt, work, &lwork, real, info, 1, 1);
+    zgesdd_(job, &m, &n, a, &m, s, u, &m, vt, &ldvt, w->elements, &w->element_count, w->reals, w->integers, info, 1);
 }
 
-static void heev_real(const char *job, int n, void *a, double *w, void *work, int lwork, double *real, int *info)
+static void heevd_real(const char *job, int n, void *a, double *values, const mr_lapack_work *w, int *info)
 {
-    (void)real;
-    dsyev_(job, "L", &n, a, &n, w, work, &lwork, info, 1, 1);
+    dsyevd_(job, "L", &n, a, &n, values, w->elements, &w->element_count, w->integers, &w->integer_count, info, 1, 1);
 }
 
-static void heev_complex(const char *job, int n, void *a, double *w, void *work, int lwork, double *real, int *info)
+static void heevd_complex(const char *job, int n, void *a, double *values, const mr_lapack_work *w, int *info)
 {
-    zheev_(job, "L", &n, a, &n, w, work, &lwork, real, info, 1, 1);
+    zheevd_(job, "L", &n, a, &n, values, w->elements, &w->element_count, w->reals, &w->real_count, w->integers,
+            &w->integer_count, info, 1, 1);
+}
+
+/* The documented least sizes, and 64 columns for blocked algorithms. */
+mr_lapack_sizes mr_lapack_gesdd_sizes(int m, int n)
+{
+    const int64_t most = MR_MAX(m, n), least = MR_MIN(m, n);
+    return (mr_lapack_sizes){
+        .elements = 4 * least * least + 7 * least + 66 * most + 1024,
+        .reals = MR_MAX(5 * least * least + 5 * least, 2 * most * least + 2 * least * least + least) + 1,
+        .integers = 8 * least + 1};
+}
+
+mr_lapack_sizes mr_lapack_heevd_sizes(int n)
+{
+    const int64_t size = n;
+    return (mr_lapack_sizes){.elements = 2 * size * size + 72 * size + 64,
+                             .reals = 2 * size * size + 5 * size + 1,
+                             .integers = 5 * size + 3};
+}
+
+mr_status mr_lapack_work_new(const mr_kernel_call *call, const mr_lapack *lapack, mr_lapack_sizes sizes,
+                             mr_lapack_work *work, mr_error *error)
+{
+    *work = (mr_lapack_work){0};
+    if (MR_MAX(sizes.elements, sizes.reals) > INT32_MAX)
+        return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "the matrices are too large");
+    work->element_count = (int)sizes.elements;
+    work->integer_count = (int)sizes.integers;
+    MR_TRY(mr_lapack_memory(call, sizes.elements, lapack->size, &work->elements, error));
+    MR_TRY(mr_lapack_memory(call, sizes.integers, sizeof(int), (void **)&work->integers, error));
+    if (!lapack->is_complex) return MR_OK;
+    work->real_count = (int)sizes.reals;
+    return mr_lapack_memory(call, sizes.reals, sizeof(double), (void **)&work->reals, error);
+}
+
+void mr_lapack_work_free(mr_lapack_work *work)
+{
+    free(work->elements);
+    free(work->reals);
+    free(work->integers);
+    *work = (mr_lapack_work){0};
 }
 
 /* LU factors of a square complex matrix. LAPACK's zgetrf compares |re| + |im| to choose a pivot; TensorFlow, and
@@ -140,10 +181,10 @@ static void gels_complex(int m, int n, int nrhs, void *a, void *b, int ldb, doub
 
 const mr_lapack *mr_lapack_of(mr_dtype dtype)
 {
-    static const mr_lapack real = {8,       false,   dgetrf_, dgetrs_,    dpotrf_,   dpotrs_,
-                                   dtrtrs_, dgeqrf_, dorgqr_, gesvd_real, heev_real, gels_real};
-    static const mr_lapack complex = {16,      true,    getrf_complex, zgetrs_,       zpotrf_,      zpotrs_,
-                                      ztrtrs_, zgeqrf_, zungqr_,       gesvd_complex, heev_complex, gels_complex};
+    static const mr_lapack real = {8,       false,   dgetrf_, dgetrs_,    dpotrf_,    dpotrs_,
+                                   dtrtrs_, dgeqrf_, dorgqr_, gesdd_real, heevd_real, gels_real};
+    static const mr_lapack complex = {16,      true,    getrf_complex, zgetrs_,       zpotrf_,       zpotrs_,
+                                      ztrtrs_, zgeqrf_, zungqr_,       gesdd_complex, heevd_complex, gels_complex};
     return dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128 ? &complex : &real;
 }
 
@@ -158,67 +199,73 @@ void mr_lapack_schur(int n, void *a, void *w, void *z, void *work, int lwork, do
     zgees_("V", "N", nullptr, &n, a, &n, &selected, w, z, &n, work, &lwork, real, nullptr, info, 1, 1);
 }
 
-static void get(mr_dtype dtype, const void *source, int64_t i, double *re, double *im)
-{
-    *im = 0;
-    if (dtype == MR_FLOAT) {
-        *re = (double)((const float *)source)[i];
-    } else if (dtype == MR_DOUBLE) {
-        *re = ((const double *)source)[i];
-    } else if (dtype == MR_COMPLEX64) {
-        *re = (double)((const float *)source)[2 * i];
-        *im = (double)((const float *)source)[2 * i + 1];
-    } else {
-        *re = ((const double *)source)[2 * i];
-        *im = ((const double *)source)[2 * i + 1];
+/* target[c][r] = source[r][c], in blocks that fit into the first cache. */
+#define TRANSPOSE(suffix, from, to, ...)                                                                               \
+    static void transpose_##suffix(const void *source, int64_t source_step, void *target, int64_t target_step,         \
+                                   int64_t rows, int64_t columns)                                                      \
+    {                                                                                                                  \
+        for (int64_t r0 = 0; r0 < rows; r0 += 16)                                                                      \
+            for (int64_t c0 = 0; c0 < columns; c0 += 16)                                                               \
+                for (int64_t c = c0; c < MR_MIN(c0 + 16, columns); c++)                                                \
+                    for (int64_t r = r0; r < MR_MIN(r0 + 16, rows); r++) {                                             \
+                        const from x = ((const from *)source)[r * source_step + c];                                    \
+                        ((to *)target)[c * target_step + r] = __VA_ARGS__;                                             \
+                    }                                                                                                  \
     }
-}
-
-static void put(mr_dtype dtype, void *target, int64_t i, double re, double im)
-{
-    if (dtype == MR_FLOAT) {
-        ((float *)target)[i] = (float)re;
-    } else if (dtype == MR_DOUBLE) {
-        ((double *)target)[i] = re;
-    } else if (dtype == MR_COMPLEX64) {
-        ((float *)target)[2 * i] = (float)re;
-        ((float *)target)[2 * i + 1] = (float)im;
-    } else {
-        ((double *)target)[2 * i] = re;
-        ((double *)target)[2 * i + 1] = im;
-    }
-}
+typedef struct complex_float {
+    float re, im;
+} complex_float;
+typedef struct complex_double {
+    double re, im;
+} complex_double;
+TRANSPOSE(float_double, float, double, (double)x)
+TRANSPOSE(double_float, double, float, (float)x)
+TRANSPOSE(double_double, double, double, x)
+TRANSPOSE(float_complex, float, complex_double, (complex_double){(double)x, 0})
+TRANSPOSE(double_complex, double, complex_double, (complex_double){x, 0})
+TRANSPOSE(widened, complex_float, complex_double, (complex_double){(double)x.re, (double)x.im})
+TRANSPOSE(narrowed, complex_double, complex_float, (complex_float){(float)x.re, (float)x.im})
+TRANSPOSE(complex, complex_double, complex_double, x)
+TRANSPOSE(complex_float, complex_double, float, (float)x.re)
+TRANSPOSE(complex_double, complex_double, double, x.re)
+TRANSPOSE(double_narrowed, double, complex_float, (complex_float){(float)x, 0})
 
 void mr_lapack_load(mr_dtype dtype, const void *source, int64_t rows, int64_t columns, bool target_complex,
                     void *target)
 {
-    double re, im;
-    for (int64_t c = 0; c < columns; c++)
-        for (int64_t r = 0; r < rows; r++) {
-            get(dtype, source, r * columns + c, &re, &im);
-            put(target_complex ? MR_COMPLEX128 : MR_DOUBLE, target, c * rows + r, re, im);
-        }
+    assert(target_complex || dtype == MR_FLOAT || dtype == MR_DOUBLE);
+    (dtype == MR_FLOAT       ? target_complex ? transpose_float_complex : transpose_float_double
+     : dtype == MR_DOUBLE    ? target_complex ? transpose_double_complex : transpose_double_double
+     : dtype == MR_COMPLEX64 ? transpose_widened
+                             : transpose_complex)(source, columns, target, rows, rows, columns);
 }
 
 void mr_lapack_store(mr_dtype dtype, void *target, int64_t rows, int64_t columns, bool source_complex,
                      const void *source, int64_t lead)
 {
-    double re, im;
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++) {
-            get(source_complex ? MR_COMPLEX128 : MR_DOUBLE, source, c * lead + r, &re, &im);
-            put(dtype, target, r * columns + c, re, im);
-        }
+    assert(dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128);
+    (dtype == MR_FLOAT       ? source_complex ? transpose_complex_float : transpose_double_float
+     : dtype == MR_DOUBLE    ? source_complex ? transpose_complex_double : transpose_double_double
+     : dtype == MR_COMPLEX64 ? source_complex ? transpose_narrowed : transpose_double_narrowed
+     : source_complex        ? transpose_complex
+                             : transpose_double_complex)(source, lead, target, columns, columns, rows);
 }
 
+/* True if all numbers are finite. */
+#define IS_FINITE(suffix, type)                                                                                        \
+    static bool is_finite_##suffix(const type *x, int64_t count)                                                       \
+    {                                                                                                                  \
+        bool finite = true;                                                                                            \
+        for (int64_t i = 0; i < count; i++) finite &= isfinite(x[i]);                                                  \
+        return finite;                                                                                                 \
+    }
+IS_FINITE(float, float)
+IS_FINITE(double, double)
 bool mr_lapack_is_finite(mr_dtype dtype, const void *source, int64_t count)
 {
-    double re, im;
-    for (int64_t i = 0; i < count; i++) {
-        get(dtype, source, i, &re, &im);
-        if (!isfinite(re) || !isfinite(im)) return false;
-    }
-    return true;
+    const int64_t parts = dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128 ? 2 * count : count;
+    return dtype == MR_FLOAT || dtype == MR_COMPLEX64 ? is_finite_float(source, parts)
+                                                      : is_finite_double(source, parts);
 }
 
 mr_status mr_matrices_of(const mr_kernel_call *call, int input, mr_matrices *matrices, mr_error *error)

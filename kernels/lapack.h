@@ -5,8 +5,20 @@
 
 #include "kernels/common.h"
 
-/* LAPACK's routines for one type, with pointers to its elements as void *. `real` is workspace of complex routines,
- * unused for double. */
+/* Workspace of a routine. */
+typedef struct mr_lapack_sizes {
+    int64_t elements; /* of the routine's type */
+    int64_t reals;    /* complex routines only */
+    int64_t integers;
+} mr_lapack_sizes;
+typedef struct mr_lapack_work {
+    int element_count, real_count, integer_count;
+    void *elements;
+    double *reals;
+    int *integers;
+} mr_lapack_work;
+
+/* LAPACK's routines for one type, with pointers to its elements as void *. */
 typedef struct mr_lapack {
     size_t size; /* of an element */
     bool is_complex;
@@ -22,15 +34,25 @@ typedef struct mr_lapack {
                   int *info);
     void (*orgqr)(const int *m, const int *n, const int *k, void *a, const int *lda, const void *tau, void *work,
                   const int *lwork, int *info);
-    void (*gesvd)(const char *job_u, const char *job_v, int m, int n, void *a, double *s, void *u, void *vt, int ldvt,
-                  void *work, int lwork, double *real, int *info);
-    void (*heev)(const char *job, int n, void *a, double *w, void *work, int lwork, double *real, int *info);
+    /* By division into smaller problems; the workspace has mr_lapack_gesdd_sizes or mr_lapack_heevd_sizes. */
+    void (*gesdd)(const char *job, int m, int n, void *a, double *s, void *u, void *vt, int ldvt,
+                  const mr_lapack_work *work, int *info);
+    void (*heevd)(const char *job, int n, void *a, double *w, const mr_lapack_work *work, int *info);
+    /* real: workspace of the complex routine */
     void (*gelss)(int m, int n, int nrhs, void *a, void *b, int ldb, double *s, void *work, int lwork, double *real,
                   int *rank, int *info);
 } mr_lapack;
 
 /* The routines for a dtype: float and double, or complex64 and complex128. */
 const mr_lapack *mr_lapack_of(mr_dtype dtype);
+
+mr_lapack_sizes mr_lapack_gesdd_sizes(int m, int n);
+mr_lapack_sizes mr_lapack_heevd_sizes(int n);
+/* Allocates workspace, which mr_lapack_work_free frees.
+ * errors  MR_RESOURCE_EXHAUSTED: out of memory, or more than LAPACK can address */
+mr_status mr_lapack_work_new(const mr_kernel_call *call, const mr_lapack *lapack, mr_lapack_sizes sizes,
+                             mr_lapack_work *work, mr_error *error);
+void mr_lapack_work_free(mr_lapack_work *work);
 
 /* Complex routines for general matrices: eigenvalues and right eigenvectors (v null: only values); the Schur form
  * t = adjoint(z) · a · z in place of a. Work: 2 · n elements and n doubles or more. */

@@ -93,6 +93,34 @@ static const char *transposition(const mr_kernel_call *call)
     return mr_attr_bool_or(call->node->attrs, "adjoint", false) ? "C" : "N";
 }
 
+typedef struct solve_job {
+    const work *work;
+    const char *uplo; /* null: work->a has the factors of a matrix; otherwise which triangle it is */
+    const char *transposition;
+    char *b;
+} solve_job;
+
+static void solve_columns(void *context, int64_t begin, int64_t end)
+{
+    const solve_job *job = context;
+    const work *w = job->work;
+    const int columns = (int)(end - begin);
+    void *b = job->b + (size_t)begin * (size_t)w->n * w->lapack->size;
+    int info;
+    if (job->uplo)
+        w->lapack->trtrs(job->uplo, job->transposition, "N", &w->n, &columns, w->a, &w->n, b, &w->n, &info, 1, 1, 1);
+    else
+        w->lapack->getrs(job->transposition, &w->n, &columns, w->a, &w->n, w->pivots, b, &w->n, &info, 1);
+}
+
+/* Solves for the columns of b, which are distributed. */
+static void solve(const mr_kernel_call *call, const work *w, const char *uplo, int columns, void *b)
+{
+    constexpr int64_t COLUMNS_MIN = 64, WORK = 1 << 20;
+    solve_job job = {.work = w, .uplo = uplo, .transposition = transposition(call), .b = b};
+    mr_pool_for(call->device->pool, columns, MR_MAX(COLUMNS_MIN, WORK / ((int64_t)w->n * w->n)), solve_columns, &job);
+}
+
 static mr_status matrix_inverse(mr_kernel_call *call, mr_error *error)
 {
     MR_HALF_AS_FLOAT(matrix_inverse);
@@ -103,13 +131,12 @@ static mr_status matrix_inverse(mr_kernel_call *call, mr_error *error)
     mr_status status = mr_kernel_output(call, 0, call->inputs[0].shape, error);
     if (status == MR_OK) status = mr_lapack_memory(call, count, w.lapack->size, &b, error);
     for (int64_t i = 0; i < w.matrices.count && count > 0 && status == MR_OK; i++) {
-        int info;
         if (!factor(call, &w, i)) {
             status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Input is not invertible.");
             break;
         }
         set_identity(&w, b);
-        w.lapack->getrs(transposition(call), &w.n, &w.n, w.a, &w.n, w.pivots, b, &w.n, &info, 1);
+        solve(call, &w, nullptr, w.n, b);
         mr_lapack_store(w.dtype, mr_matrix_at(&call->outputs[0], i, count), w.n, w.n, w.lapack->is_complex, b, w.n);
     }
     finish(&w);
@@ -132,12 +159,11 @@ static mr_status solve_each(mr_kernel_call *call, work *w, const mr_matrices *rh
 {
     int64_t elements = (int64_t)rhs->rows * rhs->columns;
     for (int64_t i = 0; i < w->matrices.count && elements > 0; i++) {
-        int info;
         if (!factor(call, w, i))
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Input matrix is not invertible.");
         mr_lapack_load(w->dtype, mr_matrix_at(&call->inputs[1], i, elements), rhs->rows, rhs->columns,
                        w->lapack->is_complex, b);
-        w->lapack->getrs(transposition(call), &w->n, &rhs->columns, w->a, &w->n, w->pivots, b, &w->n, &info, 1);
+        solve(call, w, nullptr, rhs->columns, b);
         mr_lapack_store(w->dtype, mr_matrix_at(&call->outputs[0], i, elements), w->n, rhs->columns,
                         w->lapack->is_complex, b, w->n);
     }
@@ -181,7 +207,6 @@ static mr_status triangular_each(mr_kernel_call *call, work *w, const mr_matrice
     mr_broadcast_strides(w->matrices.batch, batch, strides[0]);
     mr_broadcast_strides(rhs->batch, batch, strides[1]);
     for (int64_t i = 0, total = mr_shape_count(batch); i < total && elements > 0; i++) {
-        int info;
         mr_lapack_load(w->dtype, mr_matrix_at(&call->inputs[0], matrix_index(batch, strides[0], i), count), w->n, w->n,
                        w->lapack->is_complex, w->a);
         for (int d = 0; d < w->n; d++) {
@@ -192,7 +217,7 @@ static mr_status triangular_each(mr_kernel_call *call, work *w, const mr_matrice
         }
         mr_lapack_load(w->dtype, mr_matrix_at(&call->inputs[1], matrix_index(batch, strides[1], i), elements),
                        rhs->rows, rhs->columns, w->lapack->is_complex, b);
-        w->lapack->trtrs(uplo, transposition(call), "N", &w->n, &rhs->columns, w->a, &w->n, b, &w->n, &info, 1, 1, 1);
+        solve(call, w, uplo, rhs->columns, b);
         mr_lapack_store(w->dtype, mr_matrix_at(&call->outputs[0], i, elements), w->n, rhs->columns,
                         w->lapack->is_complex, b, w->n);
     }

@@ -1,4 +1,5 @@
-/* MatMul and BatchMatMul: floats use gemm.h, other types use plain loops over rows in cache. */
+/* MatMul and BatchMatMul: floats use gemm.h, doubles and complex numbers BLAS, other types and small products plain
+ * loops over rows in cache. */
 #include "kernels/matmul.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
@@ -105,8 +106,10 @@ static mr_gemm gemm_of(const mr_product *p)
 typedef struct batch_job {
     mr_product product;
     const mr_product_batch *batch;
+    mr_dtype dtype;
     size_t size;
     mr_pool *pool;
+    bool is_blas;
     mr_pool_body rows; /* null: floats */
     mr_slots slots;    /* floats: scratch memory of the threads */
 } batch_job;
@@ -127,7 +130,9 @@ static void batch_products(void *context, int64_t begin, int64_t end)
         p.a = (const char *)p.a + (size_t)(a * p.m * p.k) * job->size;
         p.b = (const char *)p.b + (size_t)(b * p.n * p.k) * job->size;
         p.c = (char *)p.c + (size_t)(index * p.m * p.n) * job->size;
-        if (job->rows != nullptr) {
+        if (job->is_blas) {
+            mr_product_blas(job->dtype, &p, job->pool);
+        } else if (job->rows != nullptr) {
             job->rows(&p, 0, p.m);
         } else {
             mr_gemm gemm = gemm_of(&p);
@@ -142,6 +147,7 @@ mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product 
     static const mr_product_batch single = {.shape = {.rank = 0}};
     batch_job job = {.product = *product,
                      .batch = batch != nullptr ? batch : &single,
+                     .dtype = dtype,
                      .size = mr_dtype_size(dtype),
                      .pool = call->device->pool};
     int64_t count = mr_shape_count(job.batch->shape);
@@ -158,8 +164,9 @@ mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product 
     } else {
         job.rows = plain_rows(dtype);
         if (job.rows == nullptr) return mr_kernel_unsupported(call->node, error);
+        job.is_blas = mr_product_is_blas(dtype, product);
     }
-    if (count == 1 && job.rows != nullptr)
+    if (count == 1 && job.rows != nullptr && !job.is_blas)
         mr_pool_for(job.pool, product->m, MR_MAX(1, MR_GRAIN / row), job.rows, &job.product);
     else
         mr_pool_for(job.pool, count, MR_MAX(1, MR_GRAIN * 8 / (row * product->m)), batch_products, &job);

@@ -26,4 +26,9 @@ typedef struct mr_product_batch {
 mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product *product, const mr_product_batch *batch,
                          mr_error *error);
 
+/* Whether BLAS computes the product: of doubles or complex numbers, and not small. */
+bool mr_product_is_blas(mr_dtype dtype, const mr_product *product);
+/* pool  null: in this thread; the result is the same */
+void mr_product_blas(mr_dtype dtype, const mr_product *product, mr_pool *pool);
+
 #endif

@@ -26,13 +26,14 @@ def near(name, dtype, scale=1, **arguments):
 def factor_cases():
     for dtype in REAL + COMPLEX:
         for batch in [[], [3], [2, 1], [0]]:
-            for n in [1, 2, 5, 17, 0]:
-                x = numbers(batch + [n, n], dtype) + 3 * np.eye(n).astype(dtype)
+            for n in [1, 2, 5, 17, 0] + [150] * (batch == []):
+                x = numbers(batch + [n, n], dtype) + max(3, n) * np.eye(n).astype(dtype)
                 definite = np.matmul(x, np.conj(np.swapaxes(x, -1, -2))) + np.eye(n).astype(dtype)
                 near("Cholesky", dtype, input=definite)
                 for adjoint in [False, True]:
                     near("MatrixInverse", dtype, 10, input=x, adjoint=adjoint)
-                    near("MatrixSolve", dtype, 10, matrix=x, rhs=numbers(batch + [n, 3], dtype), adjoint=adjoint)
+                    rhs = numbers(batch + [n, max(3, n)], dtype)
+                    near("MatrixSolve", dtype, 10, matrix=x, rhs=rhs, adjoint=adjoint)
                     for lower in [False, True]:
                         triangle = np.tril(x) + 5 * np.eye(n).astype(dtype)
                         matrix = triangle if lower else np.swapaxes(triangle, -1, -2)
@@ -54,12 +55,12 @@ def factor_cases():
 
 def decompose_cases():
     for dtype in REAL + COMPLEX:
-        for rows, columns in [(5, 5), (7, 4), (4, 7), (1, 1), (6, 1), (1, 6), (0, 3), (3, 0)]:
+        for rows, columns in [(5, 5), (7, 4), (4, 7), (1, 1), (6, 1), (1, 6), (0, 3), (3, 0), (90, 60), (60, 150)]:
             x = numbers([2, rows, columns], dtype)
             for full in [False, True]:
                 near("Qr", dtype, input=x, full_matrices=full)
             near("Svd", dtype, input=x, compute_uv=False)
-        for n in [1, 2, 6, 20]:
+        for n in [1, 2, 6, 20, 120]:
             x = numbers([3, n, n], dtype)
             x = x + np.conj(np.swapaxes(x, -1, -2))
             near("SelfAdjointEigV2", dtype, input=x, compute_v=False)

@@ -187,6 +187,32 @@ def word2vec():
     return {inputs: rng.integers(0, 50000, 128), labels: rng.integers(0, 50000, (128, 1))}, [loss], [train]
 
 
+def products():
+    x, c = tf.placeholder(tf.float64, [512, 512]), tf.placeholder(tf.complex64, [256, 256])
+    drawn = rng.normal(size=(2, 256, 256))
+    return {x: rng.normal(size=(512, 512)), c: drawn[0] + 1j * drawn[1]}, [x @ x, c @ c], []
+
+
+def decompositions():
+    x = tf.placeholder(tf.float64, [256, 256])
+    definite = tf.matmul(x, x, transpose_b=True)
+    fetches = [*tf.linalg.svd(x), *tf.linalg.qr(x), *tf.linalg.eigh(definite), tf.linalg.inv(x)]
+    return {x: rng.normal(size=(256, 256))}, fetches, []
+
+
+def gaussian_process():
+    """A step that fits the length scale of a kernel to 400 points."""
+    x, y = tf.placeholder(tf.float64, [400, 3]), tf.placeholder(tf.float64, [400, 1])
+    scale = tf.get_variable("scale", [], tf.float64, tf.ones_initializer())
+    distances = tf.reduce_sum(tf.square(x[:, None] - x[None]), 2)
+    kernel = tf.exp(-distances / tf.square(scale)) + 0.1 * tf.eye(400, dtype=tf.float64)
+    factor = tf.linalg.cholesky(kernel)
+    half = tf.linalg.triangular_solve(factor, y)
+    loss = tf.reduce_sum(tf.square(half)) / 2 + tf.reduce_sum(tf.log(tf.linalg.diag_part(factor)))
+    train = tf.train.GradientDescentOptimizer(1e-4).minimize(loss)
+    return {x: rng.normal(size=(400, 3)), y: rng.normal(size=(400, 1))}, [loss], [train]
+
+
 TASKS = [
     Task("chain of adds", chain, 1000),
     Task("one fed add", one_add),
@@ -195,6 +221,9 @@ TASKS = [
     Task("import of 10,000 nodes", deep),
     Task("ptb lstm", lstm),
     Task("word2vec", word2vec),
+    Task("double and complex products", products),
+    Task("decompositions", decompositions),
+    Task("gaussian process", gaussian_process),
     Task("8 threads enqueue", queue),
     Task("process start to first result", frozen),
 ]

@@ -24,6 +24,9 @@ static const row rows[] = {
     {"import of 10,000 nodes", 5, IMPORT},
     {"ptb lstm", 1.5},
     {"word2vec", 2},
+    {"double and complex products", 1},
+    {"decompositions", 1},
+    {"gaussian process", 1},
     {"process start to first result", 0, START},
     {"memory of a training step", 1, MEMORY},
 };

@@ -134,7 +134,9 @@ def initializers():
     variables.append(tf.get_variable("conv", [3, 3, 2, 4], initializer=i.he_normal()))
     chained = tf.Variable(variables[0].initialized_value() * 2, name="chained")
     loss = tf.add_n([tf.nn.l2_loss(v) for v in variables]) + tf.nn.l2_loss(chained)
-    return Training(([loss], [tf.train.GradientDescentOptimizer(0.1).minimize(loss)]))
+    with tf.control_dependencies([loss]):  # it reads the variables before they are updated
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+    return Training(([loss], [train]))
 
 
 @program

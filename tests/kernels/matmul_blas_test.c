@@ -1,0 +1,118 @@
+/* Products of doubles and complex numbers compared with the definition, at sizes around the blocks. */
+#include "base/random.h"
+#include "kernels/matmul.h"
+#include "tests/test.h"
+
+#include <complex.h>
+#include <stdlib.h>
+
+typedef double _Complex number;
+
+static number at(mr_dtype dtype, const void *data, int64_t i)
+{
+    if (dtype == MR_DOUBLE) return ((const double *)data)[i];
+    if (dtype == MR_COMPLEX64) return (number)((const float _Complex *)data)[i];
+    return ((const number *)data)[i];
+}
+
+/* Random numbers; a double is the real part. */
+static void *draw(mr_dtype dtype, int64_t count, mr_random *random)
+{
+    void *data = malloc((size_t)count * mr_dtype_size(dtype));
+    CHECK(data != nullptr);
+    for (int64_t i = 0; i < count; i++) {
+        const double re = mr_random_range(random, -1, 1), im = mr_random_range(random, -1, 1);
+        if (dtype == MR_DOUBLE)
+            ((double *)data)[i] = re;
+        else if (dtype == MR_COMPLEX64)
+            ((float _Complex *)data)[i] = (float _Complex)(re + im * I);
+        else
+            ((number *)data)[i] = re + im * I;
+    }
+    return data;
+}
+
+static number expected(mr_dtype dtype, const mr_product *p, int64_t row, int64_t column)
+{
+    number sum = 0;
+    for (int64_t k = 0; k < p->k; k++) {
+        number x = at(dtype, p->a, p->a_transposed ? k * p->m + row : row * p->k + k);
+        number y = at(dtype, p->b, p->b_transposed ? column * p->k + k : k * p->n + column);
+        sum += (p->a_conjugated ? conj(x) : x) * (p->b_conjugated ? conj(y) : y);
+    }
+    return sum;
+}
+
+/* Compares some elements, with every one of the corners among them, and the bits at 3 threads with those at one. */
+static void check_product(mr_dtype dtype, mr_product p, mr_pool *pool, mr_random *random)
+{
+    const int64_t count = p.m * p.n;
+    const double tolerance = (dtype == MR_COMPLEX64 ? 1e-6 : 1e-14) * (double)(p.k + 8);
+    void *a = draw(dtype, p.m * p.k, random), *b = draw(dtype, p.k * p.n, random);
+    void *c = draw(dtype, count, random), *alone = draw(dtype, count, random);
+    p.a = a;
+    p.b = b;
+    p.c = c;
+    CHECK(mr_product_is_blas(dtype, &p));
+    mr_product_blas(dtype, &p, pool);
+    p.c = alone;
+    mr_product_blas(dtype, &p, nullptr);
+    CHECK(memcmp(c, alone, (size_t)count * mr_dtype_size(dtype)) == 0);
+    const int64_t step = count > 4000 ? 1 + (int64_t)mr_random_below(random, (uint64_t)count / 500) : 1;
+    for (int64_t i = 0; i < count + 3; i += step) {
+        const int64_t corners[] = {0, p.n - 1, count - p.n, count - 1};
+        const int64_t place = i / step < 4 ? corners[i / step] : i < count ? i : count - 1;
+        const number found = at(dtype, c, place), wanted = expected(dtype, &p, place / p.n, place % p.n);
+        if (!(cabs(found - wanted) <= tolerance))
+            test_fail(__FILE__, __LINE__, "%s [%lld, %lld, %lld]: element %lld differs by %g", mr_dtype_name(dtype),
+                      (long long)p.m, (long long)p.n, (long long)p.k, (long long)place, cabs(found - wanted));
+    }
+    free(a);
+    free(b);
+    free(c);
+    free(alone);
+}
+
+TEST(matmul_blas_model)
+{
+    static const mr_dtype dtypes[] = {MR_DOUBLE, MR_COMPLEX64, MR_COMPLEX128};
+    static const int64_t sizes[] = {1, 2, 7, 64, 127, 128, 129, 255, 256, 257, 300};
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 12, 0, 0);
+    mr_pool *pool;
+    CHECK_OK(mr_pool_new(3, &pool, &error));
+    for (int i = 0; i < 150; i++) {
+        mr_product p = {.m = sizes[mr_random_below(&random, 11)],
+                        .n = sizes[mr_random_below(&random, 11)],
+                        .k = 1 + (int64_t)mr_random_below(&random, 40),
+                        .a_transposed = i & 1,
+                        .b_transposed = i & 2};
+        const mr_dtype dtype = dtypes[i % 3];
+        p.a_conjugated = p.a_transposed && i & 4 && dtype != MR_DOUBLE;
+        p.b_conjugated = p.b_transposed && i & 8 && dtype != MR_DOUBLE;
+        if (p.m * p.n * p.k >= 1024) check_product(dtype, p, pool, &random);
+    }
+    check_product(MR_DOUBLE, (mr_product){.m = 1100, .n = 270, .k = 3}, pool, &random);
+    check_product(MR_DOUBLE, (mr_product){.m = 257, .n = 1025, .k = 2, .b_transposed = true}, pool, &random);
+    check_product(MR_COMPLEX64, (mr_product){.m = 1030, .n = 260, .k = 2, .a_transposed = true}, pool, &random);
+    mr_pool_free(pool);
+}
+
+/* What BLAS cannot or should not compute is left to plain loops. */
+TEST(matmul_blas_limits)
+{
+    const mr_product p = {.m = 32, .n = 32, .k = 32}, huge = {.m = (int64_t)1 << 31, .n = 1, .k = 1};
+    CHECK(mr_product_is_blas(MR_DOUBLE, &p));
+    CHECK(!mr_product_is_blas(MR_FLOAT, &p));
+    CHECK(!mr_product_is_blas(MR_INT32, &p));
+    CHECK(!mr_product_is_blas(MR_DOUBLE, &huge));
+    mr_product other = p;
+    other.a_conjugated = true;
+    CHECK(!mr_product_is_blas(MR_COMPLEX64, &other));
+    other.a_transposed = true;
+    CHECK(mr_product_is_blas(MR_COMPLEX64, &other));
+    other.accumulate = true;
+    CHECK(!mr_product_is_blas(MR_COMPLEX64, &other));
+    CHECK(!mr_product_is_blas(MR_DOUBLE, &(mr_product){.m = 4, .n = 4, .k = 4}));
+    CHECK(!mr_product_is_blas(MR_DOUBLE, &(mr_product){.m = 4000, .n = 4000, .k = 0}));
+}
