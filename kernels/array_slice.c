@@ -301,6 +301,7 @@ static mr_status reverse_v2(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_ints(call, 1, "axis", axes, MR_RANK_MAX, &count, error));
     for (int i = 0; i < count; i++) {
         int rank = call->inputs[0].shape.rank;
+        if (rank == 0) break; /* TensorFlow does not look at them then */
         if (axes[i] < -rank || axes[i] >= rank)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                   "'axis'[%d] = %" PRId64 " is out of valid range [0, %d", i, axes[i], rank - 1);

@@ -25,6 +25,10 @@ mr_status mr_kernel_ints(const mr_kernel_call *call, int input, const char *what
         for (int i = 0; i < have; i++) values[i] = ((const int64_t *)tensor->data)[i];
         return MR_OK;
     }
+    if (tensor->dtype == MR_INT16) {
+        for (int i = 0; i < have; i++) values[i] = ((const int16_t *)tensor->data)[i];
+        return MR_OK;
+    }
     return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be int32 or int64, not %s", what,
                           mr_dtype_name(tensor->dtype));
 }

@@ -495,10 +495,15 @@ int64_t mr_reader_work_units_completed(mr_reader *reader)
 
 /* ---- Saved state ---- */
 
+bool mr_reader_has_state(const mr_reader *reader)
+{
+    return reader->kind == MR_READER_IDENTITY;
+}
+
 mr_status mr_reader_save(mr_reader *reader, mr_reader_progress *progress, mr_error *error)
 {
     *progress = (mr_reader_progress){0};
-    if (reader->kind != MR_READER_IDENTITY) return mr_fail(error, MR_UNIMPLEMENTED, "Reader SerializeState");
+    if (!mr_reader_has_state(reader)) return mr_fail(error, MR_UNIMPLEMENTED, "Reader SerializeState");
     pthread_mutex_lock(&reader->mutex);
     progress->started = reader->completed + (reader->path != nullptr);
     progress->finished = reader->completed;
@@ -511,7 +516,7 @@ mr_status mr_reader_save(mr_reader *reader, mr_reader_progress *progress, mr_err
 
 mr_status mr_reader_restore(mr_reader *reader, const mr_reader_progress *progress, mr_error *error)
 {
-    if (reader->kind != MR_READER_IDENTITY) return mr_fail(error, MR_UNIMPLEMENTED, "Reader RestoreState");
+    if (!mr_reader_has_state(reader)) return mr_fail(error, MR_UNIMPLEMENTED, "Reader RestoreState");
     assert(progress->started >= 0 && progress->finished >= progress->started && progress->produced >= 0);
     char *work = progress->work == nullptr ? nullptr : strdup(progress->work);
     if (progress->work != nullptr && work == nullptr)

@@ -57,6 +57,7 @@ typedef struct mr_reader_progress {
     int64_t started, finished, produced;
     char *work; /* the last name; null: none. Owned by the caller of mr_reader_save */
 } mr_reader_progress;
+bool mr_reader_has_state(const mr_reader *reader);
 mr_status mr_reader_save(mr_reader *reader, mr_reader_progress *progress, mr_error *error);
 /* progress  not negative, and nothing is started that is not finished */
 mr_status mr_reader_restore(mr_reader *reader, const mr_reader_progress *progress, mr_error *error);

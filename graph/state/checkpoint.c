@@ -105,7 +105,7 @@ static mr_status restore_one(mr_kernel_call *call, mr_checkpoint_reader *reader,
         return mr_fail(
             error, MR_NOT_FOUND,
             is_v1 ? "Tensor name \"%.200s\" not found in checkpoint files" : "Key %.200s not found in checkpoint", key);
-    MR_TRY(is_slice ? mr_checkpoint_read_slice(reader, key, &slice, value, error)
+    MR_TRY(is_slice ? mr_checkpoint_read_slice(reader, key, &full, &slice, value, error)
                     : mr_checkpoint_read(reader, key, value, error));
     MR_TRY(mr_serialized_to_graph(value, call->node->output_dtypes[index], error));
     if (value->dtype != call->node->output_dtypes[index] && is_v1)

@@ -7,6 +7,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Larger files are an error. */
 constexpr size_t READ_MAX_BYTES = (size_t)1 << 36;
@@ -39,8 +40,11 @@ static mr_status read_file(mr_kernel_call *call, mr_error *error)
     MR_TRY(expect_scalar(call, 0, "Input filename", error));
     mr_status status = path_at(call, &arena, 0, 0, "file name", &path, error);
     if (status == MR_OK) status = mr_file_read_all(path, READ_MAX_BYTES, &bytes, &size, error);
+    struct stat info;
     if (status == MR_NOT_FOUND)
         status = mr_kernel_fail(call->node, error, MR_NOT_FOUND, "%s; No such file or directory", path);
+    else if (status != MR_OK && path && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        status = mr_kernel_fail(call->node, error, MR_FAILED_PRECONDITION, "%s; Is a directory", path);
     if (status == MR_OK) status = mr_tensor_init_string(&call->outputs[0], (mr_string){bytes, size}, error);
     free(bytes);
     mr_arena_deinit(&arena);

@@ -123,9 +123,13 @@ static mr_status read_up_to(mr_kernel_call *call, mr_error *error)
     if (call->inputs[2].shape.rank != 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "num_records must be a scalar");
     int64_t count = mr_tensor_int64s(&call->inputs[2])[0];
-    if (count < 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "num_records must be at least 1, but is %lld",
+    if (count < 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "num_records must not be negative, but is %lld",
                               (long long)count);
+    if (count == 0) {
+        MR_TRY(mr_tensor_init(&call->outputs[0], MR_STRING, MR_SHAPE(0), error));
+        return mr_tensor_init(&call->outputs[1], MR_STRING, MR_SHAPE(0), error);
+    }
     return read_records(call, count, error);
 }
 
@@ -252,6 +256,7 @@ static mr_status restore_state(mr_kernel_call *call, mr_error *error)
     if (state->shape.rank != 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Reader state must be scalar, but had shape: %s",
                               mr_shape_text(state->shape, shown, sizeof shown));
+    if (!mr_reader_has_state(reader)) return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "Reader RestoreState");
     mr_string text = mr_tensor_strings(state)[0], left = text;
     bool is_valid = true;
     while (is_valid && left.size_bytes > 0) is_valid = take_field(&left, numbers, &work);

@@ -219,7 +219,7 @@ static mr_status load_rows(mr_kernel_call *call, mr_checkpoint_reader *reader, c
         if (most > 0) count = MR_MIN(count, most);
         mr_checkpoint_slice slice = {.rank = 2, .starts = {begin, 0}, .lengths = {count, -1}};
         mr_tensor part = {0};
-        MR_TRY(mr_checkpoint_read_slice(reader, name, &slice, &part, error));
+        MR_TRY(mr_checkpoint_read_slice(reader, name, nullptr, &slice, &part, error));
         copy_rows(&call->outputs[0], &part, begin, rows, columns);
         mr_tensor_deinit(&part);
         begin += count;

@@ -29,9 +29,11 @@ mr_status mr_checkpoint_slice_parse(mr_string text, bool *is_slice, mr_shape *fu
 /* Writes a slice of tensor `key` with the full shape `full`. The slices of a key must not overlap. */
 mr_status mr_checkpoint_write_slice(mr_checkpoint_writer *writer, const char *key, mr_shape full,
                                     const mr_checkpoint_slice *slice, const mr_tensor *value, mr_error *error);
-/* Reads a slice of a tensor, whether it was saved complete or in other slices. */
-mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key, const mr_checkpoint_slice *slice,
-                                   mr_tensor *value, mr_error *error);
+/* Reads a slice of a tensor, whether it was saved complete or in other slices.
+ * full    null, or the shape that the tensor must have
+ * errors  MR_INVALID_ARGUMENT: another shape, or the slice is not inside it */
+mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key, const mr_shape *full,
+                                   const mr_checkpoint_slice *slice, mr_tensor *value, mr_error *error);
 
 /* Writes a tensor of another checkpoint. Of a tensor in slices, those that the checkpoint contains are written. */
 mr_status mr_checkpoint_copy(mr_checkpoint_reader *reader, const char *key, mr_checkpoint_writer *writer,

@@ -653,13 +653,21 @@ mr_status mr_checkpoint_copy(mr_checkpoint_reader *reader, const char *key, mr_c
     return status;
 }
 
-mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key, const mr_checkpoint_slice *slice,
-                                   mr_tensor *value, mr_error *error)
+mr_status mr_checkpoint_read_slice(mr_checkpoint_reader *reader, const char *key, const mr_shape *full,
+                                   const mr_checkpoint_slice *slice, mr_tensor *value, mr_error *error)
 {
     const item *found;
     mr_shape shape;
     *value = (mr_tensor){0};
     MR_TRY(find_readable(reader, key, &found, error));
+    if (full && !mr_shape_equal(*full, found->shape)) {
+        char wanted[MR_SHAPE_TEXT_SIZE], stored[MR_SHAPE_TEXT_SIZE];
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "tensor_name = %.200s; shape in shape_and_slice spec %s does not match the shape stored in "
+                       "checkpoint: %s",
+                       key, mr_shape_text(*full, wanted, sizeof wanted),
+                       mr_shape_text(found->shape, stored, sizeof stored));
+    }
     if (mr_checkpoint_slice_shape(slice, found->shape, &shape, error) != MR_OK)
         return mr_fail_prefix(error, MR_INVALID_ARGUMENT, "%s: key %.200s", reader->path, key);
     mr_tensor complete, part;

@@ -315,5 +315,11 @@ def debug_cases():
     add("DebugGradientIdentity", 0, input=values([2, 3]))
 
 
+def index_cases():
+    bounds = {"begin": np.int16([3, 1]), "end": np.int16([0, 6]), "strides": np.int16([-2, 3])}
+    for dtype in ALL:
+        add("StridedSlice", 0, input=any_values([4, 6], dtype), **bounds)
+
+
 main(space_cases, diagonal_cases, partition_cases, rearrange_cases, order_cases, scatter_cases, quantize_cases,
-     debug_cases)
+     debug_cases, index_cases)

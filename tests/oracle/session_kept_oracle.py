@@ -62,7 +62,8 @@ def reader_state():
     runs += [(restore, {state: second}), (counts, {}), (restore, {state: b"BOGUS"}), (restore, {state: first[:-1]})]
     runs += [(restore, {state: [first]}), (restore, {state: b"\x08\x03\x10\x02"}), (reader.reset(), {}), (save, {})]
     runs += [(restore, {state: b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"})]
-    return runs + [(lines.serialize_state(), {}), (lines.restore_state(state), {state: first})]
+    runs += [(lines.serialize_state(), {}), (lines.restore_state(state), {state: first})]
+    return runs + [(lines.restore_state(state), {state: b"BOGUS"}), (list(lines.read_up_to(queue, 0)), {})]
 
 
 def queue_arrays():
@@ -167,6 +168,10 @@ def missing_checkpoints():
         if prefix != path:
             runs += [(raw.Restore(file_pattern=prefix, tensor_name=name, dt=dtype), {})]
     runs += [(raw.Restore(file_pattern=path + "1", tensor_name="y", dt=tf.float32), {})]
+    for shape_and_slice in ("2 -", "2 1,1", "3 0,2", "4 -", "2 1 -:-"):
+        arguments = {"prefix": path, "tensor_names": ["x"], "shape_and_slices": [shape_and_slice]}
+        runs += [(raw.RestoreV2(**arguments, dtypes=[tf.float32]), {})]
+    runs += [(tf.read_file(os.path.dirname(path)), {})]
     return runs + [(raw.Restore(file_pattern=path + "1", tensor_name="x", dt=tf.int32), {})]
 
 

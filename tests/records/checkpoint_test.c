@@ -223,7 +223,7 @@ TEST(checkpoint_slices_are_put_together)
     for (int i = 0; i < 12; i++) CHECK_EQ(mr_tensor_int32s(&value)[i], i);
     mr_tensor_deinit(&value);
     mr_checkpoint_slice column = {.rank = 2, .starts = {1, 1}, .lengths = {3, 1}};
-    CHECK_OK(mr_checkpoint_read_slice(reader, "table", &column, &value, &error));
+    CHECK_OK(mr_checkpoint_read_slice(reader, "table", nullptr, &column, &value, &error));
     CHECK(mr_shape_equal(value.shape, MR_SHAPE(3, 1)));
     for (int i = 0; i < 3; i++) CHECK_EQ(mr_tensor_int32s(&value)[i], 4 + 3 * i);
     mr_tensor_deinit(&value);

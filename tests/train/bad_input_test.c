@@ -272,7 +272,7 @@ TEST(programs_name_files_that_may_not_be_read)
                          test_directory())
                  ->exit_code,
              0);
-    CHECK_EQ(program_run("cd %s && chmod 755 . && mkdir open && chmod 777 open", test_directory())->exit_code, 0);
+    CHECK_EQ(program_run("cd %s && chmod 755 . .. && mkdir open && chmod 777 open", test_directory())->exit_code, 0);
     if (geteuid() == 0 && setuid(65534) != 0) test_skip("cannot become another user");
     check_refused("records open/run --steps 2", "p-train-00000-of-00001.tfrecord", "permission denied");
     check_refused("copy closed/run --steps 2", "closed", "permission denied");
