@@ -22,6 +22,14 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Libraries and the stacks of threads are mapped already, much of it without ever being touched. */
+static size_t address_space_left(size_t limit_bytes)
+{
+    size_t pages = read_number("/proc/self/statm"), page_bytes = (size_t)sysconf(_SC_PAGESIZE), mapped_bytes;
+    if (pages == SIZE_MAX || __builtin_mul_overflow(pages, page_bytes, &mapped_bytes)) return limit_bytes;
+    return mapped_bytes < limit_bytes ? limit_bytes - mapped_bytes : 1;
+}
+
 static size_t find_bytes(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
@@ -32,7 +40,7 @@ static size_t find_bytes(void)
     size_bytes = smaller(size_bytes, read_number("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        size_bytes = smaller(size_bytes, (size_t)limit.rlim_cur);
+        size_bytes = smaller(size_bytes, address_space_left((size_t)limit.rlim_cur));
     return size_bytes == SIZE_MAX ? 0 : size_bytes;
 }
 
