@@ -302,7 +302,7 @@ static mr_status instance_norm(mr_kernel_call *call, mr_error *error)
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     const int64_t *dims = input->shape.dims;
     int64_t count = mr_tensor_count(input), image = count > 0 ? count / dims[0] : 0;
-    float *values = malloc((size_t)(count + 1) * sizeof *values);
+    float *values = calloc((size_t)count + 1, sizeof *values);
     if (!values)
         return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory for %lld floats", (long long)count);
     for (int64_t n = 0; n < dims[0] && count > 0; n++)
