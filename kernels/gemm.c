@@ -109,6 +109,7 @@ void mr_gemm_plain(const mr_gemm *g)
                 sum += (double)g->a[g->a_transposed ? k * g->m + i : i * g->k + k] *
                        (double)g->b[g->b_transposed ? j * g->k + k : k * g->n + j];
             g->c[i * g->n + j] = (g->accumulate ? g->c[i * g->n + j] : 0) + (float)sum;
+            if (g->bias) g->c[i * g->n + j] += g->bias[j];
         }
 }
 
@@ -141,7 +142,8 @@ int64_t mr_gemm_scratch(const mr_gemm *g)
 typedef struct gemm_job {
     const mr_gemm *gemm;
     mr_slots *slots;
-    int64_t row_block, column_block, column_blocks;
+    int64_t rows_step, columns_step; /* blocks begin at multiples of them, and are of about the same size */
+    int64_t row_blocks, column_blocks;
 } gemm_job;
 
 typedef struct gemm_unit {
@@ -223,6 +225,7 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
             tile.vectors = u->column1 - column > 16 ? vectors_max : 1;
             tile.columns = (int)MR_MIN(tile.vectors * 16, u->column1 - column);
             tile.c = g->c + from * g->n + column;
+            tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
             set_columns(u, &tile, k0, column, i == 0);
             mr_tile_run(&tile);
         }
@@ -233,8 +236,20 @@ static void gemm_unit_run(const gemm_unit *u)
 {
     const mr_gemm *g = u->gemm;
     const int64_t step = inner_block(g);
-    assert(step >= 1 && step <= INNER_BLOCK && u->column1 > u->column0);
+    assert(step >= 1 && step <= INNER_BLOCK && u->row1 > u->row0);
+    assert(u->column1 > u->column0 && u->column1 - u->column0 <= COLUMN_BLOCK);
     for (int64_t k0 = 0; k0 < g->k; k0 += step) multiply_block(u, k0, MR_MIN(step, g->k - k0));
+}
+
+static int64_t ceiling(int64_t count, int64_t of)
+{
+    return (count + of - 1) / of;
+}
+
+/* Where one of `blocks` blocks of whole steps begins in [0, size). */
+static int64_t block_begin(int64_t size, int64_t step, int64_t blocks, int64_t index)
+{
+    return MR_MIN(size, ceiling(size, step) * index / blocks * step);
 }
 
 static void gemm_units(void *context, int64_t begin, int64_t end)
@@ -250,18 +265,14 @@ static void gemm_units(void *context, int64_t begin, int64_t end)
     }
     if (packs(g)) u.panels = floats;
     for (int64_t unit = begin; unit < end; unit++) {
-        u.row0 = unit / job->column_blocks * job->row_block;
-        u.row1 = MR_MIN(u.row0 + job->row_block, g->m);
-        u.column0 = unit % job->column_blocks * job->column_block;
-        u.column1 = MR_MIN(u.column0 + job->column_block, g->n);
+        const int64_t row = unit / job->column_blocks, column = unit % job->column_blocks;
+        u.row0 = block_begin(g->m, job->rows_step, job->row_blocks, row);
+        u.row1 = block_begin(g->m, job->rows_step, job->row_blocks, row + 1);
+        u.column0 = block_begin(g->n, job->columns_step, job->column_blocks, column);
+        u.column1 = block_begin(g->n, job->columns_step, job->column_blocks, column + 1);
         gemm_unit_run(&u);
     }
     if (slot >= 0) mr_slot_release(job->slots, slot);
-}
-
-static int64_t ceiling(int64_t count, int64_t of)
-{
-    return (count + of - 1) / of;
 }
 
 /* Divides the result into units: several for each thread, so that one that is interrupted does not delay the others
@@ -272,11 +283,12 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     const double work = (double)g->m * (double)g->n * (double)g->k, pieces = work / (double)PIECE_WORK;
     const int64_t least = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
     const int64_t wanted = threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN(64.0 * threads, work / (double)UNIT_WORK));
-    job->column_block = MR_MIN(COLUMN_BLOCK, MR_MAX(64, ceiling(ceiling(g->n, wanted), 32) * 32));
-    job->column_blocks = ceiling(g->n, job->column_block);
-    const int64_t row_blocks = ceiling(wanted, job->column_blocks);
+    const int64_t columns = MR_MIN(COLUMN_BLOCK, MR_MAX(64, ceiling(ceiling(g->n, wanted), 32) * 32));
+    job->rows_step = rows_max;
+    job->columns_step = 32;
+    job->column_blocks = ceiling(g->n, columns);
     const int64_t fewest = (job->column_blocks < least ? 4 : 12) * rows_max;
-    job->row_block = MR_MIN(g->m, MR_MAX(fewest, ceiling(ceiling(g->m, row_blocks), rows_max) * rows_max));
+    job->row_blocks = ceiling(g->m, MR_MAX(fewest, ceiling(g->m, ceiling(wanted, job->column_blocks))));
 }
 
 void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
@@ -284,13 +296,14 @@ void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
     if (g->m == 0 || g->n == 0) return;
     if (g->k == 0) {
         if (!g->accumulate) memset(g->c, 0, (size_t)(g->m * g->n) * sizeof *g->c);
+        for (int64_t i = 0; g->bias && i < g->m * g->n; i++) g->c[i] += g->bias[i % g->n];
         return;
     }
     assert((slots && slots->size >= mr_gemm_scratch(g)) || mr_gemm_scratch(g) == 0);
     gemm_job job = {.gemm = g, .slots = mr_gemm_scratch(g) > 0 ? slots : nullptr};
     split(g, mr_pool_thread_count(pool), &job);
-    const int64_t work = job.row_block * MR_MIN(job.column_block, g->n) * g->k;
-    mr_pool_for(pool, ceiling(g->m, job.row_block) * job.column_blocks, ceiling(PIECE_WORK, work), gemm_units, &job);
+    const int64_t units = job.row_blocks * job.column_blocks;
+    mr_pool_for(pool, units, ceiling(PIECE_WORK, ceiling(g->m * g->n, units) * g->k), gemm_units, &job);
 }
 
 mr_status mr_scratch_new(mr_kernel_call *call, int64_t count, mr_buffer **buffer, float **floats, mr_error *error)

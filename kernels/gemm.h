@@ -25,8 +25,8 @@ typedef struct mr_tile {
     int vectors; /* of 16 columns: 1 or 2, at most mr_tile_vectors_max() */
     int columns; /* number of columns stored, 1 … vectors * 16; B must be readable for all lanes */
     bool accumulate;
-    float
-        *pack; /* null, or where the numbers of B are also stored, as rows of 16, the second vector pack_next further */
+    const float *bias; /* null, or what is added to every row at the end: `columns` numbers */
+    float *pack; /* null, or where the numbers of B are also stored: rows of 16, the second vector pack_next further */
     int64_t pack_next;
 } mr_tile;
 void mr_tile_run(const mr_tile *tile);
@@ -51,7 +51,8 @@ typedef struct mr_gemm {
     const float *a, *b;
     bool a_transposed, b_transposed;
     float *c;
-    bool accumulate; /* c += a · b */
+    bool accumulate;   /* c += a · b */
+    const float *bias; /* null, or n numbers that are added to every row of the result */
 } mr_gemm;
 int64_t mr_gemm_scratch(const mr_gemm *gemm);
 void mr_gemm_run(const mr_gemm *gemm, mr_slots *slots, mr_pool *pool);

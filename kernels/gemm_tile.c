@@ -13,15 +13,19 @@ MR_INLINE mr_vector multiply_add(mr_vector a, mr_vector b, mr_vector c, bool fus
     return fused ? __builtin_elementwise_fma(a, b, c) : a * b + c;
 }
 
-MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulate)
+MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulate, const float *bias)
 {
     if (columns >= 16) {
-        mr_vector_store(to, accumulate ? mr_vector_load(to) + value : value);
+        if (accumulate) value = mr_vector_load(to) + value;
+        mr_vector_store(to, bias ? value + mr_vector_load(bias) : value);
         return;
     }
     float lanes[16];
     memcpy(lanes, &value, sizeof lanes);
-    for (int i = 0; i < columns; i++) to[i] = accumulate ? to[i] + lanes[i] : lanes[i];
+    for (int i = 0; i < columns; i++) {
+        float sum = accumulate ? to[i] + lanes[i] : lanes[i];
+        to[i] = bias ? sum + bias[i] : sum;
+    }
 }
 
 /* rows, vectors, by_rows, packs and fused are constants in every instance. by_rows: a_step is 1; otherwise a_row is
@@ -76,7 +80,8 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
-            store_row(t->c + r * t->c_row + v * 16, sums[r][v], t->columns - v * 16, t->accumulate);
+            store_row(t->c + r * t->c_row + v * 16, sums[r][v], t->columns - v * 16, t->accumulate,
+                      t->bias ? t->bias + v * 16 : nullptr);
 }
 
 typedef void (*tile_function)(const mr_tile *tile);

@@ -100,7 +100,8 @@ static mr_gemm gemm_of(const mr_product *p)
                      .a_transposed = p->a_transposed,
                      .b_transposed = p->b_transposed,
                      .c = p->c,
-                     .accumulate = p->accumulate};
+                     .accumulate = p->accumulate,
+                     .bias = p->bias};
 }
 
 typedef struct batch_job {
@@ -358,14 +359,15 @@ static mr_status sum_of_mat_muls(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
-/* As AddV2, for a sum and a product of different shapes. */
-static mr_status add_product(mr_kernel_call *call, mr_product *p, mr_error *error)
+/* The product and an operand of another shape than the fused kernel's: as the operator that adds them does it. */
+static mr_status add_product(mr_kernel_call *call, const char *op, mr_product *p, const mr_tensor *operand,
+                             mr_error *error)
 {
-    const mr_kernel *add = mr_kernel_find("AddV2", MR_DEVICE_CPU, call->node->attrs);
-    mr_tensor inputs[2] = {call->inputs[0]};
+    const mr_kernel *add = mr_kernel_find(op, MR_DEVICE_CPU, call->node->attrs);
+    mr_tensor inputs[2] = {[1] = *operand};
     if (add == nullptr) return mr_kernel_unsupported(call->node, error);
-    MR_TRY(mr_tensor_init(&inputs[1], MR_FLOAT, MR_SHAPE(p->m, p->n), error));
-    p->c = inputs[1].data;
+    MR_TRY(mr_tensor_init(&inputs[0], MR_FLOAT, MR_SHAPE(p->m, p->n), error));
+    p->c = inputs[0].data;
     mr_status status = mr_product_run(call, MR_FLOAT, p, nullptr, error);
     mr_kernel_node node = *call->node;
     node.input_count = 2;
@@ -374,24 +376,44 @@ static mr_status add_product(mr_kernel_call *call, mr_product *p, mr_error *erro
     sum.inputs = inputs;
     sum.may_reuse = nullptr;
     if (status == MR_OK) status = add->run(&sum, error);
-    mr_tensor_deinit(&inputs[1]);
+    mr_tensor_deinit(&inputs[0]);
     return status;
+}
+
+/* The product of two matrices among the inputs. */
+static mr_status fused_product(const mr_kernel_call *call, int32_t first, mr_product *p, mr_error *error)
+{
+    mr_kernel_call product = *call;
+    product.inputs = call->inputs + first;
+    const mr_shape a = product.inputs[0].shape, b = product.inputs[1].shape;
+    if (a.rank != 2 || b.rank != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[0] and In[1] ndims must be == 2: %d",
+                              a.rank != 2 ? a.rank : b.rank);
+    return product_of(&product, mr_attr_bool_or(call->node->attrs, "transpose_a", false),
+                      mr_attr_bool_or(call->node->attrs, "transpose_b", false), p, error);
+}
+
+/* Input 0 · input 1 + input 2, a vector that is added to every row. */
+static mr_status mat_mul_bias(mr_kernel_call *call, mr_error *error)
+{
+    const mr_tensor *bias = &call->inputs[2];
+    mr_product p;
+    MR_TRY(fused_product(call, 0, &p, error));
+    if (bias->shape.rank != 1 || bias->shape.dims[0] != p.n) return add_product(call, "BiasAdd", &p, bias, error);
+    MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(p.m, p.n), error));
+    p.c = call->outputs[0].data;
+    p.bias = bias->data;
+    return mr_product_run(call, MR_FLOAT, &p, nullptr, error);
 }
 
 /* Input 0 + input 1 · input 2, in the memory of input 0 if nothing else uses it. */
 static mr_status accumulate_mat_mul(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *sum = &call->inputs[0], *a = &call->inputs[1], *b = &call->inputs[2];
-    mr_kernel_call product = *call;
-    product.inputs = call->inputs + 1;
     mr_product p;
-    if (a->shape.rank != 2 || b->shape.rank != 2)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[0] and In[1] ndims must be == 2: %d",
-                              a->shape.rank != 2 ? a->shape.rank : b->shape.rank);
-    MR_TRY(product_of(&product, mr_attr_bool_or(call->node->attrs, "transpose_a", false),
-                      mr_attr_bool_or(call->node->attrs, "transpose_b", false), &p, error));
+    MR_TRY(fused_product(call, 1, &p, error));
     const mr_shape shape = MR_SHAPE(p.m, p.n);
-    if (!mr_shape_equal(sum->shape, shape)) return add_product(call, &p, error);
+    if (!mr_shape_equal(sum->shape, shape)) return add_product(call, "AddV2", &p, sum, error);
     const void *before = sum->data;
     const size_t size_bytes = mr_tensor_size_bytes(sum);
     if (sum->buffer == a->buffer || sum->buffer == b->buffer)
@@ -439,9 +461,14 @@ static mr_status transpose_matrix(mr_kernel_call *call, mr_error *error)
 }
 
 static const mr_kernel kernels[] = {
-    {.op = "_SumOfMatMuls", .run = sum_of_mat_muls},     {.op = "_AccumulateMatMul", .run = accumulate_mat_mul},
-    {.op = "_TransposeMatrix", .run = transpose_matrix}, {.op = "MatMul", .run = mat_mul},
-    {.op = "BatchMatMul", .run = batch_mat_mul_equal},   {.op = "BatchMatMulV2", .run = batch_mat_mul},
-    {.op = "BatchMatMulV3", .run = batch_mat_mul_v3},    {.op = "SparseMatMul", .run = mat_mul},
+    {.op = "_SumOfMatMuls", .run = sum_of_mat_muls},
+    {.op = "_AccumulateMatMul", .run = accumulate_mat_mul},
+    {.op = "_TransposeMatrix", .run = transpose_matrix},
+    {.op = "_MatMulBias", .run = mat_mul_bias},
+    {.op = "MatMul", .run = mat_mul},
+    {.op = "BatchMatMul", .run = batch_mat_mul_equal},
+    {.op = "BatchMatMulV2", .run = batch_mat_mul},
+    {.op = "BatchMatMulV3", .run = batch_mat_mul_v3},
+    {.op = "SparseMatMul", .run = mat_mul},
 };
 MR_KERNEL_FAMILY(matmul);

@@ -11,7 +11,8 @@ typedef struct mr_product {
     const void *a, *b;
     void *c;
     bool a_transposed, b_transposed, a_conjugated, b_conjugated;
-    bool accumulate; /* c += a · b; floats only */
+    bool accumulate;   /* c += a · b; floats only */
+    const float *bias; /* null, or n numbers that are added to every row of c; floats only */
 } mr_product;
 
 /* Computes `count` products. Product i reads a + a_index(i) and b + b_index(i) matrices further, where the indices are

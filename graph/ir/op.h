@@ -129,9 +129,9 @@ typedef struct mr_fusion {
     const char *consumer;   /* the operator that reads output 0; or null */
     const char *producer;   /* the operator that computes input 0; or null */
     const char *activation; /* the kernel's attr activation_mode */
-    /* A matrix product: the kernels for a sum (AddN) of products, for a product that is added to a matrix (AddV2), and
-     * for the transpose of b, which several share. */
-    const char *sum, *accumulate, *transpose;
+    /* A matrix product: the kernels for a sum (AddN) of products, for a product that is added to a matrix (AddV2), for
+     * a product to which a vector is added (BiasAdd, AddV2), and for the transpose of b, which several share. */
+    const char *sum, *accumulate, *bias, *transpose;
 } mr_fusion;
 
 struct mr_op {

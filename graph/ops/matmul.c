@@ -64,7 +64,10 @@ static const mr_op matmul_ops[] = {
      .attrs = "transpose_a: bool = false; transpose_b: bool = false; "
               "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, complex64, complex128}",
      .shape = mat_mul_shape,
-     .fusion = {.sum = "_SumOfMatMuls", .accumulate = "_AccumulateMatMul", .transpose = "_TransposeMatrix"},
+     .fusion = {.sum = "_SumOfMatMuls",
+                .accumulate = "_AccumulateMatMul",
+                .bias = "_MatMulBias",
+                .transpose = "_TransposeMatrix"},
      .doc = "Computes the product of two matrices, each optionally transposed first."},
     {.name = "BatchMatMul",
      .signature = "x: T, y: T -> output: T",

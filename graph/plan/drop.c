@@ -14,8 +14,7 @@ static bool depends_on_state(const mr_plan_value *value)
     return value->is_ref || value->dtype == MR_RESOURCE || value->dtype == MR_VARIANT;
 }
 
-/* Whether the node only computes outputs, whenever its inputs are computed. */
-static bool is_function_of_inputs(const mr_planner *planner, const mr_plan_node *node)
+bool mr_plan_may_drop(const mr_planner *planner, const mr_plan_node *node)
 {
     constexpr uint32_t EFFECTS = MR_OP_STATEFUL | MR_OP_PLACEHOLDER | MR_OP_CALL | MR_OP_WAITS;
     if (!node->kernel || node->is_copy || node->pinned || node->input_count == 0 || node->output_count == 0)
@@ -35,7 +34,7 @@ static bool is_function_of_inputs(const mr_planner *planner, const mr_plan_node 
 }
 
 /* Its control edges are then also those from the producers of its inputs. */
-static mr_status drop(mr_planner *planner, mr_plan_node *node, mr_error *error)
+mr_status mr_plan_drop_node(mr_planner *planner, mr_plan_node *node, mr_error *error)
 {
     size_t count = (size_t)node->control_count + (size_t)node->input_count;
     int32_t *controls = MR_ARENA_NEW(&planner->arena, int32_t, count);
@@ -71,14 +70,14 @@ mr_status mr_plan_drop(mr_planner *planner, mr_error *error)
     }
     for (int32_t i = count - 1; i >= 0; i--) {
         mr_plan_node *node = &planner->nodes[order[i]];
-        if (uses[order[i]] > 0 || !is_function_of_inputs(planner, node)) continue;
+        if (uses[order[i]] > 0 || !mr_plan_may_drop(planner, node)) continue;
         for (int32_t j = 0; j < node->input_count; j++) {
             int32_t producer = planner->values[node->inputs[j]].producer;
             if (producer < 0) continue;
             uses[producer]--;
             assert(uses[producer] >= 0);
         }
-        MR_TRY(drop(planner, node, error));
+        MR_TRY(mr_plan_drop_node(planner, node, error));
     }
     mr_plan_sweep(planner);
     return MR_OK;

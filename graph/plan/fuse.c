@@ -11,8 +11,9 @@
 
 typedef struct fuser {
     mr_planner *planner;
-    int32_t *uses;    /* by value: number of inputs that use it, plus one for a fetch */
-    int32_t *instead; /* by value: the value to use instead */
+    int32_t *uses;       /* by value: number of inputs that use it, plus one for a fetch */
+    int32_t *instead;    /* by value: the value to use instead */
+    bool *after_updates; /* by node, see plan.h */
 } fuser;
 
 /* The row's fusion; null for a node that does not run here or whose operator is not known. */
@@ -113,6 +114,9 @@ static void fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion)
     if (!norm->attrs) return; /* not fused with its activation */
     if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] || norm->inputs[1] != grad->inputs[2]) return;
     if (!saved_by(f, grad, norm)) return;
+    const int32_t at = (int32_t)(grad - planner->nodes);
+    if (!mr_plan_reads_freely(planner, f->after_updates, at, relu_grad->inputs[0])) return;
+    if (!mr_plan_reads_freely(planner, f->after_updates, at, norm->inputs[2])) return;
     constexpr int32_t INPUTS = 7;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, INPUTS);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, INPUTS);
@@ -146,6 +150,7 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
     f.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     f.instead = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     if (!f.uses || !f.instead) return mr_fail_memory(error, (size_t)planner->value_count * 8);
+    MR_TRY(mr_plan_after_updates(planner, &f.after_updates, error));
     count_uses(&f);
     for (int32_t i = 0; i < planner->node_count; i++)
         if (planner->nodes[i].live && planner->nodes[i].input_count > 0) fuse_forward(&f, &planner->nodes[i]);

@@ -4,10 +4,13 @@
  * The gradient of the weights is a sum of one product for each step, whose inner dimension is the batch. AddN of these,
  * in an unrolled network, becomes one product whose inner dimension is all steps: the sums stay in registers instead
  * of one matrix for each step. AddV2 of the sum so far and a product, in a loop, becomes a product that adds to its
- * target.
+ * target. A vector that is added to every row (BiasAdd, AddV2) is added when the product is stored.
  *
  * The gradients of the steps' inputs are products with the transposed weights, which the product would rearrange in
- * every step: they are transposed once, in a node of their own, which is before the loop if there is one. */
+ * every step: they are transposed once, in a node of their own, which is before the loop if there is one.
+ *
+ * A product that becomes part of a sum reads its matrices later, and one with a transposed matrix earlier. That is not
+ * done to a variable whose value changes meanwhile. What waited for the product then waits for its inputs. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -17,9 +20,10 @@ constexpr int32_t TRANSPOSED_USES_MIN = 3;
 
 typedef struct products {
     mr_planner *planner;
-    int32_t *uses;         /* by value: number of inputs that use it, plus one for a fetch */
-    int32_t *transposed;   /* by value: number of products that take it transposed */
-    int32_t *transpose_of; /* by value: its transpose; -1 */
+    int32_t *uses;                 /* by value: number of inputs that use it, plus one for a fetch */
+    int32_t *transposed;           /* by value: number of products that take it transposed */
+    int32_t *transpose_of;         /* by value: its transpose; -1 */
+    bool *awaited, *after_updates; /* by node, see plan.h */
 } products;
 
 /* The node if it is a product of floats on the CPU that nothing but its inputs and readers depends on; or null. */
@@ -39,6 +43,26 @@ static bool attr_of(const mr_plan_node *product, const char *name)
     return mr_attr_bool_or(&product->node->attrs, name, false);
 }
 
+/* Whether the product can be computed at the time of the sum instead. */
+static bool may_move(const products *p, const mr_plan_node *product, const mr_plan_node *sum)
+{
+    if (product->region != sum->region || product->condition != sum->condition || product->device != sum->device)
+        return false;
+    if (p->awaited[product - p->planner->nodes] && !mr_plan_may_drop(p->planner, product)) return false;
+    const int32_t at = (int32_t)(sum - p->planner->nodes);
+    for (int i = 0; i < 2; i++)
+        if (!mr_plan_reads_freely(p->planner, p->after_updates, at, product->inputs[i])) return false;
+    return true;
+}
+
+/* Removes a product that was moved. */
+static mr_status remove_product(const products *p, mr_plan_node *product, mr_error *error)
+{
+    if (p->awaited[product - p->planner->nodes]) return mr_plan_drop_node(p->planner, product, error);
+    product->live = false;
+    return MR_OK;
+}
+
 /* ---- Sums ---- */
 
 /* The product that the sum alone reads: a transposed, b not, so that the rows of all products can follow each other. */
@@ -48,8 +72,7 @@ static mr_plan_node *addend_of(const products *p, const mr_plan_node *sum, int32
     if (value->kind != MR_VALUE_OUTPUT || p->uses[sum->inputs[input]] != 1) return nullptr;
     mr_plan_node *product = product_of(p, value->producer);
     if (!product || !attr_of(product, "transpose_a") || attr_of(product, "transpose_b")) return nullptr;
-    if (product->region != sum->region || product->condition != sum->condition) return nullptr;
-    return product->device == sum->device ? product : nullptr;
+    return may_move(p, product, sum) ? product : nullptr;
 }
 
 static mr_status fuse_sum(products *p, mr_plan_node *sum, mr_error *error)
@@ -70,7 +93,8 @@ static mr_status fuse_sum(products *p, mr_plan_node *sum, mr_error *error)
         inputs[i] = product->inputs[0];
         inputs[count + i] = product->inputs[1];
     }
-    for (int32_t i = 0; i < count; i++) p->planner->nodes[p->planner->values[sum->inputs[i]].producer].live = false;
+    for (int32_t i = 0; i < count; i++)
+        MR_TRY(remove_product(p, &p->planner->nodes[p->planner->values[sum->inputs[i]].producer], error));
     sum->kernel = kernel;
     sum->inputs = inputs;
     sum->input_is_ref = refs;
@@ -90,29 +114,58 @@ static bool may_be_alike(const mr_plan_value *product, const mr_plan_value *othe
     return true;
 }
 
-/* sum = product + other, of the same shape: the product adds to the other one's memory, if nothing else uses it. */
-static mr_status fuse_accumulation(products *p, mr_plan_node *sum, mr_error *error)
+/* Whether a sum of the product and this value adds a vector to every row. */
+static bool is_bias(const mr_plan_value *product, const mr_plan_value *other)
+{
+    if (other->is_ref || other->dtype != MR_FLOAT || other->shape.rank != 1 || product->shape.rank != 2) return false;
+    return other->shape.dims[0] >= 0 && other->shape.dims[0] == product->shape.dims[1];
+}
+
+static bool runs(const mr_plan_node *node, const char *op)
+{
+    return strcmp(node->kernel->op, op) == 0;
+}
+
+/* The kernel that computes the sum of the product and its other operand; null: there is none. */
+static const mr_kernel *kernel_for_sum(const products *p, const mr_plan_node *sum, const mr_plan_node *product,
+                                       int32_t operand, bool *is_accumulation)
+{
+    const mr_plan_value *other = &p->planner->values[sum->inputs[operand]];
+    const mr_plan_value *value = &p->planner->values[product->first_output];
+    const mr_fusion *fusion = &product->node->def->op->fusion;
+    const bool adds = runs(sum, "AddV2") || runs(sum, "Add"),
+               adds_bias = runs(sum, "BiasAdd") || runs(sum, "BiasAddV1");
+    *is_accumulation = adds && may_be_alike(value, other);
+    const char *op = nullptr;
+    if (*is_accumulation)
+        op = fusion->accumulate;
+    else if ((adds && is_bias(value, other)) || (adds_bias && operand == 1 && !other->is_ref))
+        op = fusion->bias;
+    return op ? mr_kernel_find(op, sum->device->kind, &product->node->attrs) : nullptr;
+}
+
+/* sum = product + other. If they have the same shape the product adds to the other one's memory, if nothing else uses
+ * it; a vector is added while the product is stored. */
+static mr_status fuse_addition(products *p, mr_plan_node *sum, mr_error *error)
 {
     if (!sum->live || !sum->kernel || sum->input_count != 2 || sum->attrs || sum->is_copy) return MR_OK;
     for (int i = 0; i < 2; i++) {
         const mr_plan_value *value = &p->planner->values[sum->inputs[i]];
-        const mr_plan_value *other = &p->planner->values[sum->inputs[1 - i]];
         if (value->kind != MR_VALUE_OUTPUT || p->uses[sum->inputs[i]] != 1) continue;
         mr_plan_node *product = product_of(p, value->producer);
-        if (!product || product->region != sum->region || product->condition != sum->condition) continue;
-        if (product->device != sum->device || !may_be_alike(value, other)) continue;
+        if (!product || !may_move(p, product, sum)) continue;
         if (attr_of(product, "transpose_b")) continue; /* rather transposed once */
-        if (strcmp(sum->kernel->op, "AddV2") != 0 && strcmp(sum->kernel->op, "Add") != 0) return MR_OK;
-        const mr_kernel *kernel =
-            mr_kernel_find(product->node->def->op->fusion.accumulate, sum->device->kind, &product->node->attrs);
+        bool is_accumulation;
+        const mr_kernel *kernel = kernel_for_sum(p, sum, product, 1 - i, &is_accumulation);
+        if (!kernel) continue;
         int32_t *inputs = MR_ARENA_NEW(&p->planner->arena, int32_t, 3);
         bool *refs = MR_ARENA_NEW(&p->planner->arena, bool, 3);
         if (!inputs || !refs) return mr_fail_memory(error, 3 * sizeof *inputs);
-        if (!kernel) return MR_OK;
-        inputs[0] = sum->inputs[1 - i];
-        inputs[1] = product->inputs[0];
-        inputs[2] = product->inputs[1];
-        product->live = false;
+        const int first = is_accumulation ? 1 : 0; /* of the product's inputs */
+        inputs[is_accumulation ? 0 : 2] = sum->inputs[1 - i];
+        inputs[first] = product->inputs[0];
+        inputs[first + 1] = product->inputs[1];
+        MR_TRY(remove_product(p, product, error));
         sum->kernel = kernel;
         sum->attrs = &product->node->attrs;
         sum->inputs = inputs;
@@ -142,6 +195,7 @@ static bool takes_transposed(const products *p, int32_t node)
     const mr_plan_node *product = product_of(p, node);
     if (!product || !product->node->def->op->fusion.transpose || !attr_of(product, "transpose_b")) return false;
     const mr_plan_value *b = &p->planner->values[product->inputs[1]];
+    if (!mr_plan_reads_freely(p->planner, p->after_updates, node, product->inputs[1])) return false;
     if (entry_of(p, product)) return true;
     return b->region == product->region && b->condition == product->condition && b->kind != MR_VALUE_CONSTANT;
 }
@@ -247,6 +301,8 @@ mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error)
     p.transposed = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)values + 1);
     p.transpose_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)values + 1);
     if (!p.uses || !p.transposed || !p.transpose_of) return mr_fail_memory(error, (size_t)values * 12);
+    MR_TRY(mr_plan_awaited(planner, &p.awaited, error));
+    MR_TRY(mr_plan_after_updates(planner, &p.after_updates, error));
     for (int32_t i = 0; i < values; i++) {
         p.uses[i] = planner->values[i].fetched ? 1 : 0;
         p.transposed[i] = 0;
@@ -259,7 +315,7 @@ mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error)
     }
     for (int32_t i = 0; i < nodes; i++) {
         MR_TRY(fuse_sum(&p, &planner->nodes[i], error));
-        MR_TRY(fuse_accumulation(&p, &planner->nodes[i], error));
+        MR_TRY(fuse_addition(&p, &planner->nodes[i], error));
     }
     for (int32_t i = 0; i < nodes; i++)
         if (takes_transposed(&p, i)) MR_TRY(use_transpose(&p, i, error));

@@ -77,7 +77,7 @@ bool mr_plan_is_gate(const mr_planner *planner, const mr_plan_node *node)
 
 int32_t mr_plan_variable_of(const mr_planner *planner, int32_t value)
 {
-    for (int32_t hops = 0; hops < 16; hops++) {
+    for (int32_t hops = 0; hops < 64; hops++) {
         const mr_plan_value *v = &planner->values[value];
         if (v->is_ref || v->dtype == MR_RESOURCE) return mr_plan_handle(planner, value);
         if (v->kind != MR_VALUE_OUTPUT) return -1;

@@ -163,6 +163,18 @@ bool mr_plan_is_back_edge(const mr_planner *planner, const mr_plan_node *node, i
 /* True for a constant or a dropped node with control inputs, in a program with conditionals or loops: it runs after
  * them and computes nothing. */
 bool mr_plan_is_gate(const mr_planner *planner, const mr_plan_node *node);
+/* By node: whether a live node waits for it by a control edge. */
+mr_status mr_plan_awaited(mr_planner *planner, bool **awaited, mr_error *error);
+/* By node: whether it comes after a node that updates a variable of TensorFlow 1's reference kind, in this iteration
+ * or in an earlier one. */
+mr_status mr_plan_after_updates(mr_planner *planner, bool **after, mr_error *error);
+/* Whether a node that reads the value can read it at another time with the same result: the value is not in the memory
+ * of a reference variable, or the node does not come after an update, and so all updates wait for it. */
+bool mr_plan_reads_freely(const mr_planner *planner, const bool *after_updates, int32_t node, int32_t value);
+/* Whether the node only computes outputs, and computes them whenever its inputs are computed. */
+bool mr_plan_may_drop(const mr_planner *planner, const mr_plan_node *node);
+/* Replaces such a node by an order without work: those that wait for it wait for what it waited for. */
+mr_status mr_plan_drop_node(mr_planner *planner, mr_plan_node *node, mr_error *error);
 /* Sets live on exactly the nodes that fetches and pinned nodes need. */
 void mr_plan_sweep(mr_planner *planner);
 /* The handle behind a value that is a reference or a resource: the value of the node that names the variable. -1 if it

@@ -54,3 +54,35 @@ TEST(fuse_batch_norm_and_relu)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* What waits for a node that would be fused still comes after all that the node comes after. */
+TEST(fuse_keeps_the_order_of_what_waits)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_variable_new(g, "w", mr_constant_float(g, 1.0f));
+    mr_output update = mr_assign_add(g, w.ref, mr_constant_float(g, 10.0f));
+    mr_output x = mr_identity(g, mr_placeholder(g, MR_FLOAT, .name = "x", .shape = MR_SHAPE(2, 3, 3, 4)));
+    mr_node_add_control(x.node, update.node);
+    mr_output four = mr_constant_floats(g, MR_SHAPE(4), (float[]){1, 2, 3, 4}, nullptr);
+    mr_output none = mr_fill(g, mr_constant_ints(g, MR_INTS(0)), mr_constant_float(g, 0));
+    mr_output relu = mr_relu(g, mr_fused_batch_norm_v3(g, x, four, four, none, none).y);
+    mr_output later = mr_identity(g, mr_constant_float(g, 0.5f));
+    mr_node_add_control(later.node, relu.node);
+    mr_output sum = mr_add_v2(g, later, w.value), total = mr_sum(g, relu, mr_constant_ints(g, MR_INTS(0, 1, 2, 3)));
+    mr_session *session = nullptr;
+    mr_tensor image = {0}, results[2] = {0};
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &w.initializer, 1, &error));
+    CHECK_OK(mr_tensor_init(&image, MR_FLOAT, MR_SHAPE(2, 3, 3, 4), &error));
+    for (int i = 0; i < 72; i++) mr_tensor_floats(&image)[i] = (float)(i % 7);
+    for (int step = 1; step < 4; step++) {
+        mr_feeds feeds = MR_FEEDS({mr_graph_find_output(g, "x:0"), image});
+        CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(total, sum), results, nullptr, 0, &error));
+        CHECK_EQ(mr_tensor_floats(&results[1])[0], 1.5f + 10 * (float)step);
+        for (int i = 0; i < 2; i++) mr_tensor_deinit(&results[i]);
+    }
+    mr_tensor_deinit(&image);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
