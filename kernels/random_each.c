@@ -4,6 +4,7 @@
  * Marsaglia's and Tsang's (transformation and rejection), Knuth's for Poisson rates below 10, and Hörmann's transformed
  * rejection for others (tensorflow/core/kernels/random_op.cc, random_poisson_op.cc, random_binomial_op.cc). */
 #include "kernels/random.h"
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -455,12 +456,16 @@ static double gamma_fraction(double alpha, double x)
     return (derivative + value * (log(x) - digamma(alpha))) * x;
 }
 
-static double gamma_derivative(double alpha, double sample)
+/* As in TensorFlow, 0 where the density of the sample is not a normal number of the dtype. */
+static double gamma_derivative(double alpha, double sample, mr_dtype dtype)
 {
+    const double least = log(dtype == MR_DOUBLE ? DBL_MIN : (double)FLT_MIN);
     if (sample == 0) return 0;
     if (isnan(sample) || isnan(alpha) || sample < 0 || alpha <= 0) return NAN;
     if (isinf(sample) || isinf(alpha)) return sample;
-    return sample > 1 && sample > alpha ? gamma_fraction(alpha, sample) : gamma_series(alpha, sample);
+    const bool is_upper = sample > 1 && sample > alpha;
+    if (alpha * log(sample) - sample - lgamma(alpha) < least) return is_upper ? -0.0 : 0;
+    return is_upper ? gamma_fraction(alpha, sample) : gamma_series(alpha, sample);
 }
 
 typedef struct derivative_job {
@@ -480,7 +485,8 @@ static void derivative_piece(void *context, int64_t begin, int64_t end)
             alpha += at * job->alpha_strides[d];
             sample += at * job->sample_strides[d];
         }
-        put_number(job->output, i, gamma_derivative(number_at(job->alpha, alpha), number_at(job->sample, sample)));
+        put_number(job->output, i,
+                   gamma_derivative(number_at(job->alpha, alpha), number_at(job->sample, sample), job->alpha->dtype));
     }
 }
 

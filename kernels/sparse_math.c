@@ -419,6 +419,7 @@ static mr_status reduce(mr_kernel_call *call, mr_change change, mr_error *error)
 
 static mr_status reduce_sum(mr_kernel_call *call, mr_error *error)
 {
+    MR_HALF_AS_FLOAT(reduce_sum);
     return reduce(call, MR_CHANGE_ADD, error);
 }
 

@@ -112,4 +112,11 @@ def candidates():
             sampled_candidates=values([count], np.int64, 0, 60), num_true=3)
 
 
-main(stateful, stateless, multinomial, each, bounded, candidates)
+def tails():
+    for dtype, near in ((np.float32, 1e-3), (np.float64, 1e-8)):
+        alpha = np.array([[1e-3], [0.5], [1], [5], [60]], dtype)
+        sample = np.exp(np.linspace(-700, 7, 200)).astype(dtype)
+        add("RandomGammaGrad", near, alpha=alpha, sample=sample)
+
+
+main(stateful, stateless, multinomial, each, bounded, candidates, tails)

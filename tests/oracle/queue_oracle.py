@@ -174,11 +174,12 @@ class Sequence:
                     values if spec[0] == "i" else [b"%d" % v for v in values], np.int64 if spec[0] == "i" else object
                 ).reshape(sizes)
             )
-        array = (
-            each[0]
-            if rows is None
-            else np.stack(each) if each and rows else np.zeros([0] + [d or 0 for d in dims], each[0].dtype)
-        )
+        if rows is None:
+            array = each[0]
+        elif rows > 0:
+            array = np.stack(each)
+        else:
+            array = np.zeros([0] + [d or 0 for d in dims], np.int64 if spec[0] == "i" else object)
         return text_of(array)
 
     def element(self, rows=None):
