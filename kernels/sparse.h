@@ -28,6 +28,9 @@ mr_status mr_sparse_order(const mr_kernel_call *call, const mr_sparse *sparse, c
 /* Allocates an array of `count` elements of that size, at least one. The caller frees it. */
 mr_status mr_sparse_memory(const mr_kernel_call *call, int64_t count, size_t size, void *memory, mr_error *error);
 
+/* The sum of `count` numbers, at least one, of dtype half or bfloat16, rounded as TensorFlow's SparseReduceSum. */
+uint16_t mr_sparse_half_sum(const uint16_t *values, int64_t count, mr_dtype dtype);
+
 /* Creates output `index`, a vector with the elements of `values` at the positions; -1 stands for *fill. */
 mr_status mr_sparse_take(mr_kernel_call *call, int index, const mr_tensor *values, const int64_t *positions,
                          int64_t count, const void *fill, mr_error *error);

@@ -213,7 +213,8 @@ static mr_status cwise(mr_kernel_call *call, mr_change change, mr_error *error)
     for (int64_t i = 0; i < s.count * s.rank; i++)
         if (s.indices[i] < 0 || s.indices[i] >= s.shape[i % s.rank])
             return FAIL("Provided indices are out-of-bounds w.r.t. dense side with broadcasted shape");
-    if (change == MR_CHANGE_DIV && !mr_change_divides(dense)) return FAIL("Integer division by zero");
+    const bool has_zero = change == MR_CHANGE_DIV && !mr_change_divides(dense); /* an integer */
+    static const char zero[8];
     mr_shape_strides(dense->shape, strides);
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(s.count), error));
     if (s.count > 0) memcpy(call->outputs[0].data, s.values->data, mr_tensor_size_bytes(s.values));
@@ -221,7 +222,10 @@ static mr_status cwise(mr_kernel_call *call, mr_change change, mr_error *error)
         int64_t at = 0;
         for (int d = 0; d < dense->shape.rank; d++)
             at += dense->shape.dims[d] == 1 ? 0 : s.indices[i * s.rank + added + d] * strides[d];
-        function(element(call->outputs[0].data, i, size), element(dense->data, at, size), 1, 1);
+        void *target = element(call->outputs[0].data, i, size);
+        if (has_zero && memcmp(element(dense->data, at, size), zero, size) == 0)
+            return FAIL("Integer division by zero");
+        function(target, element(dense->data, at, size), 1, 1);
     }
     return MR_OK;
 }
@@ -325,22 +329,35 @@ static mr_status read_axes(const mr_kernel_call *call, int64_t rank, reduction *
     return MR_OK;
 }
 
-/* Accumulates the value at each position into the first one of its group. Stores the first positions of the groups, and
- * the results in `results`. */
-static int64_t reduce_groups(const mr_sparse *s, const reduction *r, const int64_t *order, mr_change_function function,
-                             int64_t *firsts, char *results)
+/* Accumulates the values at order[0 … count - 1] in `result`. `gathered` has room for `count` values of a half type. */
+static void reduce_group(const mr_tensor *values, const int64_t *order, int64_t count, mr_change change,
+                         uint16_t *gathered, char *result)
 {
-    size_t size = mr_dtype_size(s->values->dtype);
-    int64_t groups = 0;
-    for (int64_t i = 0; i < s->count; i++) {
+    const mr_dtype dtype = values->dtype;
+    const size_t size = mr_dtype_size(dtype);
+    if (change == MR_CHANGE_ADD && (dtype == MR_HALF || dtype == MR_BFLOAT16)) {
+        for (int64_t i = 0; i < count; i++) gathered[i] = ((const uint16_t *)values->data)[order[i]];
+        const uint16_t sum = mr_sparse_half_sum(gathered, count, dtype);
+        memcpy(result, &sum, size);
+        return;
+    }
+    const mr_change_function function = mr_change_find(change, dtype);
+    memcpy(result, element(values->data, order[0], size), size);
+    for (int64_t i = 1; i < count; i++) function(result, element(values->data, order[i], size), 1, 1);
+}
+
+/* Reduces each group of positions with the same kept indices. Stores the first positions of the groups, and the results
+ * in `results`. */
+static int64_t reduce_groups(const mr_sparse *s, const reduction *r, const int64_t *order, mr_change change,
+                             uint16_t *gathered, int64_t *firsts, char *results)
+{
+    const size_t size = mr_dtype_size(s->values->dtype);
+    int64_t groups = 0, end;
+    for (int64_t i = 0; i < s->count; i = end) {
         const int64_t *row = s->indices + order[i] * s->rank;
-        const char *value = element(s->values->data, order[i], size);
-        bool continues = i > 0 && mr_sparse_compare(s->indices + order[i - 1] * s->rank, row, r->columns, r->kept) == 0;
-        if (continues) {
-            function(results + (size_t)(groups - 1) * size, value, 1, 1);
-            continue;
-        }
-        memcpy(results + (size_t)groups * size, value, size);
+        for (end = i + 1; end < s->count; end++)
+            if (mr_sparse_compare(row, s->indices + order[end] * s->rank, r->columns, r->kept) != 0) break;
+        reduce_group(s->values, order + i, end - i, change, gathered, results + (size_t)groups * size);
         firsts[groups++] = order[i];
     }
     return groups;
@@ -400,17 +417,20 @@ static mr_status reduce(mr_kernel_call *call, mr_change change, mr_error *error)
     reduction r;
     MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
     MR_TRY(read_axes(call, s.rank, &r, error));
-    mr_change_function function = mr_change_find(change, s.values->dtype);
-    if (!function) return FAIL("%s has no such operation", mr_dtype_name(s.values->dtype));
+    if (!mr_change_find(change, s.values->dtype))
+        return FAIL("%s has no such operation", mr_dtype_name(s.values->dtype));
     int64_t *order = nullptr, *firsts = nullptr;
+    uint16_t *gathered = nullptr;
     char *results = nullptr;
     mr_status status = mr_sparse_order(call, &s, r.columns, s.rank, &order, error);
     if (status == MR_OK) status = mr_sparse_memory(call, s.count, sizeof *firsts, &firsts, error);
     if (status == MR_OK) status = mr_sparse_memory(call, s.count, mr_dtype_size(s.values->dtype), &results, error);
+    if (status == MR_OK) status = mr_sparse_memory(call, s.count, sizeof *gathered, &gathered, error);
     if (status == MR_OK) {
-        int64_t groups = reduce_groups(&s, &r, order, function, firsts, results);
+        int64_t groups = reduce_groups(&s, &r, order, change, gathered, firsts, results);
         status = (call->node->output_count == 1 ? put_dense : put_sparse)(call, &s, &r, firsts, results, groups, error);
     }
+    free(gathered);
     free(results);
     free(firsts);
     free(order);
@@ -419,7 +439,6 @@ static mr_status reduce(mr_kernel_call *call, mr_change change, mr_error *error)
 
 static mr_status reduce_sum(mr_kernel_call *call, mr_error *error)
 {
-    MR_HALF_AS_FLOAT(reduce_sum);
     return reduce(call, MR_CHANGE_ADD, error);
 }
 

@@ -164,6 +164,10 @@ def reduce_cases():
                 for ordered in [True, False]:
                     i, v, s = sparse(shape, count, dtype, ordered)
                     add("SparseSoftmax", tolerance(dtype), sp_indices=i, sp_values=v, sp_shape=s)
+    for dtype in HALVES:  # rounded where TensorFlow rounds them
+        for count in [1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 1023, 1025, 1600, 1601, 3300]:
+            i, v, s = sparse([2 * count], count, dtype)
+            add("SparseReduceSum", 0, input_indices=i, input_values=v, input_shape=s, reduction_axes=[0])
 
 
 def product_cases():
