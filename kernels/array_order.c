@@ -1,5 +1,5 @@
 /* TopK and NthElement: parts of the sorted order of each row. The order is total: of equal elements the first comes
- * first, and a NaN is larger than every number. */
+ * first, and a NaN is larger than every number; but see top_row for one element. */
 #include "kernels/common.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,6 +34,14 @@
     {                                                                                                                  \
         const type *row = data;                                                                                        \
         for (int64_t i = 0; i < k; i++) heap[i] = i;                                                                   \
+        if (k == 1) {                                                                                                  \
+            int64_t last = 0; /* of the maximum after each element, as TensorFlow computes it: a NaN restarts it */    \
+            for (int64_t i = 1; i < columns; i++)                                                                      \
+                if (!(LOAD(row[i]) < LOAD(row[last]))) last = i;                                                       \
+            while (LOAD(row[heap[0]]) != LOAD(row[last]) && heap[0] < last) heap[0]++;                                 \
+            if (LOAD(row[last]) != LOAD(row[last])) heap[0] = 0;                                                       \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = k / 2 - 1; i >= 0; i--) sift_##suffix(row, heap, k, i);                                       \
         for (int64_t i = k; i < columns; i++) {                                                                        \
             if (!before_##suffix(row, i, heap[0])) continue;                                                           \

@@ -342,12 +342,13 @@ static mr_status extract_patches(mr_kernel_call *call, mr_error *error)
     }
     for (int i = 1; i < p->rank - 1; i++) {
         int64_t size = input.dims[i], window = (p->sizes[i] - 1) * p->rates[i] + 1, stride = p->strides[i];
-        if (!p->is_same && window > size)
+        const int64_t places = (size - window + stride) / stride; /* TensorFlow's formula; the result may be 0 */
+        if (!p->is_same && places < 0)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                   "Computed output size would be negative: %" PRId64 " [input_size: %" PRId64
                                   ", effective_filter_size: %" PRId64 ", stride: %" PRId64 "]",
-                                  (size - window + stride) / stride, size, window, stride);
-        output.dims[i] = p->is_same ? size / stride + (size % stride != 0) : (size - window) / stride + 1;
+                                  places, size, window, stride);
+        output.dims[i] = p->is_same ? size / stride + (size % stride != 0) : places;
         if (p->is_same && output.dims[i] > 0) {
             int64_t both = window - (size - (output.dims[i] - 1) * stride);
             before[i] = (p->rank == 4 ? MR_MAX(both, 0) : both) / 2; /* TensorFlow's volumes may skip elements */

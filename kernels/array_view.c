@@ -23,13 +23,35 @@ static mr_status placeholder_with_default(mr_kernel_call *call, mr_error *error)
     return identity(call, error);
 }
 
+/* The size given as -1. If another one is 0, that one stands for the input's sizes of 0, which then do not count. */
+static mr_status infer_size(const mr_kernel_call *call, int64_t known, bool has_zero, int64_t *size, mr_error *error)
+{
+    const mr_shape *from = &call->inputs[0].shape;
+    int64_t count = has_zero ? 1 : mr_tensor_count(&call->inputs[0]);
+    bool is_zero_left = false;
+    for (int d = 0; d < from->rank && has_zero; d++) {
+        if (from->dims[d] == 0)
+            is_zero_left = true;
+        else if (__builtin_mul_overflow(count, from->dims[d], &count))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shape is too large");
+    }
+    *size = count / known;
+    if (!is_zero_left && *size * known != count)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Input to reshape is a tensor with %" PRId64 " values, but the requested shape "
+                              "requires a multiple of %" PRId64,
+                              count, known);
+    return MR_OK;
+}
+
 /* TensorFlow's Reshape: one size may be -1. */
 static mr_status reshape(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
     mr_shape shape = MR_SCALAR;
-    int64_t count = mr_tensor_count(input), known = 1;
+    int64_t count = mr_tensor_count(input), known = 1; /* the product of the given sizes other than 0 */
     int missing = -1;
+    bool has_zero = false;
     MR_TRY(mr_kernel_ints(call, 1, "shape", shape.dims, MR_RANK_MAX, &shape.rank, error));
     for (int i = 0; i < shape.rank; i++) {
         if (shape.dims[i] == -1 && missing >= 0)
@@ -40,30 +62,18 @@ static mr_status reshape(mr_kernel_call *call, mr_error *error)
         else if (shape.dims[i] < 0)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Size %d must be non-negative, not %" PRId64,
                                   i, shape.dims[i]);
+        else if (shape.dims[i] == 0)
+            has_zero = true;
         else if (__builtin_mul_overflow(known, shape.dims[i], &known))
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the shape is too large");
     }
-    if (missing >= 0) {
-        if (known == 0 && count > 0)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "Input to reshape is a tensor with %" PRId64 " values, but the requested shape has 0",
-                                  count);
-        if (known == 0)
-            return mr_kernel_fail(
-                call->node, error, MR_INVALID_ARGUMENT,
-                "reshape cannot infer the missing input size for an empty tensor unless all specified "
-                "input sizes are non-zero");
-        if (count % known != 0)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "Input to reshape is a tensor with %" PRId64 " values, but the requested shape "
-                                  "requires a multiple of %" PRId64,
-                                  count, known);
-        shape.dims[missing] = count / known;
-    } else if (known != count) {
-        return mr_kernel_fail(
-            call->node, error, MR_INVALID_ARGUMENT,
-            "Input to reshape is a tensor with %" PRId64 " values, but the requested shape has %" PRId64, count, known);
-    }
+    if (missing >= 0) MR_TRY(infer_size(call, known, has_zero, &shape.dims[missing], error));
+    const int64_t wanted = mr_shape_count(shape);
+    if (wanted != count)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Input to reshape is a tensor with %" PRId64
+                              " values, but the requested shape has %" PRId64,
+                              count, wanted);
     return mr_tensor_reshape(input, shape, &call->outputs[0], error);
 }
 

@@ -60,6 +60,13 @@ static void span(int64_t output, int64_t stride, int64_t pad, int64_t window, in
     *from = MR_MAX(0, *from);
 }
 
+/* In the gradient of the mean, TensorFlow clips a window of more than the whole input to the whole input, even where
+ * its end is inside. */
+static int64_t mean_grad_end(int64_t end, int64_t begin, int64_t window, int64_t limit)
+{
+    return begin == 0 && window > limit ? limit : end;
+}
+
 #define IN(n, y, x, c)                                                                                                 \
     (p->nchw ? (((n) * p->channels + (c)) * p->in_height + (y)) * p->in_width + (x)                                    \
              : (((n) * p->in_height + (y)) * p->in_width + (x)) * p->channels + (c))
@@ -156,7 +163,10 @@ EACH_POOLED(PLAIN_MAX)
         memset((type *)p->target + begin * image, 0, (size_t)((end - begin) * image) * sizeof(type));                  \
         for (int64_t n = begin; n < end; n++) EACH_OUTPUT                                                              \
             {                                                                                                          \
-                WINDOW const type divisor = (type)((y1 - y0) * (x1 - x0));                                             \
+                WINDOW                                                                                                 \
+                y1 = mean_grad_end(y1, y0, p->window_y, p->in_height);                                                 \
+                x1 = mean_grad_end(x1, x0, p->window_x, p->in_width);                                                  \
+                const type divisor = (type)((y1 - y0) * (x1 - x0));                                                    \
                 for (int64_t c = 0; c < p->channels; c++) {                                                            \
                     type part = ((const type *)p->gradient)[OUT(n, oy, ox, c)] / divisor;                              \
                     EACH_INPUT((type *)p->target)[IN(n, y, x, c)] += part;                                             \

@@ -80,6 +80,8 @@ static mr_status max_pool_with_argmax(mr_kernel_call *call, mr_error *error)
     MR_HALF_AS_FLOAT(max_pool_with_argmax);
     const mr_tensor *input = &call->inputs[0];
     index_pool p;
+    if (input->shape.rank == 4 && mr_tensor_count(input) == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tensor_in must not be empty");
     MR_TRY(geometry(call, input->shape, &p, error));
     mr_shape shape = MR_SHAPE(p.batch, p.out_height, p.out_width, p.channels);
     MR_TRY(mr_kernel_output(call, 0, shape, error));

@@ -239,11 +239,11 @@ static mr_status patches(mr_shape_call *call, int32_t rank, bool has_rates, mr_e
         int64_t size = result.dims[i], window = (sizes[i] - 1) * rates[i] + 1;
         MR_TRY(size_multiply(result.dims[rank - 1], sizes[i], &result.dims[rank - 1], error));
         if (size < 0) continue;
-        if (!is_same && size < window) {
-            MR_TRY(size_add(size, -window, &size, error));
-            continue;
-        }
-        result.dims[i] = is_same ? size / strides[i] + (size % strides[i] != 0) : (size - window) / strides[i] + 1;
+        result.dims[i] =
+            is_same ? size / strides[i] + (size % strides[i] != 0) : (size - window + strides[i]) / strides[i];
+        if (result.dims[i] < 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "Negative dimension size caused by subtracting %lld from %lld",
+                           (long long)window, (long long)size);
     }
     call->outputs[0] = result;
     return MR_OK;

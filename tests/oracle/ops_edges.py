@@ -84,6 +84,8 @@ def graph_of(op, arguments, attrs):
     definition = op_def_registry.get(op)
     if definition is None or len(definition.input_arg) != len(arguments):
         return None
+    if any(attr.type in ("tensor", "func") for attr in definition.attr):
+        return None
     graph = tf.GraphDef()
     graph.versions.producer = 1286
     node, feeds, types = tf.NodeDef(name="n", op=op), [], {}
@@ -334,5 +336,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--serve"]:
         tf.disable_v2_behavior()
         serve_all(sys.argv[2], sys.argv[3])
+        os._exit(0)  # the destructors of TensorFlow's library sometimes crash in a process that has forked
     else:
         sys.exit(main())
