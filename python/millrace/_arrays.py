@@ -50,34 +50,46 @@ def dtype_name(number):
     return NAMES.get(number) or str(DTYPES.get(number, "invalid"))
 
 
-class Handle:
+class _Owner:
+    """Memory of the library, which is released with the object; so there is only one of it."""
+
+    __slots__ = ("_owner", "__weakref__")
+
+    def __del__(self):
+        library.mr_runner_release(self._owner)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"cannot pickle {self!r}")
+
+
+class Handle(_Owner):
     """A fetched resource or variant, which can be fed to the same session."""
 
-    __slots__ = ("_owner", "_runner", "dtype", "__weakref__")
+    __slots__ = ("_runner", "dtype")
 
     def __init__(self, owner, runner, dtype):
         self._owner = owner
         self._runner = runner
         self.dtype = dtype_name(dtype)
 
-    def __del__(self):
-        library.mr_runner_release(self._owner)
-
     def __repr__(self):
         return f"<millrace.Handle of dtype {self.dtype}>"
 
 
-class _Memory:
+class _Memory(_Owner):
     """Memory of the library, exposed to NumPy; freed together with the last array that uses it."""
 
-    __slots__ = ("_owner", "__array_interface__", "__weakref__")
+    __slots__ = ("__array_interface__",)
 
     def __init__(self, owner, address, shape, typestr):
         self._owner = owner
         self.__array_interface__ = {"shape": shape, "typestr": typestr, "data": (address, False), "version": 3}
-
-    def __del__(self):
-        library.mr_runner_release(self._owner)
 
 
 def from_memory(owner, address, shape, dtype):

@@ -1,17 +1,22 @@
 """Plans: what one form of Session.run computes."""
+import weakref
+
 from . import _fetch, _tensorflow, errors
 from ._step import Feed, Step
 
 
 class Plan:
-    """Feeds, fetches and targets, with a free list of steps, one for each concurrent run."""
+    """Feeds, fetches and targets, with a free list of steps, one for each concurrent run.
+
+    A session owns its plans. They do not keep it alive, so that a session is freed when its last user drops it; what
+    keeps a plan must keep the session as well."""
 
     __slots__ = ("session", "runner", "feeds", "chosen", "fetches", "targets", "build", "steps", "fed", "handles")
 
     def __init__(self, session, fetches, feed_keys):
         """feed_keys: tensors; of one that occurs twice, the last value is used."""
         names = session._names
-        self.session = session
+        self.session = weakref.ref(session)
         self.runner = session._runner
         feeds = {}
         for index, key in enumerate(feed_keys):
@@ -34,7 +39,7 @@ class Plan:
         try:
             return Step(self.runner, self.feeds, self.fetches, self.targets)
         except errors.OpError as error:
-            raise self.session._located(error) from None
+            raise self.session()._located(error) from None
 
     def is_run(self):
         """Whether there is anything to compute."""
@@ -51,7 +56,7 @@ class Plan:
             results = self._compute_others(values, run)
         if self.handles:
             for i, dtype in self.handles.items():
-                results[i] = _tensorflow.tensor_handle(results[i], dtype, self.session)
+                results[i] = _tensorflow.tensor_handle(results[i], dtype, self.session())
         return self.build(results)
 
     def _compute(self, values, run):
@@ -63,7 +68,7 @@ class Plan:
         try:
             return step.run(values, *run)
         except errors.OpError as error:
-            raise self.session._located(error) from None
+            raise self.session()._located(error) from None
         finally:
             steps.append(step)
 

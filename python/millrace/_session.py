@@ -121,6 +121,8 @@ class Session:
         plan = Plan(self, fetches, [])
 
         def call():
+            if self._closed:
+                raise RuntimeError("Attempted to use a closed Session.")
             if not plan.is_run():
                 raise errors.InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
             return plan.run(())

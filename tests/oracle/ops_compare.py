@@ -166,6 +166,15 @@ def difference(ours, theirs, tolerance):
     return f"relative error {error.max():.3g} at {place}: {a[place]!r}, TensorFlow {b[place]!r}"
 
 
+def report(counts):
+    """Adds {operator: [cases, passed]} to the table that `zigw build oracle -- ops` prints."""
+    path = os.environ.get("MILLRACE_ORACLE_TABLE")
+    if path:
+        lines = "".join(f"{operator} {count} {passed}\n" for operator, (count, passed) in counts.items())
+        with open(path, "a") as file:
+            file.write(lines)
+
+
 def main(*makers):
     """Builds the cases, runs both, prints each difference and exits."""
     program = os.path.join(os.environ.get("MILLRACE_ORACLE", "zig-out/oracle"), "ops_run")
@@ -201,6 +210,7 @@ def main(*makers):
             struct.pack("<I", runs),
         ]
     failures = 0
+    counts = {op.type: [0, 0] for op, _, _ in cases}
     with tempfile.TemporaryDirectory() as directory:
         with open(f"{directory}/cases", "wb") as file:
             file.write(b"".join(blob))
@@ -220,12 +230,14 @@ def main(*makers):
                         said = None if is_unset(op, index) else difference(ours, theirs, tolerance)
                         if said:
                             problems.append(f"output {index}: {said}")
+                counts[op.type][0] += 1
+                counts[op.type][1] += not problems
                 if problems:
                     failures += 1
                     inputs = ", ".join(f"{t.dtype.name}{t.shape}" for t in op.inputs)
                     if failures < 60:
                         print(f"{level} {op.type}({inputs}) runs {runs}: {'; '.join(problems)}")
-    operators = {op.type for op, _, _ in cases}
-    print(f"{len(cases)} cases of {len(operators)} operators, on 3 levels of the processor")
+    report(counts)
+    print(f"{len(cases)} cases of {len(counts)} operators, on 3 levels of the processor")
     print(f"{3 * len(cases) - failures} passed, {failures} failed")
     sys.exit(1 if failures else 0)

@@ -24,6 +24,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "python"))
 import numpy as np
+import millrace
 import tensorflow.compat.v1 as tf
 from tensorflow.python.client import session as client
 from tensorflow.python.framework import error_interpolation, kernels, op_def_registry
@@ -31,6 +32,7 @@ from tensorflow.python.framework import error_interpolation, kernels, op_def_reg
 error_interpolation.interpolate_graph = client.error_interpolation.interpolate_graph = lambda message, graph: message
 
 MEMORY_BYTES = 6 << 30  # address space of a process: sizes such as INT_MAX must fail, not fill the machine
+KEPT = 1 << 14  # elements of an output that are compared
 NAN, INF = float("nan"), float("inf")
 SPECIAL = [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 0.5, 3e38]
 FORM = r"\s*(\w+)\[([^\]]*)\](?:=(.*))?"
@@ -207,11 +209,19 @@ def make_cases(names):
     return graphs, cases
 
 
+def is_handle(value):
+    """Whether it is a variant, of which only millrace returns a handle."""
+    return isinstance(value, millrace.Handle) or getattr(value, "size", 0) and isinstance(value.flat[0], millrace.Handle)
+
+
+def kept(value):
+    """The shape and the elements; the first ones of what an extreme size made large."""
+    return value.shape, value.reshape(-1)[:KEPT].copy()
+
+
 def serve(engine, path, start):
     """Runs the cases from `start` and appends (index, code, message, outputs) to the file of results."""
     graphs, cases = pickle.load(open(path, "rb"))
-    if engine == "millrace":
-        import millrace
     opened, session = None, None
     with open(f"{path}.{engine}", "ab") as file:
         for index in range(start, len(cases)):
@@ -229,47 +239,51 @@ def serve(engine, path, start):
                             tf.import_graph_def(definition, name="")
                         session = tf.Session(graph=built)
                 got = session.run(outputs, {f"i{i}:0": v for i, v in enumerate(feeds)})
-                result = (index, 0, "", [np.asarray(v) for v in got])
+                result = (index, 0, "", [kept(np.asarray(v)) for v in got if not is_handle(v)])
             except Exception as error:  # both libraries' errors, and those of millrace.Session
                 result = (index, getattr(error, "error_code", -1), getattr(error, "message", None) or str(error), [])
             pickle.dump(result, file)
             file.flush()
 
 
-def read_results(path):
+def read_results(file):
+    """The results from the file's position on; a process that ended may have left a part of one at the end."""
     found = {}
-    with open(path, "ab+") as file:
-        file.seek(0)
-        while True:
-            try:
-                result = pickle.load(file)
-            except EOFError:
-                return found
-            found[result[0]] = result
+    while True:
+        position = file.tell()
+        try:
+            result = pickle.load(file)
+        except (EOFError, pickle.UnpicklingError):
+            file.seek(position)
+            return found
+        found[result[0]] = result
 
 
 def serve_all(engine, path):
     """Serves in a child, and in another one behind each case that ends it. No session runs before a fork."""
     count = len(pickle.load(open(path, "rb"))[1])
     start = 0
-    while start < count:
-        child = os.fork()
-        if child == 0:
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-            serve(engine, path, start)
-            os._exit(0)
-        os.waitpid(child, 0)
-        start = max(read_results(f"{path}.{engine}"), default=start - 1) + 1
-        if start < count:
-            with open(f"{path}.{engine}", "ab") as file:
+    with open(f"{path}.{engine}", "wb+") as file:
+        while start < count:
+            child = os.fork()
+            if child == 0:
+                resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+                serve(engine, path, start)
+                os._exit(0)
+            os.waitpid(child, 0)
+            start = max(read_results(file), default=start - 1) + 1
+            if start < count:
+                file.truncate()
                 pickle.dump((start, None, "the process ended", []), file)
-            start += 1
+                file.flush()
+                start += 1
 
 
 def results_of(engine, path):
     """The results by index; a case that ended the process has no code."""
     subprocess.run([sys.executable, __file__, "--serve", engine, path], check=True, stderr=subprocess.DEVNULL)
-    return read_results(f"{path}.{engine}")
+    with open(f"{path}.{engine}", "rb") as file:
+        return read_results(file)
 
 
 def phrase(message):
@@ -288,9 +302,9 @@ def differs(ours, theirs, is_stateful):
         return "code", f"{ours[1:3]}, TensorFlow {theirs[1:3]}"
     if ours[1] and phrase(theirs[2])[:30] not in ours[2]:
         return "words", f"{ours[2]!r}, TensorFlow {phrase(theirs[2])!r}"
-    for a, b in zip(ours[3], theirs[3]):
-        if a.shape != b.shape:
-            return "shape", f"{a.shape}, TensorFlow {b.shape}"
+    for (shape, a), (their_shape, b) in zip(ours[3], theirs[3]):
+        if shape != their_shape:
+            return "shape", f"{shape}, TensorFlow {their_shape}"
         if is_stateful:
             continue
         if a.dtype == object or a.dtype.kind in "biuSU":
@@ -301,7 +315,7 @@ def differs(ours, theirs, is_stateful):
             with np.errstate(all="ignore"):
                 same = np.allclose(a.astype(wide), b.astype(wide), bound, bound, equal_nan=True)
         if not same:
-            return "values", f"{a.reshape(-1)[:6]}, TensorFlow {b.reshape(-1)[:6]}"
+            return "values", f"{a[:6]}, TensorFlow {b[:6]}"
     return None
 
 

@@ -1,4 +1,4 @@
-/* Runs the kernels of a file of cases and writes their outputs, for ops_oracle.py:
+/* Runs the kernels of a file of cases and writes their outputs, for ops_compare.py:
  *
  *     ops_run cases results
  *

@@ -9,6 +9,7 @@ import tempfile
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import tensorflow as tf
+from ops_compare import report
 
 tf1 = tf.compat.v1
 tf1.disable_eager_execution()
@@ -156,7 +157,7 @@ def scatter_cases():
                 for shape, scalar in [([5, 3], False), ([5, 3], True), ([4], False), ([5, 0], False)]:
                     indices = rng.integers(0, shape[0], [2, 3])
                     updates = numbers([] if scalar else [2, 3, *shape[1:]], dtype, kind == "Div")
-                    case = Case(f"Scatter{kind} {dtype.name} {shape}", TOLERANCE.get(dtype, 0))
+                    case = Case(f"{'Resource' * by_handle}Scatter{kind} {dtype.name} {shape}", TOLERANCE.get(dtype, 0))
                     first = "resource" if by_handle else "ref"
                     case.finish(call(case, ("Resource" if by_handle else "") + "Scatter" + kind,
                                      {first: numbers(shape, dtype), "indices": tf.constant(indices, tf.int32),
@@ -173,7 +174,7 @@ def scatter_nd_cases():
                 for depth in [1, 2, 3]:
                     shape = [4, 3, 2]
                     indices = np.stack([rng.integers(0, shape[d], [5]) for d in range(depth)], -1)
-                    case = Case(f"ScatterNd{kind} {dtype.name} {depth}", TOLERANCE.get(dtype, 0))
+                    case = Case(f"{'Resource' * by_handle}ScatterNd{kind} {dtype.name} {depth}", TOLERANCE.get(dtype, 0))
                     case.finish(call(case, ("Resource" if by_handle else "") + "ScatterNd" + kind,
                                      {"ref": numbers(shape, dtype), "indices": tf.constant(indices, tf.int64),
                                       "updates": numbers([5, *shape[depth:]], dtype)}, by_handle))
@@ -190,7 +191,7 @@ def other_cases():
                 ([5, 4], [2], [2], [1], [], {}),
                 ([], [], [], [], [], {}),
             ]:
-                case = Case(f"StridedSliceAssign {dtype.name} {shape} {masks}", 0)
+                case = Case(f"{'Resource' * by_handle}StridedSliceAssign {dtype.name} {shape} {masks}", 0)
                 operands = {"begin": tf.constant(begin, tf.int32), "end": tf.constant(end, tf.int32),
                             "strides": tf.constant(step, tf.int32), "value": numbers(value, dtype)}
                 extra = []
@@ -276,13 +277,17 @@ with graph.as_default():
     tf1.group(*[a for case in cases for a in case.assigns], name="init")
 with tempfile.TemporaryDirectory() as directory:
     expected, results = run_theirs(graph), run_ours(graph, directory)
-failures = 0
+failures, counts = 0, {}
 for case, ours, theirs in zip(cases, results, expected):
     problems = [(i, differs(o, t, case.tolerance)) for i, (o, t) in enumerate(zip(ours, theirs))]
     problems = [f"output {i}: {p}" for i, p in problems if p]
+    count = counts.setdefault(case.name.split()[0], [0, 0])
+    count[0] += 1
+    count[1] += not problems
     if problems:
         failures += 1
         if failures < 40:
             print(f"{case.name}: {'; '.join(problems)[:300]}")
+report(counts)
 print(f"{len(cases) - failures} passed, {failures} failed")
 sys.exit(1 if failures else 0)

@@ -1,6 +1,8 @@
 """python/millrace: feeds, fetches, errors, extension."""
 import collections
+import copy
 import gc
+import pickle
 import threading
 import unittest
 import weakref
@@ -207,6 +209,42 @@ class Sessions(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "Attempted to use a closed Session"):
             s.run("a:0")
 
+    def test_a_dropped_session_is_freed_at_once(self):
+        def fail(s):
+            with self.assertRaises(errors.InvalidArgumentError):
+                s.run("z:0", {"x:0": np.ones([3, 3], np.float32)})
+
+        uses = {
+            "run": lambda s: s.run("y:0", {"x:0": np.ones([2], np.float32)}),
+            "error": fail,
+            "structure": lambda s: s.run({"a": ["y:0"]}, {"x:0": np.ones([2], np.float32)}),
+            "callable": lambda s: s.make_callable("y:0", ["x:0"])(np.ones([2], np.float32)),
+            "closed": lambda s: s.close(),
+        }
+        for name, use in uses.items():
+            with self.subTest(name):
+                s, _ = session(lambda: tf.ensure_shape(placeholder(tf.float32), [2], name="z"))
+                use(s)
+                dropped = weakref.ref(s)
+                gc.disable()
+                s = None
+                freed = dropped() is None
+                gc.enable()
+                self.assertTrue(freed)
+
+    def test_a_callable_keeps_its_session(self):
+        s, _ = session(lambda: tf.constant(3, name="a"))
+        with_feeds, without = s.make_callable("a:0", []), s.make_callable("a:0")
+        s = None
+        self.assertEqual((with_feeds(), without()), (3, 3))
+
+    def test_closed_callable(self):
+        s, _ = session(lambda: tf.constant(3, name="a"))
+        call = s.make_callable("a:0")
+        s.close()
+        with self.assertRaisesRegex(RuntimeError, "closed Session"):
+            call()
+
     def test_extend(self):
         graph = tf.Graph()
         with graph.as_default():
@@ -260,7 +298,7 @@ class Sessions(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "config: timeout_ms is -1"):
             millrace.Session(data, {"timeout_ms": -1})
 
-    def test_closed(self):
+    def test_everything_of_a_closed_session(self):
         s, _ = session(lambda: tf.constant(1.0, name="x"))
         with self.assertRaisesRegex(ValueError, "0 bytes"):
             s.extend(b"")
@@ -284,6 +322,12 @@ class Sessions(unittest.TestCase):
         self.assertEqual(handle.dtype, "variant")
         for _ in range(2):
             self.assertEqual(s.run("y:0", {"fed:0": handle}).tolist(), [1, 2])
+        same = [copy.copy(handle), copy.deepcopy([handle])[0]]
+        self.assertEqual(s.run("y:0", {"fed:0": same.pop()}).tolist(), [1, 2])
+        with self.assertRaisesRegex(TypeError, "cannot pickle <millrace.Handle of dtype variant>"):
+            pickle.dumps(handle)
+        array = s.run("y:0", {"fed:0": handle})
+        self.assertEqual(pickle.loads(pickle.dumps(array)).tolist(), copy.deepcopy(array).tolist())
 
     def test_invalid_graphs(self):
         for data in (b"", b"garbage", b"\n\x05ab", b"\x08"):

@@ -1,4 +1,4 @@
-"""The kernels of the first families, compared with TensorFlow's."""
+"""Kernels of the most common families, compared with TensorFlow's."""
 import numpy as np
 import tensorflow as tf
 from ops_compare import HALVES, INF, NAN, NARROW, NUMBERS, add, cases, generator, main, raw, values
