@@ -32,7 +32,8 @@ class Files(unittest.TestCase):
             tf.add_to_collection(tf.GraphKeys.ASSET_FILEPATHS, asset)
             local = tf.get_variable("local", initializer=1.0, use_resource=True, trainable=False, collections=[])
             path = tf.get_variable("path", initializer=tf.constant(""), use_resource=True, collections=[])
-            s.run([tf.global_variables_initializer(), w.assign(5.0)])
+            s.run(tf.global_variables_initializer())
+            s.run(w.assign(5.0))
             builder = tf.saved_model.Builder(self.path("model"))
             signature = tf.saved_model.predict_signature_def({"in": x}, {"out": y})
             builder.add_meta_graph_and_variables(
