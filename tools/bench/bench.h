@@ -41,6 +41,9 @@ typedef struct bench_result {
 } bench_result;
 /* Prints the row in the table, or as a JSON object with --json. For a peer that could not run, peer_value is 0. */
 void bench_row(bench_report *report, bench_result result);
+/* Whether rows of this name are to be measured: all, or those of SUITE:PART. */
+bool bench_wants(const bench_report *report, const char *task);
+const char *bench_part(const bench_report *report); /* PART, or "" */
 /* Prints a note below the table. */
 [[gnu::format(printf, 2, 3)]] void bench_note(bench_report *report, const char *format, ...);
 

@@ -16,7 +16,8 @@ struct bench_report {
     bool json, stats;
     int threads;
     int rounds;
-    const char *suite;
+    const char *suite, *part;
+    int row_count;
     bool headed;
     char notes[8192];
 };
@@ -137,6 +138,8 @@ static void print_json_string(const char *text)
 void bench_row(bench_report *report, bench_result result)
 {
     double ratio = 0;
+    if (!bench_wants(report, result.task)) return;
+    report->row_count++;
     if (result.ours > 0 && result.peer_value > 0)
         ratio = result.less_is_better ? result.peer_value / result.ours : result.ours / result.peer_value;
     if (report->json) {
@@ -177,6 +180,16 @@ void bench_note(bench_report *report, const char *format, ...)
     if (used + 1 < sizeof report->notes) report->notes[used] = '\n', report->notes[used + 1] = 0;
 }
 
+bool bench_wants(const bench_report *report, const char *task)
+{
+    return strstr(task, report->part) != nullptr;
+}
+
+const char *bench_part(const bench_report *report)
+{
+    return report->part;
+}
+
 bool bench_wants_stats(const bench_report *report)
 {
     return report->stats;
@@ -195,9 +208,10 @@ void bench_show_stages(bench_report *report, const char *task, mr_iterator *iter
 
 static void usage(FILE *file)
 {
-    fprintf(file, "bench SUITE… [--json] [--stats] [--threads N] [--rounds N]\n\n"
+    fprintf(file, "bench SUITE[:PART]… [--json] [--stats] [--threads N] [--rounds N]\n\n"
                   "Measures millrace and a peer or a limit in the same run and prints medians and\n"
-                  "ratios; a ratio above 1 is better than the peer. --json prints one object per\n"
+                  "ratios; a ratio above 1 is better than the peer. SUITE:PART prints only the rows\n"
+                  "whose name contains PART. --json prints one object per\n"
                   "line; --stats shows statistics of the pipeline stages of \"input\" and each\n"
                   "decision of the tuner.\n\nSuites:\n");
     for (bench_suite *suite = first; suite; suite = suite->next)
@@ -226,13 +240,19 @@ int main(int argc, char **argv)
     if (optind == argc) return usage(stderr), 2;
     for (int i = optind; i < argc; i++) {
         bench_suite *suite = first;
-        while (suite && strcmp(suite->name, argv[i]) != 0) suite = suite->next;
+        const size_t length = strcspn(argv[i], ":");
+        while (suite && !(strlen(suite->name) == length && strncmp(suite->name, argv[i], length) == 0))
+            suite = suite->next;
         if (!suite) return fprintf(stderr, "bench: unknown suite: %s\n", argv[i]), usage(stderr), 2;
         report.suite = suite->name;
+        report.part = argv[i][length] ? argv[i] + length + 1 : "";
+        report.row_count = 0;
         report.headed = false;
         report.notes[0] = 0;
         suite->run(&report);
         fputs(report.notes, report.json ? stderr : stdout);
+        if (report.part[0] && report.row_count == 0)
+            return fprintf(stderr, "bench: no row of %s contains \"%s\"\n", suite->name, report.part), 2;
     }
     return 0;
 }

@@ -1,9 +1,9 @@
 """TensorFlow's side of the suite "run": graphs as users write them, exported for millrace and timed here.
 
-    peer_run.py THREADS DIRECTORY
+    peer_run.py THREADS DIRECTORY run|networks PART
 
-Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME FILE.npy", "fetch NAME", "target NAME", "first NAME",
-"divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each task, and prints "ready". Afterwards each input line is
+The tasks are those of the suite whose names contain PART. Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME FILE.npy", "fetch NAME", "target NAME", "first NAME",
+"divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each task, and prints "ready VERSION". Afterwards each input line is
 "TASK COUNT"; the answer is "value SECONDS", the average time of a run. COUNT 0 measures import and first run."""
 import os
 import sys
@@ -13,12 +13,14 @@ import warnings
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import millrace
 import numpy as np
+import peer_networks
 import tensorflow.compat.v1 as tf
+from peer_layers import Cells, dense
 
 warnings.simplefilter("ignore")
 tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
-threads, directory = int(sys.argv[1]), sys.argv[2]
+threads, directory, suite, part = int(sys.argv[1]), *sys.argv[2:]
 rng = np.random.default_rng(1)
 
 
@@ -126,8 +128,8 @@ def mlp(optimizer):
     x, y = tf.placeholder(tf.float32, [128, 784]), tf.placeholder(tf.int64, [128])
     h = x
     for units in [512, 512]:
-        h = tf.layers.dense(h, units, tf.nn.relu)
-    logits = tf.layers.dense(h, 10)
+        h = dense(h, units, tf.nn.relu)
+    logits = dense(h, 10)
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
     return {x: rng.normal(size=(128, 784)), y: rng.integers(0, 10, 128)}, [loss], [optimizer.minimize(loss)]
 
@@ -139,7 +141,7 @@ def queue():
     examples = tf.FIFOQueue(128, [tf.float32, tf.int64], [[64], []])
     tf.train.add_queue_runner(tf.train.QueueRunner(examples, [examples.enqueue(example)] * 8))
     x, y = examples.dequeue_many(32)
-    logits = tf.layers.dense(x, 10)
+    logits = dense(x, 10)
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
     return {}, [loss], [tf.train.GradientDescentOptimizer(0.1).minimize(loss)]
 
@@ -157,7 +159,7 @@ def deep():
     x = tf.placeholder(tf.float32, [4, 8])
     h = x
     for _ in range(90):
-        h = tf.layers.dense(h, 8, tf.nn.tanh)
+        h = dense(h, 8, tf.nn.tanh)
     loss = tf.reduce_mean(tf.square(h))
     return {x: rng.normal(size=(4, 8))}, [loss], [tf.train.AdamOptimizer(1e-3).minimize(loss)]
 
@@ -165,9 +167,8 @@ def deep():
 def lstm():
     ids, targets = tf.placeholder(tf.int32, [20, 20]), tf.placeholder(tf.int64, [20, 20])
     table = tf.get_variable("embedding", [10000, 200])
-    cells = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.BasicLSTMCell(200) for _ in range(2)])
-    h, _ = tf.nn.dynamic_rnn(cells, tf.nn.embedding_lookup(table, ids), dtype=tf.float32)
-    logits = tf.layers.dense(tf.reshape(h, [-1, 200]), 10000)
+    h, _ = tf.nn.dynamic_rnn(Cells(200, 2), tf.nn.embedding_lookup(table, ids), dtype=tf.float32)
+    logits = dense(tf.reshape(h, [-1, 200]), 10000)
     loss = tf.reduce_mean(
         tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.reshape(targets, [-1]), logits=logits)
     )
@@ -213,31 +214,36 @@ def gaussian_process():
     return {x: rng.normal(size=(400, 3)), y: rng.normal(size=(400, 1))}, [loss], [train]
 
 
-TASKS = [
-    Task("chain of adds", chain, 1000),
-    Task("one fed add", one_add),
-    Task("while_loop", loop, 100000),
-    Task("mlp adam", lambda: mlp(tf.train.AdamOptimizer(1e-3))),
-    Task("import of 10,000 nodes", deep),
-    Task("ptb lstm", lstm),
-    Task("word2vec", word2vec),
-    Task("double and complex products", products),
-    Task("decompositions", decompositions),
-    Task("gaussian process", gaussian_process),
-    Task("8 threads enqueue", queue),
-    Task("process start to first result", frozen),
-]
-by_name = {}
-for task in TASKS:
-    by_name[task.name] = task
+GRAPHS = {
+    "chain of adds": chain,
+    "one fed add": one_add,
+    "while_loop": loop,
+    "mlp adam": lambda: mlp(tf.train.AdamOptimizer(1e-3)),
+    "import of 10,000 nodes": deep,
+    "ptb lstm": lstm,
+    "word2vec": word2vec,
+    "double and complex products": products,
+    "decompositions": decompositions,
+    "gaussian process": gaussian_process,
+    "8 threads enqueue": queue,
+    "process start to first result": frozen,
+}
+DIVIDE = {"chain of adds": 1000, "while_loop": 100000}
+PYTHON_TASK = "one fed add, Python"
+graphs = peer_networks.NETWORKS if suite == "networks" else GRAPHS
+tasks = {name: Task(name, make, DIVIDE.get(name, 1)) for name, make in graphs.items()
+         if part in name or name == "one fed add" and part in PYTHON_TASK}
+for task in tasks.values():
     task.export()
-add = by_name["one fed add"]
-millrace_session = millrace.Session(add.graph_def.SerializeToString(), {"threads": threads})
-by_name["one fed add, Python"] = PythonTask(add.session(add.graph), add.fetches[0], next(iter(add.feeds)))
-by_name["one fed add, Python, millrace"] = PythonTask(millrace_session, "z:0", "x:0")
-print("ready", flush=True)
+by_name = dict(tasks)
+if "one fed add" in tasks:
+    add = by_name["one fed add"]
+    millrace_session = millrace.Session(add.graph_def.SerializeToString(), {"threads": threads})
+    by_name[PYTHON_TASK] = PythonTask(add.session(add.graph), add.fetches[0], next(iter(add.feeds)))
+    by_name["one fed add, Python, millrace"] = PythonTask(millrace_session, "z:0", "x:0")
+print(f"ready {tf.__version__}", flush=True)
 for line in sys.stdin:
     name, count = line.rstrip("\n").rsplit(" ", 1)
     print("value", by_name[name].run(int(count)), flush=True)
-for task in TASKS:
+for task in tasks.values():
     task.stop()

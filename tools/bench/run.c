@@ -1,34 +1,22 @@
-/* The suite "run": graphs that TensorFlow exports, run by both sides in turn. TensorFlow 2.15.1 runs in its own process
+/* The suite "run", and what it shares with "networks": graphs that TensorFlow exports, run by both sides in turn. TensorFlow runs in its own process
  * (peer_run.py) with the same number of threads. Results are medians over the rounds. */
 #include "tools/bench/run.h"
 
-typedef enum row_kind {
-    STEPS = 0,
-    IMPORT, /* and first run */
-    PYTHON, /* both sides in the peer's process */
-    START,
-    MEMORY,
-} row_kind;
-typedef struct row {
-    const char *name;
-    double goal;
-    row_kind kind;
-} row;
-static const row rows[] = {
+static const run_row rows[] = {
     {"chain of adds", 8},
     {"one fed add", 5},
-    {"one fed add, Python", 5, PYTHON},
+    {"one fed add, Python", 5, RUN_PYTHON},
     {"while_loop", 10},
     {"mlp adam", 1.3},
     {"8 threads enqueue", 5},
-    {"import of 10,000 nodes", 5, IMPORT},
+    {"import of 10,000 nodes", 5, RUN_IMPORT},
     {"ptb lstm", 1.5},
     {"word2vec", 2},
     {"double and complex products", 1},
     {"decompositions", 1},
     {"gaussian process", 1},
-    {"process start to first result", 0, START},
-    {"memory of a training step", 1, MEMORY},
+    {"process start to first result", 0, RUN_START},
+    {"memory of a training step", 1, RUN_MEMORY},
 };
 
 /* Runs that take at least 0.1 s. */
@@ -39,11 +27,12 @@ static int count_for(double seconds)
     return count;
 }
 
-static void report_times(bench_report *report, const row *r, const double *ours, const double *peers, int rounds)
+static void report_times(bench_report *report, const run_row *r, const peer *p, const double *ours, const double *peers,
+                         int rounds)
 {
     bench_row(report, (bench_result){.task = r->name,
                                      .unit = "us",
-                                     .peer = RUN_PEER,
+                                     .peer = p->name,
                                      .ours = bench_median(ours, rounds) * 1e6,
                                      .peer_value = bench_median(peers, rounds) * 1e6,
                                      .less_is_better = true,
@@ -65,7 +54,7 @@ static mr_status our_time(task *t, int count, double *seconds, mr_error *error)
     return MR_OK;
 }
 
-static mr_status measure_steps(bench_report *report, const row *r, task *t, peer *p, mr_error *error)
+static mr_status measure_steps(bench_report *report, const run_row *r, task *t, peer *p, mr_error *error)
 {
     double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX], seconds = 0;
     int rounds = round_count(report, 7);
@@ -78,11 +67,11 @@ static mr_status measure_steps(bench_report *report, const row *r, task *t, peer
         MR_TRY(our_time(t, count, &ours[i], error));
         peers[i] = peer_time(p, r->name, peer_count);
     }
-    report_times(report, r, ours, peers, rounds);
+    report_times(report, r, p, ours, peers, rounds);
     return MR_OK;
 }
 
-static mr_status measure_import(bench_report *report, const row *r, task *t, peer *p, mr_error *error)
+static mr_status measure_import(bench_report *report, const run_row *r, task *t, peer *p, mr_error *error)
 {
     double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX];
     int rounds = round_count(report, 3);
@@ -93,22 +82,22 @@ static mr_status measure_import(bench_report *report, const row *r, task *t, pee
         MR_TRY(task_stop(t, error));
         peers[i] = peer_time(p, r->name, 0);
     }
-    report_times(report, r, ours, peers, rounds);
+    report_times(report, r, p, ours, peers, rounds);
     return MR_OK;
 }
 
-static void measure_task(bench_report *report, const row *r, peer *p, const char *directory)
+static void measure_task(bench_report *report, const run_row *r, peer *p, const char *directory)
 {
     mr_error error = {0};
     task t;
     mr_status status = task_init(&t, directory, r->name, &error);
-    if (status == MR_OK) status = (r->kind == IMPORT ? measure_import : measure_steps)(report, r, &t, p, &error);
+    if (status == MR_OK) status = (r->kind == RUN_IMPORT ? measure_import : measure_steps)(report, r, &t, p, &error);
     if (status != MR_OK) bench_note(report, "run: %s: %s", r->name, error.message);
     if (task_stop(&t, &error) != MR_OK) bench_note(report, "run: %s: %s", r->name, error.message);
     task_deinit(&t);
 }
 
-static void measure_python(bench_report *report, const row *r, peer *p)
+static void measure_python(bench_report *report, const run_row *r, peer *p)
 {
     double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX];
     int rounds = round_count(report, 7);
@@ -121,27 +110,35 @@ static void measure_python(bench_report *report, const row *r, peer *p)
         ours[i] = peer_time(p, ours_name, count);
         peers[i] = peer_time(p, r->name, peer_count);
     }
-    report_times(report, r, ours, peers, rounds);
+    report_times(report, r, p, ours, peers, rounds);
+}
+
+void bench_run_rows(bench_report *report, const char *suite, const run_row *all, size_t count)
+{
+    peer p;
+    const char *directory = bench_directory(suite);
+    bool is_ready = peer_start(&p, bench_threads(report), directory, suite, bench_part(report));
+    if (!is_ready) bench_note(report, "%s: no Python with TensorFlow, which writes the graphs", suite);
+    for (size_t i = 0; is_ready && i < count; i++) {
+        if (!bench_wants(report, all[i].name)) continue;
+        switch (all[i].kind) {
+        case RUN_PYTHON:
+            measure_python(report, &all[i], &p);
+            break;
+        case RUN_START:
+            bench_run_start(report, &p, directory, all[i].name);
+            break;
+        case RUN_MEMORY:
+            bench_run_memory(report, &p, directory, all[i].name, all[i].goal);
+            break;
+        default:
+            measure_task(report, &all[i], &p, directory);
+        }
+    }
+    if (!peer_stop(&p) && is_ready) bench_note(report, "%s: TensorFlow's process did not end cleanly", suite);
 }
 
 BENCH(run, "graphs that TensorFlow exports: operators, loops, import, training")
 {
-    peer p;
-    const char *directory = bench_directory("run");
-    bool is_ready = peer_start(&p, bench_threads(report), directory);
-    if (!is_ready) bench_note(report, "run: no Python with TensorFlow, which writes the graphs");
-    for (size_t i = 0; is_ready && i < sizeof rows / sizeof rows[0]; i++) switch (rows[i].kind) {
-        case PYTHON:
-            measure_python(report, &rows[i], &p);
-            break;
-        case START:
-            bench_run_start(report, directory, rows[i].name);
-            break;
-        case MEMORY:
-            bench_run_memory(report, directory, rows[i].name, rows[i].goal);
-            break;
-        default:
-            measure_task(report, &rows[i], &p, directory);
-        }
-    if (!peer_stop(&p) && is_ready) bench_note(report, "run: TensorFlow's process did not end cleanly");
+    bench_run_rows(report, "run", rows, sizeof rows / sizeof rows[0]);
 }

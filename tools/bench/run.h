@@ -1,4 +1,4 @@
-/* The parts of the suite "run". */
+/* The parts of the suites "run" and "networks". */
 #ifndef MR_TOOLS_BENCH_RUN_H
 #define MR_TOOLS_BENCH_RUN_H
 
@@ -10,15 +10,16 @@
 #include <sys/types.h>
 
 constexpr int RUN_NAMES_MAX = 8, RUN_ROUNDS_MAX = 31, RUN_QUEUE_THREADS_MAX = 8;
-#define RUN_PEER "TensorFlow 2.15.1"
 
 /* ---- run_peer.c: TensorFlow's process, peer_run.py ---- */
 
 typedef struct peer {
     pid_t process;
     FILE *to, *from;
+    char name[48]; /* with its version */
 } peer;
-bool peer_start(peer *p, int threads, const char *directory);
+/* Starts it with the tasks of a suite, those whose names contain `part`. */
+bool peer_start(peer *p, int threads, const char *directory, const char *suite, const char *part);
 /* The average time of `count` runs of a task; count 0: of import and first run. Zero if the peer has exited. */
 double peer_time(peer *p, const char *task, int count);
 /* False: the peer did not stop its threads and exit with status 0. */
@@ -49,11 +50,27 @@ mr_status task_run(task *t, mr_error *error);
 /* errors  of a thread that filled the queue, other than the cancellation that ends it */
 mr_status task_stop(task *t, mr_error *error);
 
+/* ---- run.c: rows of both suites ---- */
+
+typedef enum run_kind {
+    RUN_STEPS = 0,
+    RUN_IMPORT, /* and first run */
+    RUN_PYTHON, /* both sides in the peer's process */
+    RUN_START,
+    RUN_MEMORY,
+} run_kind;
+typedef struct run_row {
+    const char *name;
+    double goal;
+    run_kind kind;
+} run_row;
+void bench_run_rows(bench_report *report, const char *suite, const run_row *all, size_t count);
+
 /* ---- run_process.c: rows that start processes ---- */
 
 /* From the start of graph-run to its end after the first result, in milliseconds. */
-void bench_run_start(bench_report *report, const char *directory, const char *name);
+void bench_run_start(bench_report *report, const peer *p, const char *directory, const char *name);
 /* Growth of the peak resident memory by import, initialization and ten steps, in MB. */
-void bench_run_memory(bench_report *report, const char *directory, const char *name, double goal);
+void bench_run_memory(bench_report *report, const peer *p, const char *directory, const char *name, double goal);
 
 #endif

@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-bool peer_start(peer *p, int threads, const char *directory)
+bool peer_start(peer *p, int threads, const char *directory, const char *suite, const char *part)
 {
     int ask[2], answer[2];
-    char line[256];
+    char line[256], version[21];
     const char *python = bench_tensorflow_python();
     *p = (peer){0};
     signal(SIGPIPE, SIG_IGN);
@@ -23,7 +23,7 @@ bool peer_start(peer *p, int threads, const char *directory)
         close(ask[1]);
         close(answer[0]);
         setenv("PYTHONPATH", "python", 1);
-        execl(python, python, "tools/bench/peer_run.py", count, directory, (char *)nullptr);
+        execl(python, python, "tools/bench/peer_run.py", count, directory, suite, part, (char *)nullptr);
         _exit(127);
     }
     close(ask[0]);
@@ -32,7 +32,10 @@ bool peer_start(peer *p, int threads, const char *directory)
     p->from = fdopen(answer[0], "r");
     if (p->process <= 0 || !p->to || !p->from) return false;
     while (fgets(line, sizeof line, p->from))
-        if (strcmp(line, "ready\n") == 0) return true;
+        if (sscanf(line, "ready %20s", version) == 1) {
+            snprintf(p->name, sizeof p->name, "TensorFlow %s", version);
+            return true;
+        }
     return false;
 }
 

@@ -28,7 +28,7 @@ static double process_seconds(const char *const *arguments)
     return is_started && status == 0 ? end - begin : 0;
 }
 
-void bench_run_start(bench_report *report, const char *directory, const char *name)
+void bench_run_start(bench_report *report, const peer *p, const char *directory, const char *name)
 {
     const char *programs = getenv("MILLRACE_BIN");
     char program[512], graph[512], feed[512];
@@ -47,7 +47,7 @@ void bench_run_start(bench_report *report, const char *directory, const char *na
     }
     bench_row(report, (bench_result){.task = name,
                                      .unit = "ms",
-                                     .peer = RUN_PEER,
+                                     .peer = p->name,
                                      .ours = bench_median(ours, rounds) * 1e3,
                                      .peer_value = 1e3 * process_seconds((const char *[]){
                                                              bench_tensorflow_python(), "tools/bench/peer_process.py",
@@ -89,7 +89,7 @@ BENCH(memory, "memory of a training step, part of the suite run")
     task_deinit(&t);
 }
 
-void bench_run_memory(bench_report *report, const char *directory, const char *name, double goal)
+void bench_run_memory(bench_report *report, const peer *p, const char *directory, const char *name, double goal)
 {
     double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX];
     int rounds = bench_rounds(report, 3);
@@ -105,7 +105,7 @@ void bench_run_memory(bench_report *report, const char *directory, const char *n
     }
     bench_row(report, (bench_result){.task = name,
                                      .unit = "MB",
-                                     .peer = RUN_PEER,
+                                     .peer = p->name,
                                      .ours = bench_median(ours, rounds),
                                      .peer_value = bench_median(peers, rounds),
                                      .less_is_better = true,

@@ -1,0 +1,12 @@
+/* The suite "networks": training steps of peer_networks.py, fed from memory, by both sides in turn. */
+#include "tools/bench/run.h"
+
+static const run_row rows[] = {
+    {"mlp", 1.5},   {"cnn", 1.2},         {"resnet-20", 1.4}, {"lstm", 1.5},      {"autoencoder", 1},
+    {"dcgan", 1.3}, {"transformer", 1.2}, {"word2vec", 2},    {"resnet-50", 1.2},
+};
+
+BENCH(networks, "training steps of networks of the usual sizes")
+{
+    bench_run_rows(report, "networks", rows, sizeof rows / sizeof rows[0]);
+}
