@@ -429,6 +429,7 @@ static void merge_pieces(void *context, int64_t begin, int64_t end)
 
 int64_t mr_conv_backward_filter_scratch(const mr_conv *v, int threads)
 {
+    if (mr_conv_filter_has_patches(v)) return mr_conv_filter_patches_scratch(v, threads);
     filter_job job = filter_plan(v);
     int64_t partials = job.groups > 1 ? job.groups * filter_depth(v) * v->out_channels : 0;
     return round_up(partials) + (threads + 1) * (job.frame_size + job.gradient_size);
@@ -437,6 +438,10 @@ int64_t mr_conv_backward_filter_scratch(const mr_conv *v, int threads)
 void mr_conv_backward_filter(const mr_conv *v, const float *input, const float *gradient, float *filter_gradient,
                              mr_conv_scratch scratch, mr_pool *pool)
 {
+    if (mr_conv_filter_has_patches(v)) {
+        mr_conv_filter_patches(v, input, gradient, filter_gradient, scratch, pool);
+        return;
+    }
     filter_job job = filter_plan(v);
     int64_t size = filter_depth(v) * v->out_channels, partials = job.groups > 1 ? job.groups * size : 0;
     mr_slots slots;

@@ -1,4 +1,5 @@
-/* The suite "networks": training steps of peer_networks.py, fed from memory, by both sides in turn. */
+/* The suites "networks", training steps of peer_networks.py, and "conv", single layers of peer_conv.py, fed from memory, by
+ * both sides in turn. */
 #include "tools/bench/run.h"
 
 static const run_row rows[] = {
@@ -9,4 +10,9 @@ static const run_row rows[] = {
 BENCH(networks, "training steps of networks of the usual sizes")
 {
     bench_run_rows(report, "networks", rows, sizeof rows / sizeof rows[0]);
+}
+
+BENCH(conv, "convolutions of the usual networks, forward and both gradients")
+{
+    bench_run_tasks(report, "conv", 0.95);
 }

@@ -1,9 +1,10 @@
 """TensorFlow's side of the suite "run": graphs as users write them, exported for millrace and timed here.
 
-    peer_run.py THREADS DIRECTORY run|networks PART
+    peer_run.py THREADS DIRECTORY run|networks|conv PART
 
 The tasks are those of the suite whose names contain PART. Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME FILE.npy", "fetch NAME", "target NAME", "first NAME",
-"divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each task, and prints "ready VERSION". Afterwards each input line is
+"divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each task, and prints "task TASK" for each, then "ready
+VERSION". Afterwards each input line is
 "TASK COUNT"; the answer is "value SECONDS", the average time of a run. COUNT 0 measures import and first run."""
 import os
 import sys
@@ -13,6 +14,7 @@ import warnings
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import millrace
 import numpy as np
+import peer_conv
 import peer_networks
 import tensorflow.compat.v1 as tf
 from peer_layers import Cells, dense
@@ -230,7 +232,7 @@ GRAPHS = {
 }
 DIVIDE = {"chain of adds": 1000, "while_loop": 100000}
 PYTHON_TASK = "one fed add, Python"
-graphs = peer_networks.NETWORKS if suite == "networks" else GRAPHS
+graphs = {"run": GRAPHS, "networks": peer_networks.NETWORKS, "conv": peer_conv.CONVOLUTIONS}[suite]
 tasks = {name: Task(name, make, DIVIDE.get(name, 1)) for name, make in graphs.items()
          if part in name or name == "one fed add" and part in PYTHON_TASK}
 for task in tasks.values():
@@ -241,6 +243,8 @@ if "one fed add" in tasks:
     millrace_session = millrace.Session(add.graph_def.SerializeToString(), {"threads": threads})
     by_name[PYTHON_TASK] = PythonTask(add.session(add.graph), add.fetches[0], next(iter(add.feeds)))
     by_name["one fed add, Python, millrace"] = PythonTask(millrace_session, "z:0", "x:0")
+for name in tasks:
+    print("task", name)
 print(f"ready {tf.__version__}", flush=True)
 for line in sys.stdin:
     name, count = line.rstrip("\n").rsplit(" ", 1)

@@ -113,13 +113,25 @@ static void measure_python(bench_report *report, const run_row *r, peer *p)
     report_times(report, r, p, ours, peers, rounds);
 }
 
+static bool start(bench_report *report, const char *suite, peer *p)
+{
+    if (peer_start(p, bench_threads(report), bench_directory(suite), suite, bench_part(report))) return true;
+    bench_note(report, "%s: no Python with TensorFlow, which writes the graphs", suite);
+    (void)peer_stop(p);
+    return false;
+}
+
+static void stop(bench_report *report, const char *suite, peer *p)
+{
+    if (!peer_stop(p)) bench_note(report, "%s: TensorFlow's process did not end cleanly", suite);
+}
+
 void bench_run_rows(bench_report *report, const char *suite, const run_row *all, size_t count)
 {
     peer p;
     const char *directory = bench_directory(suite);
-    bool is_ready = peer_start(&p, bench_threads(report), directory, suite, bench_part(report));
-    if (!is_ready) bench_note(report, "%s: no Python with TensorFlow, which writes the graphs", suite);
-    for (size_t i = 0; is_ready && i < count; i++) {
+    if (!start(report, suite, &p)) return;
+    for (size_t i = 0; i < count; i++) {
         if (!bench_wants(report, all[i].name)) continue;
         switch (all[i].kind) {
         case RUN_PYTHON:
@@ -135,7 +147,18 @@ void bench_run_rows(bench_report *report, const char *suite, const run_row *all,
             measure_task(report, &all[i], &p, directory);
         }
     }
-    if (!peer_stop(&p) && is_ready) bench_note(report, "%s: TensorFlow's process did not end cleanly", suite);
+    stop(report, suite, &p);
+}
+
+void bench_run_tasks(bench_report *report, const char *suite, double goal)
+{
+    peer p;
+    if (!start(report, suite, &p)) return;
+    for (size_t i = 0; i < p.task_count; i++) {
+        const run_row row = {p.tasks[i], goal, RUN_STEPS};
+        if (bench_wants(report, row.name)) measure_task(report, &row, &p, bench_directory(suite));
+    }
+    stop(report, suite, &p);
 }
 
 BENCH(run, "graphs that TensorFlow exports: operators, loops, import, training")

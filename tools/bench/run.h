@@ -16,7 +16,9 @@ constexpr int RUN_NAMES_MAX = 8, RUN_ROUNDS_MAX = 31, RUN_QUEUE_THREADS_MAX = 8;
 typedef struct peer {
     pid_t process;
     FILE *to, *from;
-    char name[48]; /* with its version */
+    char name[48];     /* with its version */
+    char (*tasks)[64]; /* owned: all tasks, in the order of the suite */
+    size_t task_count;
 } peer;
 /* Starts it with the tasks of a suite, those whose names contain `part`. */
 bool peer_start(peer *p, int threads, const char *directory, const char *suite, const char *part);
@@ -65,6 +67,8 @@ typedef struct run_row {
     run_kind kind;
 } run_row;
 void bench_run_rows(bench_report *report, const char *suite, const run_row *all, size_t count);
+/* All tasks of the peer's suite, with the same goal. */
+void bench_run_tasks(bench_report *report, const char *suite, double goal);
 
 /* ---- run_process.c: rows that start processes ---- */
 

@@ -31,11 +31,18 @@ bool peer_start(peer *p, int threads, const char *directory, const char *suite, 
     p->to = fdopen(ask[1], "w");
     p->from = fdopen(answer[0], "r");
     if (p->process <= 0 || !p->to || !p->from) return false;
-    while (fgets(line, sizeof line, p->from))
+    while (fgets(line, sizeof line, p->from)) {
+        if (strncmp(line, "task ", 5) == 0) {
+            char(*tasks)[64] = realloc(p->tasks, (p->task_count + 1) * sizeof *tasks);
+            if (!tasks) return false;
+            p->tasks = tasks;
+            snprintf(tasks[p->task_count++], sizeof *tasks, "%.*s", (int)strcspn(line + 5, "\n"), line + 5);
+        }
         if (sscanf(line, "ready %20s", version) == 1) {
             snprintf(p->name, sizeof p->name, "TensorFlow %s", version);
             return true;
         }
+    }
     return false;
 }
 
@@ -54,5 +61,6 @@ bool peer_stop(peer *p)
     int status = -1;
     if (p->to) fclose(p->to);
     if (p->from) fclose(p->from);
+    free(p->tasks);
     return p->process > 0 && waitpid(p->process, &status, 0) == p->process && status == 0;
 }
