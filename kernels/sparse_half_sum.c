@@ -13,7 +13,7 @@ constexpr int64_t LANES = 8, PACKETS = 4;
     }                                                                                                                  \
     static uint16_t sum_##suffix(const uint16_t *values, int64_t count)                                                \
     {                                                                                                                  \
-        if (count > (leaf)*LANES) {                                                                                    \
+        if (count > (leaf) * LANES) {                                                                                  \
             const int64_t left = ((count + 1) / 2 + LANES - 1) / LANES * LANES;                                        \
             return add_##suffix(sum_##suffix(values, left), sum_##suffix(values + left, count - left));                \
         }                                                                                                              \
@@ -26,8 +26,7 @@ constexpr int64_t LANES = 8, PACKETS = 4;
         for (int64_t lane = LANES; lane < PACKETS * LANES; lane++)                                                     \
             lanes[lane % LANES] = add_##suffix(lanes[lane % LANES], lanes[lane]);                                      \
         for (; i + LANES <= count; i += LANES)                                                                         \
-            for (int64_t lane = 0; lane < LANES; lane++)                                                               \
-                lanes[lane] = add_##suffix(lanes[lane], values[i + lane]);                                             \
+            for (int64_t lane = 0; lane < LANES; lane++) lanes[lane] = add_##suffix(lanes[lane], values[i + lane]);    \
         for (; i < count; i++) rest = add_##suffix(rest, values[i]);                                                   \
         for (int64_t lane = 0; lane < LANES; lane++) sum += load(lanes[lane]);                                         \
         return add_##suffix(rest, store(sum));                                                                         \

@@ -211,7 +211,8 @@ def make_cases(names):
 
 def is_handle(value):
     """Whether it is a variant, of which only millrace returns a handle."""
-    return isinstance(value, millrace.Handle) or getattr(value, "size", 0) and isinstance(value.flat[0], millrace.Handle)
+    is_array = getattr(value, "size", 0) > 0
+    return isinstance(value.flat[0] if is_array else value, millrace.Handle)
 
 
 def kept(value):

@@ -174,7 +174,8 @@ def scatter_nd_cases():
                 for depth in [1, 2, 3]:
                     shape = [4, 3, 2]
                     indices = np.stack([rng.integers(0, shape[d], [5]) for d in range(depth)], -1)
-                    case = Case(f"{'Resource' * by_handle}ScatterNd{kind} {dtype.name} {depth}", TOLERANCE.get(dtype, 0))
+                    name = "Resource" * by_handle + "ScatterNd" + kind
+                    case = Case(f"{name} {dtype.name} {depth}", TOLERANCE.get(dtype, 0))
                     case.finish(call(case, ("Resource" if by_handle else "") + "ScatterNd" + kind,
                                      {"ref": numbers(shape, dtype), "indices": tf.constant(indices, tf.int64),
                                       "updates": numbers([5, *shape[depth:]], dtype)}, by_handle))

@@ -1,5 +1,5 @@
-/* The suites "networks", training steps of peer_networks.py, and "conv", single layers of peer_conv.py, fed from memory, by
- * both sides in turn. */
+/* The suites "networks", training steps of peer_networks.py, and "conv", single layers of peer_conv.py. Both sides are
+ * fed from memory and run in turn. */
 #include "tools/bench/run.h"
 
 static const run_row rows[] = {

@@ -20,7 +20,8 @@ LAYERS = [
 
 def make(batch, size, channels, filters, window, stride, kind):
     out = -(-size // stride)
-    image, kernel, result = [batch, size, size, channels], [window, window, channels, filters], [batch, out, out, filters]
+    image, kernel = [batch, size, size, channels], [window, window, channels, filters]
+    result = [batch, out, out, filters]
     holder = lambda shape: tf.placeholder(tf.float32, shape)
     strides = [1, stride, stride, 1]
     if kind == "forward":

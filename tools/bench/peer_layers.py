@@ -1,5 +1,5 @@
-"""Layers of the graphs that peer_run.py exports, as tf.layers and tf.nn.rnn_cell built them; newer versions of TensorFlow
-lack those."""
+"""Layers of the graphs that peer_run.py exports, as tf.layers and tf.nn.rnn_cell built them; newer versions of
+TensorFlow lack those."""
 import tensorflow.compat.v1 as tf
 
 

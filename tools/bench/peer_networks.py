@@ -1,5 +1,5 @@
-"""The networks of the suite "networks": training steps at the sizes that people use. Each returns its feeds, fetches and
-targets, as the tasks of peer_run.py."""
+"""The networks of the suite "networks": training steps at the sizes that people use. Each returns its feeds, fetches
+and targets, as the tasks of peer_run.py."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 from peer_layers import (batch_norm, classes, conv, conv_transpose, dense, layer_norm, lstm_cell, max_pool, minimize,

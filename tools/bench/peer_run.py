@@ -2,10 +2,10 @@
 
     peer_run.py THREADS DIRECTORY run|networks|conv PART
 
-The tasks are those of the suite whose names contain PART. Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME FILE.npy", "fetch NAME", "target NAME", "first NAME",
-"divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each task, and prints "task TASK" for each, then "ready
-VERSION". Afterwards each input line is
-"TASK COUNT"; the answer is "value SECONDS", the average time of a run. COUNT 0 measures import and first run."""
+The tasks are those of the suite whose names contain PART. Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME
+FILE.npy", "fetch NAME", "target NAME", "first NAME", "divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each,
+and prints "task TASK" for each, then "ready VERSION". Afterwards each input line is "TASK COUNT"; the answer is "value
+SECONDS", the average time of a run. COUNT 0 measures import and first run."""
 import os
 import sys
 import time

@@ -1,5 +1,6 @@
-/* The suite "run", and what it shares with "networks": graphs that TensorFlow exports, run by both sides in turn. TensorFlow runs in its own process
- * (peer_run.py) with the same number of threads. Results are medians over the rounds. */
+/* The suite "run", and what it shares with "networks": graphs that TensorFlow exports, run by both sides in turn.
+ * TensorFlow runs in its own process (peer_run.py) with the same number of threads. Results are medians over the
+ * rounds. */
 #include "tools/bench/run.h"
 
 static const run_row rows[] = {
