@@ -97,6 +97,22 @@ static bool in_host_memory(uint32_t mask, int index)
     return (mask >> 31 & 1) != 0 || (index < 31 && (mask >> index & 1) != 0);
 }
 
+mr_status mr_kernel_fail_memory(const mr_kernel_call *call, mr_dtype dtype, mr_shape shape, mr_error *error)
+{
+    char text[MR_SHAPE_TEXT_SIZE];
+    int64_t count = 1;
+    for (int i = 0; i < shape.rank; i++) {
+        int64_t before = count;
+        if (__builtin_mul_overflow(before, shape.dims[i], &count))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Encountered overflow when multiplying %lld with %lld, result: -1", (long long)before,
+                                  (long long)shape.dims[i]);
+    }
+    return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED,
+                          "OOM when allocating tensor with shape%s and type %s",
+                          mr_shape_text(shape, text, sizeof text), mr_dtype_name(dtype));
+}
+
 mr_status mr_kernel_output(mr_kernel_call *call, int index, mr_shape shape, mr_error *error)
 {
     assert(index >= 0 && index < call->node->output_count);
@@ -104,8 +120,12 @@ mr_status mr_kernel_output(mr_kernel_call *call, int index, mr_shape shape, mr_e
     bool on_host = call->device->kind != MR_DEVICE_CPU && in_host_memory(call->node->host_outputs, index);
     mr_status status = on_host ? mr_tensor_init(&call->outputs[index], dtype, shape, error)
                                : mr_tensor_init_on(&call->outputs[index], call->device, dtype, shape, error);
-    if (status != MR_OK) return mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
-    return MR_OK;
+    if (status == MR_OK) return MR_OK;
+    bool is_size = mr_dtype_size(dtype) > 0 && (on_host || call->device->kind == MR_DEVICE_CPU);
+    for (int i = 0; i < shape.rank; i++) is_size = is_size && shape.dims[i] >= 0;
+    return is_size && shape.rank <= MR_RANK_MAX
+               ? mr_kernel_fail_memory(call, dtype, shape, error)
+               : mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
 }
 
 mr_status mr_kernel_forward(mr_kernel_call *call, int index, int input, mr_shape shape, mr_error *error)

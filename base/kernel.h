@@ -101,6 +101,9 @@ const mr_kernel *mr_kernel_find(const char *op, mr_device_kind device, const mr_
 /* Calls visit for every registered kernel. */
 void mr_kernel_each(void (*visit)(void *context, const mr_kernel *kernel), void *context);
 
+/* Fails because a tensor of that shape, without negative sizes, has no memory or too many elements; with TensorFlow's
+ * codes and messages. */
+mr_status mr_kernel_fail_memory(const mr_kernel_call *call, mr_dtype dtype, mr_shape shape, mr_error *error);
 /* Allocates output `index` on the call's device with the node's dtype. */
 mr_status mr_kernel_output(mr_kernel_call *call, int index, mr_shape shape, mr_error *error);
 /* Creates output `index` in place of input `input` if that buffer may be reused and has the same size in bytes,

@@ -8,9 +8,12 @@ static mr_status fill(mr_kernel_call *call, mr_error *error)
 {
     mr_shape shape;
     mr_sink sink;
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (call->inputs[0].shape.rank > 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "dims must represent a vector, got shape %s",
+                              mr_shape_text(call->inputs[0].shape, text, sizeof text));
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
     if (mr_tensor_count(&call->inputs[1]) != 1) {
-        char text[MR_SHAPE_TEXT_SIZE];
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "value must represent a scalar, got shape %s",
                               mr_shape_text(call->inputs[1].shape, text, sizeof text));
     }
@@ -98,7 +101,11 @@ static mr_status range_error(mr_kernel_call *call, mr_error *error)
                     : tensor->dtype == MR_INT64  ? (double)*(const int64_t *)tensor->data
                                                  : (double)*(const int32_t *)tensor->data;
     }
-    if (values[2] == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Requires delta != 0: 0");
+    if (values[2] == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Requires delta != 0: %g", values[2]);
+    if (values[2] > 0 ? values[0] <= values[1] : values[0] >= values[1])
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Requires ((limit - start) / delta) <= 9223372036854775807");
     return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Requires start %s limit when delta %s 0: %.9g/%.9g",
                           values[2] > 0 ? "<=" : ">=", values[2] > 0 ? ">" : "<", values[0], values[1]);
 }
@@ -142,12 +149,14 @@ static mr_status lin_space(mr_kernel_call *call, mr_error *error)
         double start = *(double *)call->inputs[0].data, stop = *(double *)call->inputs[1].data;
         double *out = call->outputs[0].data, step = count > 1 ? (stop - start) / (double)(count - 1) : 0;
         for (int64_t i = 0; i < count; i++) out[i] = start + step * (double)i;
+        out[0] = start; /* also if the step is not a number */
         if (count > 1) out[count - 1] = stop;
         return MR_OK;
     }
     float start = *(float *)call->inputs[0].data, stop = *(float *)call->inputs[1].data;
     float *out = call->outputs[0].data, step = count > 1 ? (stop - start) / (float)(count - 1) : 0;
     for (int64_t i = 0; i < count; i++) out[i] = start + step * (float)i;
+    out[0] = start;
     if (count > 1) out[count - 1] = stop;
     return MR_OK;
 }

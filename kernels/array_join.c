@@ -36,7 +36,12 @@ static mr_status concat_values(mr_kernel_call *call, int first, int count, int64
     const mr_tensor *values = call->inputs + first;
     mr_shape shape = values[0].shape;
     int axis;
-    if (shape.rank == 0)
+    for (int i = 1; i < count && shape.rank == 0; i++)
+        if (values[i].shape.rank > 0)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "ConcatOp : Expected concatenating dimensions in the range [0, 0), but got %" PRId64,
+                                  given_axis);
+    if (shape.rank == 0 || (count > 1 && values[count - 1].shape.rank == 0))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "ConcatOp : Can't concatenate scalars (use tf.stack instead)");
     if (given_axis < -shape.rank || given_axis >= shape.rank)

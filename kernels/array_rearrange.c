@@ -26,9 +26,8 @@ static mr_status bitcast(mr_kernel_call *call, mr_error *error)
     }
     if (!fits) {
         char text[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Cannot bitcast from %s to %s: shape %s",
-                              mr_dtype_name(input->dtype), mr_dtype_name(dtype),
-                              mr_shape_text(input->shape, text, sizeof text));
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Cannot bitcast from %d to %d: shape %s",
+                              (int)input->dtype, (int)dtype, mr_shape_text(input->shape, text, sizeof text));
     }
     call->outputs[0] = mr_tensor_ref(input);
     call->outputs[0].dtype = dtype;
@@ -141,7 +140,8 @@ static mr_status read_shifts(mr_kernel_call *call, int64_t *shifts, mr_error *er
     for (int64_t i = 0; i < count; i++) {
         int64_t axis = integer_at(&call->inputs[2], i), shift = integer_at(&call->inputs[1], i);
         if (axis < -shape.rank || axis >= shape.rank)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "axis %" PRId64 " is out of range", axis);
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "axis %" PRId64 " is out of range",
+                                  axis < 0 ? axis + shape.rank : axis);
         if (axis < 0) axis += shape.rank;
         int64_t size = MR_MAX(shape.dims[axis], 1), by = shift % size;
         if (by < 0) by += size;
@@ -280,8 +280,9 @@ static mr_status check_mirror(mr_kernel_call *call, int64_t skip, int64_t (*side
         int64_t most = shape->dims[i];
         if (before > most || after > most - before)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "the paddings of dimension %d are larger than it: %" PRId64 ", %" PRId64, i, before,
-                                  after);
+                                  "Total paddings must be less than the input dimension size: dimension %d has %" PRId64
+                                  " and %" PRId64,
+                                  i, before, after);
         int64_t middle = shape->dims[i] = most - before - after;
         if (before > middle - skip || after > middle - skip) {
             if (skip == 0)
@@ -389,8 +390,9 @@ static mr_status change_rows(mr_kernel_call *call, bool replaces, mr_accumulatio
     const mr_tensor *x = &call->inputs[0], *i = &call->inputs[1], *v = &call->inputs[2];
     mr_accumulate combine = replaces ? nullptr : mr_accumulate_find(kind, x->dtype);
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    if (!replaces && combine == nullptr)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Unsupported dtype: %s", mr_dtype_name(x->dtype));
+    if (!replaces && (combine == nullptr || x->dtype == MR_BOOL))
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Unsupported data type: %s",
+                              mr_dtype_name(x->dtype));
     if (i->shape.rank != 1)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "i must be a vector. %s",
                               mr_shape_text(i->shape, a, sizeof a));

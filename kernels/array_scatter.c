@@ -37,14 +37,16 @@ mr_status mr_nd_offset(mr_kernel_call *call, const mr_tensor *indices, int64_t r
     if (is_inside) return MR_OK;
     char at[MR_POSITION_TEXT_SIZE], text[MR_SHAPE_TEXT_SIZE], vector[MR_RANK_MAX * 24] = "";
     mr_shape lead = indices->shape;
+    bool is_gather = strcmp(call->node->op, "GatherNd") == 0;
     lead.rank--;
     size_t used = 0;
     for (int64_t d = 0; d < depth; d++)
         used += (size_t)snprintf(vector + used, sizeof vector - used, "%s%" PRId64, d > 0 ? ", " : "",
                                  mr_index_at(indices, row * depth + d));
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "indices%s = [%s] does not index into %s %s",
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "indices%s = [%s] does not index into %s %s%s%s",
                           mr_position_text(lead, row, at, sizeof at), vector, name,
-                          mr_shape_text(shape, text, sizeof text));
+                          mr_shape_text(shape, text, sizeof text), is_gather ? ", node name: " : "",
+                          is_gather ? call->node->name : "");
 }
 
 /* How updates change the target. */
@@ -89,6 +91,10 @@ static mr_status check_updates(mr_kernel_call *call, const mr_tensor *indices, c
                               "Indices and updates specified for empty output shape");
     bool fits = updates->shape.rank >= outer;
     for (int i = 0; fits && i < outer; i++) fits = updates->shape.dims[i] == indices->shape.dims[i];
+    if (!fits && strncmp(call->node->op, "Tensor", 6) == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Outer dimensions of indices and update must match. Indices shape: %s, updates shape:%s",
+                              mr_shape_text(indices->shape, a, sizeof a), mr_shape_text(updates->shape, b, sizeof b));
     if (!fits)
         return mr_kernel_fail(
             call->node, error, MR_INVALID_ARGUMENT,

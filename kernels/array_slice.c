@@ -316,6 +316,12 @@ static mr_status reverse_v2(mr_kernel_call *call, mr_error *error)
 static mr_status reverse_v1(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *dims = &call->inputs[1];
+    mr_shape shape = call->inputs[0].shape;
+    if (shape.rank > 0 && dims->shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "'dims' must be 1-dimension, not %d",
+                              dims->shape.rank);
+    if (shape.rank > 0 && shape.dims[0] == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Invalid input first dimension. Found 0.");
     if (mr_tensor_count(dims) != call->inputs[0].shape.rank)
         return mr_kernel_fail(
             call->node, error, MR_INVALID_ARGUMENT,
@@ -348,6 +354,11 @@ static mr_status transpose(mr_kernel_call *call, mr_error *error)
     int count, rank = input->shape.rank;
     bool used[MR_RANK_MAX] = {false}, same = true;
     mr_shape shape = {.rank = rank};
+    if (call->inputs[1].shape.rank != 1) {
+        char text[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "perm must be rank 1, got shape %s",
+                              mr_shape_text(call->inputs[1].shape, text, sizeof text));
+    }
     MR_TRY(mr_kernel_ints(call, 1, "perm", order, MR_RANK_MAX, &count, error));
     if (count != rank)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
@@ -358,7 +369,7 @@ static mr_status transpose(mr_kernel_call *call, mr_error *error)
         int axis;
         if (order[i] < -rank || order[i] >= rank)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%" PRId64 " is out of range [0 .. %d)",
-                                  order[i], rank);
+                                  order[i] < 0 ? order[i] + rank : order[i], rank);
         axis = (int)(order[i] < 0 ? order[i] + rank : order[i]);
         if (used[axis]) return missing_axis(call, order, rank, error);
         used[axis] = true;

@@ -426,6 +426,15 @@ static mr_status check_vector(const mr_kernel_call *call, int input, int64_t cha
                           sized, shape.dims[0], channels);
 }
 
+static mr_status check_rank(const mr_kernel_call *call, int input, const char *name, mr_error *error)
+{
+    mr_shape shape = call->inputs[input].shape;
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (shape.rank == 1) return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be 1-dimensional%s", name,
+                          mr_shape_text(shape, text, sizeof text));
+}
+
 /* Allocates one scratch buffer of doubles for the partial sums and floats for each channel. */
 static mr_status workspace(mr_kernel_call *call, norm *n, int floats_by_channel, mr_buffer **buffer, float **floats,
                            mr_error *error)
@@ -503,7 +512,11 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
     if (!attrs->training) {
         MR_TRY(check_vector(call, 3, n.channels, "estimated_mean", "When is_training=false, mean", error));
         MR_TRY(check_vector(call, 4, n.channels, "estimated_variance", "When is_training=false, variance", error));
-    } else if (attrs->average != 1.0f) {
+    } else {
+        MR_TRY(check_rank(call, 3, "estimated_mean", error));
+        MR_TRY(check_rank(call, 4, "estimated_variance", error));
+    }
+    if (attrs->training && attrs->average != 1.0f) {
         MR_TRY(check_vector(call, 3, n.channels, "estimated_mean", "When exponential_avg_factor != 1, mean", error));
         MR_TRY(check_vector(call, 4, n.channels, "estimated_variance", "When exponential_avg_factor != 1, variance",
                             error));

@@ -92,7 +92,9 @@ mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Dimension %lld must be >= 0",
                                   (long long)shape->dims[i]);
     if (mr_shape_count(*shape) < 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape has too many elements");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Shape %s would have more than 2**63 - 1 elements",
+                              mr_shape_text(*shape, text, sizeof text));
     return MR_OK;
 }
 
@@ -151,14 +153,17 @@ mr_status mr_sink_init(mr_kernel_call *call, int index, mr_shape shape, mr_sink 
     *sink = (mr_sink){.index = index, .shape = shape, .count = mr_shape_count(shape)};
     sink->element_size = mr_dtype_size(dtype);
     sink->is_string = dtype == MR_STRING;
+    bool is_size = sink->element_size > 0;
+    for (int i = 0; i < shape.rank; i++) is_size = is_size && shape.dims[i] >= 0;
+    if (sink->count < 0 && is_size) return mr_kernel_fail_memory(call, dtype, shape, error);
     if (sink->count < 0 || sink->element_size == 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "output %d has an invalid shape or type", index);
     if (sink->is_string) {
         size_t size_bytes;
         if (__builtin_mul_overflow((size_t)sink->count, sizeof(mr_string), &size_bytes))
-            return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "output %d is too large", index);
+            return mr_kernel_fail_memory(call, dtype, shape, error);
         sink->data = calloc(size_bytes ? size_bytes : 1, 1);
-        if (sink->data == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+        if (sink->data == nullptr) return mr_kernel_fail_memory(call, dtype, shape, error);
         return MR_OK;
     }
     MR_TRY(mr_kernel_output(call, index, shape, error));

@@ -143,12 +143,15 @@ mr_status mr_conv_geometry(const mr_kernel_node *node, const mr_window_attrs *at
                    .dilation_y = attrs->dilation_y,
                    .dilation_x = attrs->dilation_x,
                    .nchw = attrs->nchw};
+    if (filter.dims[2] == 0 && !depthwise)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "filter depth must be stricly positive, got 0");
     if (filter.dims[2] != v->in_channels)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%s: %" PRId64 " vs %" PRId64,
                               depthwise ? "input and filter must have the same depth"
                                         : "input depth must be evenly divisible by filter depth",
                               v->in_channels, filter.dims[2]);
-    if (v->in_channels == 0) return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "the filter has no channels");
+    if (v->in_channels == 0)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "filter depth must be stricly positive, got 0");
     MR_TRY(mr_window_geometry(node, attrs, 0, v->in_height, v->filter_height, &v->out_height, &v->pad_top,
                               &v->pad_bottom, error));
     return mr_window_geometry(node, attrs, 1, v->in_width, v->filter_width, &v->out_width, &v->pad_left, &v->pad_right,
@@ -161,11 +164,97 @@ static mr_shape output_shape(const mr_conv *v)
                    : MR_SHAPE(v->batch, v->out_height, v->out_width, v->out_channels);
 }
 
+static const char *label_of(const mr_kernel_node *node)
+{
+    static const struct {
+        const char *op, *label;
+    } labels[] = {{"Conv2DBackpropInput", "Conv2DCustomBackpropInput"},
+                  {"Conv2DBackpropFilter", "Conv2DCustomBackpropFilter"},
+                  {"DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2DBackpropInput"},
+                  {"DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2DBackpropFilter"}};
+    for (size_t i = 0; i < sizeof labels / sizeof labels[0]; i++)
+        if (strcmp(node->op, labels[i].op) == 0) return labels[i].label;
+    return node->op;
+}
+
+#define FAIL(format, ...)                                                                                              \
+    mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%s: " format, label_of(node) __VA_OPT__(, ) __VA_ARGS__)
+
+mr_status mr_conv_check_sizes(const mr_kernel_call *call, int input, mr_error *error)
+{
+    const mr_kernel_node *node = call->node;
+    mr_shape shape = call->inputs[input].shape;
+    bool depthwise = strncmp(node->op, "Depthwise", 9) == 0;
+    if (shape.rank != 1 && input == 0) /* the same words for both operators */
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "Conv2DBackpropInput: input_sizes input must be 1-dim, not %d", shape.rank);
+    if (shape.rank != 1)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%s: filter_sizes input must be 1-dim, not %d",
+                              depthwise ? "Conv2DBackpropFilter" : label_of(node), shape.rank);
+    if (input == 0 && !depthwise && shape.dims[0] != 4)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "Conv2DBackpropInput requires input_sizes to contain 4 values or 2 values, but got: "
+                              "%" PRId64,
+                              shape.dims[0]);
+    for (int64_t i = 0; i < shape.dims[0] && depthwise && call->inputs[input].dtype == MR_INT32; i++)
+        if (mr_tensor_int32s(&call->inputs[input])[i] < 0)
+            return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Dimension %" PRId64 " of %s_sizes must be >= 0", i,
+                                  input == 0 ? "input" : "filter");
+    return MR_OK;
+}
+
+mr_status mr_conv_check_backprop(const mr_kernel_node *node, const mr_window_attrs *attrs, mr_shape input,
+                                 mr_shape filter, mr_shape gradient, mr_error *error)
+{
+    bool depthwise = strncmp(node->op, "Depthwise", 9) == 0;
+    if (input.rank != 4) return FAIL("input must be 4-dimensional");
+    if (filter.rank != 4) return FAIL("filter must be 4-dimensional");
+    if (gradient.rank != 4) return FAIL("out_backprop must be 4-dimensional");
+    int64_t in = size_of(attrs, input, 'c'), taken = filter.dims[2], out = size_of(attrs, gradient, 'c'), wide;
+    if (input.dims[0] != gradient.dims[0] && depthwise)
+        return FAIL("input and out_backprop must have the same batch size");
+    if (input.dims[0] != gradient.dims[0])
+        return FAIL("input and out_backprop must have the same batch size. Input batch: %" PRId64
+                    ", outbackprop batch: %" PRId64 ", batch_dim: 0",
+                    input.dims[0], gradient.dims[0]);
+    if (depthwise) {
+        if (taken != in) return FAIL("input and filter must have the same in_depth");
+        if (__builtin_mul_overflow(in, filter.dims[3], &wide) || wide != out)
+            return FAIL("depth_multiplier * in_depth not equal to out_depth");
+        return MR_OK;
+    }
+    if (taken <= 0) return FAIL("filter depth must be strictly greated than zero");
+    if (in % taken != 0) return FAIL("input depth must be evenly divisible by filter depth");
+    if (filter.dims[3] != out) return FAIL("filter and out_backprop must have the same out_depth");
+    return MR_OK;
+}
+
+static mr_status check_size(const mr_kernel_node *node, int dimension, int64_t actual, int64_t computed, int64_t input,
+                            int64_t filter, int64_t stride, int64_t dilation, mr_error *error)
+{
+    if (actual == computed) return MR_OK;
+    if (strncmp(node->op, "Depthwise", 9) == 0)
+        return FAIL("Number of %s of out_backprop doesn't match computed: actual = %" PRId64 ", computed = %" PRId64,
+                    dimension == 0 ? "rows" : "cols", actual, computed);
+    return FAIL("Size of out_backprop doesn't match computed: actual = %" PRId64 ", computed = %" PRId64
+                " spatial_dim: %d input: %" PRId64 " filter: %" PRId64 " output: %" PRId64 " stride: %" PRId64
+                " dilation: %" PRId64,
+                actual, computed, dimension + 1, input, filter, actual, stride, dilation);
+}
+
 mr_status mr_conv_check_gradient(const mr_kernel_node *node, const mr_conv *v, mr_shape gradient, mr_error *error)
 {
     mr_shape expected = output_shape(v);
+    if (strncmp(node->op, "Depthwise", 9) == 0) expected.dims[3] *= v->in_channels;
     if (mr_shape_equal(gradient, expected)) return MR_OK;
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    int height = v->nchw ? 2 : 1;
+    if (gradient.rank == 4) {
+        MR_TRY(check_size(node, 0, gradient.dims[height], v->out_height, v->in_height, v->filter_height, v->stride_y,
+                          v->dilation_y, error));
+        MR_TRY(check_size(node, 1, gradient.dims[height + 1], v->out_width, v->in_width, v->filter_width, v->stride_x,
+                          v->dilation_x, error));
+    }
     return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
                           "out_backprop has shape %s, but the convolution's output has shape %s",
                           mr_shape_text(gradient, a, sizeof a), mr_shape_text(expected, b, sizeof b));
@@ -204,6 +293,11 @@ static mr_status conv2d(mr_kernel_call *call, mr_error *error)
     mr_conv v;
     mr_buffer *buffer;
     mr_conv_scratch scratch = {.threads = thread_count(call)};
+    mr_shape taps = filter->shape;
+    bool has_outputs = taps.rank == 4 && taps.dims[3] > 0 && mr_tensor_count(input) > 0;
+    if (has_outputs && taps.dims[2] != 0 && mr_shape_count(taps) == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "filter must not have zero elements (i.e. all dimensions must be non-zero)");
     MR_TRY(mr_conv_geometry(call->node, call->prepared, input->shape, filter->shape, &v, error));
     MR_TRY(mr_kernel_output(call, 0, output_shape(&v), error));
     if (finish_empty(call, &v)) return MR_OK;
@@ -227,7 +321,9 @@ static mr_status conv2d_backprop_input(mr_kernel_call *call, mr_error *error)
     mr_shape shape;
     mr_buffer *buffer;
     mr_conv_scratch scratch = {.threads = thread_count(call)};
+    MR_TRY(mr_conv_check_sizes(call, 0, error));
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
+    MR_TRY(mr_conv_check_backprop(call->node, call->prepared, shape, filter->shape, gradient->shape, error));
     MR_TRY(mr_conv_geometry(call->node, call->prepared, shape, filter->shape, &v, error));
     MR_TRY(mr_conv_check_gradient(call->node, &v, gradient->shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
@@ -252,7 +348,9 @@ static mr_status conv2d_backprop_filter(mr_kernel_call *call, mr_error *error)
     mr_shape shape;
     mr_buffer *buffer;
     mr_conv_scratch scratch = {.threads = thread_count(call)};
+    MR_TRY(mr_conv_check_sizes(call, 1, error));
     MR_TRY(mr_kernel_shape(call, 1, &shape, error));
+    MR_TRY(mr_conv_check_backprop(call->node, call->prepared, input->shape, shape, gradient->shape, error));
     MR_TRY(mr_conv_geometry(call->node, call->prepared, input->shape, shape, &v, error));
     MR_TRY(mr_conv_check_gradient(call->node, &v, gradient->shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));

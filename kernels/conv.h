@@ -32,6 +32,12 @@ mr_status mr_window_geometry(const mr_kernel_node *node, const mr_window_attrs *
 /* Computes the geometry for an input and a filter. */
 mr_status mr_conv_geometry(const mr_kernel_node *node, const mr_window_attrs *attrs, mr_shape input, mr_shape filter,
                            mr_conv *conv, mr_error *error);
+/* Checks input `input`, the sizes of a gradient's input (0) or filter (1). */
+mr_status mr_conv_check_sizes(const mr_kernel_call *call, int input, mr_error *error);
+/* Compares the shapes of a gradient's input, filter and out_backprop with TensorFlow's checks and messages; sizes along
+ * height and width are not compared. */
+mr_status mr_conv_check_backprop(const mr_kernel_node *node, const mr_window_attrs *attrs, mr_shape input,
+                                 mr_shape filter, mr_shape gradient, mr_error *error);
 /* Fails unless the gradient has the shape of the convolution's output. */
 mr_status mr_conv_check_gradient(const mr_kernel_node *node, const mr_conv *conv, mr_shape gradient, mr_error *error);
 

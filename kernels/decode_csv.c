@@ -157,6 +157,10 @@ static mr_status decode_csv(mr_kernel_call *call, mr_error *error)
 {
     const csv *p = call->prepared;
     for (int32_t f = 0; f < p->count; f++)
+        if (call->inputs[1 + f].shape.rank > 1)
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Each record default should be at most rank 1");
+    for (int32_t f = 0; f < p->count; f++)
         if (mr_tensor_count(&call->inputs[1 + f]) > 1)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                   "There should only be 1 default per field but field %d has %" PRId64, f,

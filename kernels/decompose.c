@@ -249,6 +249,11 @@ static mr_status eig(mr_kernel_call *call, mr_error *error)
     work w;
     bool vectors = mr_attr_bool_or(call->node->attrs, "compute_v", true);
     MR_TRY(read_matrices(call, true, &w, error));
+    mr_dtype given = call->inputs[0].dtype, result = call->node->output_dtypes[0];
+    mr_dtype expected = given == MR_FLOAT || given == MR_COMPLEX64 ? MR_COMPLEX64 : MR_COMPLEX128;
+    if (result != expected)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Invalid output dtype %d vs %d", (int)result,
+                              (int)expected);
     int n = w.rows;
     int64_t count = (int64_t)n * n;
     mr_status status = start(call, &w, true, count, n, common_sizes(&w), error);

@@ -130,24 +130,17 @@ static mr_status forward(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
-static mr_status check_gradient(const mr_kernel_call *call, const depthwise *d, mr_error *error)
-{
-    mr_shape expected = output_shape(&d->conv), given = call->inputs[2].shape;
-    if (mr_shape_equal(given, expected)) return MR_OK;
-    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                          "out_backprop has shape %s, but the convolution's output has shape %s",
-                          mr_shape_text(given, a, sizeof a), mr_shape_text(expected, b, sizeof b));
-}
-
 static mr_status backprop_input(mr_kernel_call *call, mr_error *error)
 {
     MR_HALF_AS_FLOAT(backprop_input);
     depthwise d;
     mr_shape shape;
+    mr_shape gradient = call->inputs[2].shape;
+    MR_TRY(mr_conv_check_sizes(call, 0, error));
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
+    MR_TRY(mr_conv_check_backprop(call->node, call->prepared, shape, call->inputs[1].shape, gradient, error));
     MR_TRY(geometry(call, shape, call->inputs[1].shape, &d, error));
-    MR_TRY(check_gradient(call, &d, error));
+    MR_TRY(mr_conv_check_gradient(call->node, &d.conv, gradient, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
     d.filter = call->inputs[1].data;
@@ -162,9 +155,12 @@ static mr_status backprop_filter(mr_kernel_call *call, mr_error *error)
     MR_HALF_AS_FLOAT(backprop_filter);
     depthwise d;
     mr_shape shape;
+    mr_shape gradient = call->inputs[2].shape;
+    MR_TRY(mr_conv_check_sizes(call, 1, error));
     MR_TRY(mr_kernel_shape(call, 1, &shape, error));
+    MR_TRY(mr_conv_check_backprop(call->node, call->prepared, call->inputs[0].shape, shape, gradient, error));
     MR_TRY(geometry(call, call->inputs[0].shape, shape, &d, error));
-    MR_TRY(check_gradient(call, &d, error));
+    MR_TRY(mr_conv_check_gradient(call->node, &d.conv, gradient, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
     d.input = call->inputs[0].data;

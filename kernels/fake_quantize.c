@@ -56,8 +56,8 @@ typedef struct fake_job {
 
 static inline float round_one(const range *r, float x)
 {
-    x = x < r->high ? x : r->high;
-    x = x > r->low ? x : r->low;
+    x = x > r->high ? r->high : x; /* keeps NaN */
+    x = x < r->low ? r->low : x;
     float shifted = x - r->low;
     return floorf(shifted * r->inverse - r->zero + 0.5f) * r->scale;
 }
@@ -178,6 +178,7 @@ static mr_status fake_gradient(mr_kernel_call *call, bool per_channel, mr_error 
     bool has_limits = call->node->input_count > 2;
     int64_t channels, count = mr_tensor_count(inputs);
     range *ranges;
+    if (!has_limits) MR_TRY(mr_kernel_same_shape(call, 0, 1, error));
     if (!mr_shape_equal(gradients->shape, inputs->shape))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "gradient and input must be the same size");
     MR_TRY(read_ranges(call, 1, has_limits ? 2 : 0, per_channel, &ranges, &channels, error));

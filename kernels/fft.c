@@ -329,6 +329,12 @@ static mr_status run(mr_kernel_call *call, mr_error *error)
     int first = shape.rank - attrs->rank;
     sizes s = {.outer = mr_dims_product(&shape, 0, first), .in = {1, 1, 1}, .full = {1, 1, 1}, .out = {1, 1, 1}};
     if (attrs->real) MR_TRY(read_lengths(call, attrs, lengths, error));
+    mr_dtype in = call->inputs[0].dtype, out = call->node->output_dtypes[0];
+    bool fits =
+        attrs->inverse ? (in == MR_COMPLEX128) == (out == MR_DOUBLE) : (in == MR_DOUBLE) == (out == MR_COMPLEX128);
+    if (attrs->real && !fits)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Wrong types for %s real FFT: in=%d out=%d",
+                              attrs->inverse ? "backward" : "forward", (int)in, (int)out);
     for (int i = 0; i < attrs->rank; i++) {
         int d = 3 - attrs->rank + i;
         s.in[d] = shape.dims[first + i];

@@ -113,7 +113,7 @@ static void draw(const fractional_attrs *attrs, int64_t length, int64_t regions,
 /* The end of region i: exclusive, at most length. */
 static int64_t end_of(const int64_t *starts, int64_t i, bool overlapping, int64_t length)
 {
-    return MR_MIN(starts[i + 1] + (overlapping ? 1 : 0), length);
+    return MR_MIN(MR_MIN(starts[i + 1], length) + (overlapping ? 1 : 0), length);
 }
 
 /* ---- Pooling ---- */
@@ -235,65 +235,95 @@ static mr_status mean_pool(mr_kernel_call *call, mr_error *error)
 
 /* ---- Gradients ---- */
 
-/* Checks the starts in input `index` of `regions` regions in `length` positions. */
-static mr_status check_starts(const mr_kernel_call *call, int index, int64_t regions, int64_t length,
-                              const int64_t **starts, mr_error *error)
-{
-    const mr_tensor *tensor = &call->inputs[index];
-    const char *name = index == call->node->input_count - 2 ? "row" : "col";
-    if (tensor->shape.rank != 1 || tensor->shape.dims[0] != regions + 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "%s_pooling_sequence must have %" PRId64 " elements, one more than out_backprop", name,
-                              regions + 1);
-    *starts = tensor->data;
-    for (int64_t i = 0; i <= regions; i++) {
-        bool ordered = (*starts)[i] >= 0 && (*starts)[i] <= length && (i == 0 || (*starts)[i] >= (*starts)[i - 1]);
-        if (!ordered)
-            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "Pooling sequence must be increasing and in [0, %" PRId64 "], but element %" PRId64
-                                  " of %s_pooling_sequence is %" PRId64,
-                                  length, i, name, (*starts)[i]);
-    }
-    return MR_OK;
-}
+#define FAIL(...) mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, __VA_ARGS__)
 
-static mr_status read_gradient(const mr_kernel_call *call, mr_shape input, const mr_tensor *gradient, fractional *f,
-                               mr_error *error)
+static void read_gradient(const mr_kernel_call *call, mr_shape input, const mr_tensor *gradient, fractional *f)
 {
     const fractional_attrs *attrs = call->prepared;
     int first = call->node->input_count - 2;
-    if (input.rank != 4 || gradient->shape.rank != 4)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "orig_input and out_backprop must be "
-                              "4-dimensional");
-    if (gradient->shape.dims[0] != input.dims[0] || gradient->shape.dims[3] != input.dims[3])
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "out_backprop and the input must have the same batch and channels");
     *f = (fractional){.batch = input.dims[0],
                       .in = {input.dims[1], input.dims[2]},
                       .out = {gradient->shape.dims[1], gradient->shape.dims[2]},
                       .channels = input.dims[3],
+                      .starts = {call->inputs[first].data, call->inputs[first + 1].data},
                       .overlapping = attrs->overlapping,
                       .gradient = gradient->data};
-    for (int i = 0; i < 2; i++) MR_TRY(check_starts(call, first + i, f->out[i], f->in[i], &f->starts[i], error));
-    return MR_OK;
+}
+
+/* As in TensorFlow, a wrong sequence of starts is one whose maxima differ from the output. */
+static mr_status check_maxima(mr_kernel_call *call, fractional *f, mr_error *error)
+{
+    static const char *const message = "tensor_out_dup is not the same as tensor_out";
+    const mr_tensor *output = &call->inputs[1];
+    for (int i = 0; i < 2; i++) {
+        if (call->inputs[3 + i].shape.dims[0] != f->out[i] + 1) return FAIL("%s", message);
+        for (int64_t r = 0; r <= f->out[i]; r++)
+            if (f->starts[i][r] < (r > 0 ? f->starts[i][r - 1] : 0) || f->starts[i][r] > f->in[i])
+                return FAIL("%s", message);
+    }
+    mr_tensor maxima;
+    MR_TRY(mr_tensor_init(&maxima, output->dtype, output->shape, error));
+    f->target = maxima.data;
+    mr_pool_for(call->device->pool, f->batch, 1, loops[output->dtype][0], f);
+    bool same = true;
+    int64_t count = mr_tensor_count(output);
+    for (int64_t i = 0; i < count && same; i++) { /* not by bytes: 0 is equal to -0, and NaN to nothing */
+        if (output->dtype == MR_FLOAT) same = mr_tensor_floats(output)[i] == mr_tensor_floats(&maxima)[i];
+        if (output->dtype == MR_DOUBLE) same = mr_tensor_doubles(output)[i] == mr_tensor_doubles(&maxima)[i];
+        if (output->dtype == MR_INT32) same = mr_tensor_int32s(output)[i] == mr_tensor_int32s(&maxima)[i];
+        if (output->dtype == MR_INT64) same = mr_tensor_int64s(output)[i] == mr_tensor_int64s(&maxima)[i];
+    }
+    mr_tensor_deinit(&maxima);
+    return same ? MR_OK : FAIL("%s", message);
 }
 
 static mr_status max_pool_grad(mr_kernel_call *call, mr_error *error)
 {
+    static const char *const names[] = {"orig_input", "orig_output", "out_backprop"};
     const mr_tensor *input = &call->inputs[0], *gradient = &call->inputs[2];
+    char text[MR_SHAPE_TEXT_SIZE];
     fractional f;
-    if (!mr_shape_equal(call->inputs[1].shape, gradient->shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "orig_output and out_backprop must have the same shape");
-    MR_TRY(read_gradient(call, input->shape, gradient, &f, error));
+    for (int i = 0; i < 2; i++) {
+        mr_shape shape = call->inputs[i].shape;
+        (void)mr_shape_text(shape, text, sizeof text);
+        if (mr_tensor_count(&call->inputs[i]) == 0) return FAIL("%s must not be empty, got shape %s", names[i], text);
+        if (shape.rank != 4) return FAIL("%s should be a tensor of rank 4, got shape %s", names[i], text);
+    }
+    for (int i = 3; i < 5; i++)
+        if (call->inputs[i].shape.rank != 1)
+            return FAIL("%s_pooling_sequence must be a vector, received shape %s", i == 3 ? "row" : "col",
+                        mr_shape_text(call->inputs[i].shape, text, sizeof text));
+    mr_shape in = input->shape, out = call->inputs[1].shape;
+    if (!mr_shape_equal(out, gradient->shape) || in.dims[0] != out.dims[0] || in.dims[3] != out.dims[3])
+        return FAIL("tensor_out_dup is not the same as tensor_out: the shapes do not match");
+    read_gradient(call, in, gradient, &f);
+    f.input = input->data;
+    MR_TRY(check_maxima(call, &f, error));
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     mr_tensor *output = &call->outputs[0];
-    if (mr_tensor_count(output) == 0) return MR_OK;
     memset(output->data, 0, mr_tensor_size_bytes(output));
-    f.input = input->data;
     f.target = output->data;
-    if (mr_tensor_count(gradient) > 0) mr_pool_for(call->device->pool, f.batch, 1, loops[input->dtype][2], &f);
+    mr_pool_for(call->device->pool, f.batch, 1, loops[input->dtype][2], &f);
+    return MR_OK;
+}
+
+/* The starts may decrease and exceed the input: such regions are empty. */
+static mr_status check_mean_starts(const mr_kernel_call *call, int index, int64_t regions, mr_error *error)
+{
+    const fractional_attrs *attrs = call->prepared;
+    const mr_tensor *tensor = &call->inputs[2 + index];
+    const int64_t *starts = tensor->data;
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (mr_tensor_count(tensor) <= regions)
+        return FAIL("Given out_backprop shape %s, %s_seq_tensor must have at least %" PRId64
+                    " elements, but got %" PRId64,
+                    mr_shape_text(call->inputs[1].shape, text, sizeof text), index == 0 ? "row" : "col", regions + 1,
+                    mr_tensor_count(tensor));
+    for (int64_t i = 0; i < regions; i++)
+        if (starts[i] < 0 || starts[i + 1] < (attrs->overlapping ? 0 : 1))
+            return FAIL("%s sequence tensor values must not be negative, got region %" PRId64 " from %" PRId64
+                        " to %" PRId64,
+                        index == 0 ? "Row" : "Column", i, starts[i], starts[i + 1]);
     return MR_OK;
 }
 
@@ -303,7 +333,7 @@ static mr_status max_pool_grad(mr_kernel_call *call, mr_error *error)
     {                                                                                                                  \
         const int64_t image = f->in[0] * f->in[1] * f->channels, regions = f->out[0] * f->out[1] * f->channels;        \
         for (int64_t out = 0; out < f->batch * regions; out++) {                                                       \
-            REGION double part = (double)((const type *)f->gradient)[out] / (double)((y1 - y0) * (x1 - x0));           \
+            REGION double part = (double)((const type *)f->gradient)[out] / ((double)(y1 - y0) * (double)(x1 - x0));   \
             EACH_INPUT sums[AT] += part;                                                                               \
         }                                                                                                              \
     }
@@ -317,11 +347,19 @@ static mr_status mean_pool_grad(mr_kernel_call *call, mr_error *error)
     const mr_tensor *gradient = &call->inputs[1];
     mr_shape shape;
     fractional f;
+    static const char *const names[] = {"Batch", "Rows", "Columns", "Depth"};
+    if (call->inputs[0].shape.rank != 1 || mr_tensor_count(&call->inputs[0]) != 4)
+        return FAIL("original input tensor shape must be1-dimensional and 4 elements");
+    if (gradient->shape.rank != 4) return FAIL("out_backprop must be 4-dimensional");
+    for (int i = 0; i < 4; i++)
+        if (gradient->shape.dims[i] == 0) return FAIL("out_backprop must be positive for all dimension, got:0");
+    for (int i = 0; i < 2; i++) MR_TRY(check_mean_starts(call, i, gradient->shape.dims[1 + i], error));
+    for (int i = 0; i < 4; i++)
+        if (mr_tensor_int64s(&call->inputs[0])[i] == 0) return FAIL("%s dimension of input must not be 0", names[i]);
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
-    if (shape.rank != 4)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "original input tensor shape must be 1-dimensional and 4 elements");
-    MR_TRY(read_gradient(call, shape, gradient, &f, error));
+    if (gradient->shape.dims[0] != shape.dims[0] || gradient->shape.dims[3] != shape.dims[3])
+        return FAIL("out_backprop and the input must have the same batch and channels");
+    read_gradient(call, shape, gradient, &f);
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     mr_tensor *output = &call->outputs[0];
     int64_t count = mr_tensor_count(output);

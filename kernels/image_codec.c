@@ -65,7 +65,8 @@ static mr_status encode_jpeg_variable_quality(mr_kernel_call *call, mr_error *er
 {
     int64_t quality;
     if (call->inputs[1].shape.rank != 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "quality must be scalar");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "quality must be scalar: %s",
+                              mr_shape_text(call->inputs[1].shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE));
     MR_TRY(mr_kernel_int(call, 1, "quality", &quality, error));
     if (quality < 0 || quality > 100)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "quality must be in [0,100], got %" PRId64,

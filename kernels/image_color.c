@@ -300,7 +300,8 @@ static mr_status convert(mr_kernel_call *call, bool to_hsv, mr_error *error)
 {
     const mr_tensor *images = &call->inputs[0];
     if (images->shape.rank < 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input must be at least 1D");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input must be at least 1D%s",
+                              mr_shape_text(images->shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE));
     int64_t channels = images->shape.dims[images->shape.rank - 1];
     if (channels != 3)
         return mr_kernel_fail(call->node, error, MR_FAILED_PRECONDITION,

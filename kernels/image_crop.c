@@ -102,7 +102,8 @@ static mr_status check_image(const mr_kernel_call *call, const mr_tensor *images
 {
     const int64_t *dims = images->shape.dims;
     if (images->shape.rank != 4)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input image must be 4-D");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input image must be 4-D%s",
+                              mr_shape_text(images->shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE));
     if (dims[1] <= 0 || dims[2] <= 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "image dimensions must be positive");
     job->batch = dims[0];
@@ -126,7 +127,9 @@ static mr_status crop_and_resize(mr_kernel_call *call, mr_error *error)
     float *owned;
     MR_TRY(check_image(call, &call->inputs[0], &job, error));
     MR_TRY(read_boxes(call, 1, &job, &count, error));
-    if (sizes->shape.rank != 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "crop_size must be 1-D");
+    if (sizes->shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "crop_size must be 1-D%s",
+                              mr_shape_text(sizes->shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE));
     if (sizes->shape.dims[0] != 2)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "crop_size must have two elements");
     job.crop_height = mr_tensor_int32s(sizes)[0];
@@ -193,7 +196,9 @@ static mr_status read_gradients(const mr_kernel_call *call, int64_t count, crop_
 static mr_status check_gradients(const mr_kernel_call *call, mr_error *error)
 {
     const mr_shape *shape = &call->inputs[0].shape;
-    if (shape->rank != 4) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "grads image must be 4-D");
+    if (shape->rank != 4)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "grads image must be 4-D%s",
+                              mr_shape_text(*shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE));
     if (shape->dims[1] <= 0 || shape->dims[2] <= 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "grads dimensions must be positive");
     return MR_OK;
@@ -207,7 +212,9 @@ static mr_status crop_grad_image(mr_kernel_call *call, mr_error *error)
     MR_TRY(check_gradients(call, error));
     MR_TRY(read_boxes(call, 1, &job, &count, error));
     MR_TRY(read_gradients(call, count, &job, error));
-    if (sizes->shape.rank != 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "image_size must be 1-D");
+    if (sizes->shape.rank != 1)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "image_size must be 1-D%s",
+                              mr_shape_text(sizes->shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE));
     if (sizes->shape.dims[0] != 4)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "image_size must have 4 elements");
     const int32_t *size = mr_tensor_int32s(sizes);

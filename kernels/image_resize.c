@@ -225,7 +225,8 @@ static mr_status read_size(const mr_kernel_call *call, const char *rule, int64_t
 {
     const mr_tensor *sizes = &call->inputs[1];
     if (sizes->shape.rank != 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape_t must be 1-dimensional");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape_t must be 1-dimensional%s",
+                              mr_shape_text(sizes->shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE));
     if (sizes->shape.dims[0] != 2)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape_t must have two elements[%lld]",
                               (long long)sizes->shape.dims[0]);

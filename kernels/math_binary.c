@@ -38,12 +38,14 @@
     static const mr_binary name##_binary = {                                                                           \
         .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double, INTEGER_ROWS(name)}, __VA_ARGS__};        \
     RUN(name)
-/* Floats and doubles of equal shapes, for gradients. */
-#define REALS(name, float_expression, double_expression, ...)                                                          \
+/* Floats and doubles, for gradients. Those of functions fail with another message for other shapes. */
+#define REALS(...) REALS_OF(same_shape, __VA_ARGS__)
+#define FUNCTION_GRAD(...) REALS_OF(same_count, __VA_ARGS__)
+#define REALS_OF(rule, name, float_expression, double_expression, ...)                                                 \
     MR_BINARY_LEVELS(name##_float, float, float, float_expression)                                                     \
     MR_BINARY_LOOP(name##_double, double, double, double_expression)                                                   \
     static const mr_binary name##_binary = {                                                                           \
-        .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}, .same_shape = true, __VA_ARGS__};        \
+        .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}, .rule = true, __VA_ARGS__};              \
     RUN(name)
 
 /* Division and remainder that do not trap for the lowest number divided by -1 and need no sign test for unsigned
@@ -145,18 +147,18 @@ SLOW_REALS(x_log1p_y, a == 0 ? 0 : a * log1pf(b), a == 0 ? 0 : a * log1p(b), COM
 
 /* Gradients in terms of the result y (a) and dy (b). Where dy is 0 the first three are 0, even if y is infinite. */
 MR_COMPLEX_BINARY(root_grad, b == 0 ? 0 : 0.5 * b / conj(a))
-REALS(root_grad, b == 0 ? 0 : b * 0.5f / a, b == 0 ? 0 : b * 0.5 / a, COMPLEX(root_grad))
+FUNCTION_GRAD(root_grad, b == 0 ? 0 : b * 0.5f / a, b == 0 ? 0 : b * 0.5 / a, COMPLEX(root_grad))
 MR_COMPLEX_BINARY(reciprocal_root_grad,
                   b == 0 ? 0
                          : -0.5 * mr_complex_times(b, mr_complex_times(conj(a), mr_complex_times(conj(a), conj(a)))))
-REALS(reciprocal_root_grad, b == 0 ? 0 : -0.5f * b * (a * a * a), b == 0 ? 0 : -0.5 * b * (a * a * a),
-      COMPLEX(reciprocal_root_grad))
+FUNCTION_GRAD(reciprocal_root_grad, b == 0 ? 0 : -0.5f * b * (a * a * a), b == 0 ? 0 : -0.5 * b * (a * a * a),
+              COMPLEX(reciprocal_root_grad))
 MR_COMPLEX_BINARY(reciprocal_grad, b == 0 ? 0 : -mr_complex_times(b, mr_complex_times(conj(a), conj(a))))
-REALS(reciprocal_grad, b == 0 ? 0 : -b * (a * a), b == 0 ? 0 : -b * (a * a), COMPLEX(reciprocal_grad))
+FUNCTION_GRAD(reciprocal_grad, b == 0 ? 0 : -b * (a * a), b == 0 ? 0 : -b * (a * a), COMPLEX(reciprocal_grad))
 MR_COMPLEX_BINARY(tangent_grad, mr_complex_times(b, 1.0 - mr_complex_times(a, a)))
-REALS(tangent_grad, b * (1.0f - a * a), b * (1.0 - a * a), COMPLEX(tangent_grad))
+FUNCTION_GRAD(tangent_grad, b * (1.0f - a * a), b * (1.0 - a * a), COMPLEX(tangent_grad))
 MR_COMPLEX_BINARY(sigmoid_grad, mr_complex_times(mr_complex_times(b, a), 1.0 - a))
-REALS(sigmoid_grad, b *a * (1.0f - a), b *a * (1.0 - a), COMPLEX(sigmoid_grad))
+FUNCTION_GRAD(sigmoid_grad, b *a * (1.0f - a), b *a * (1.0 - a), COMPLEX(sigmoid_grad))
 /* Gradients of activations: gradients (a), then features or outputs (b). */
 /* Products with 0 or 1: as in TensorFlow, a gradient of NaN stays NaN. */
 NUMBERS(relu_grad, a *(float)(b > 0), a *(b > 0), .same_shape = true)

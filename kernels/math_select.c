@@ -109,8 +109,14 @@ static mr_status select_broadcast(mr_kernel_call *call, const mr_shape shapes[3]
 static mr_status select_v2(mr_kernel_call *call, mr_error *error)
 {
     mr_shape wide;
-    MR_TRY(mr_kernel_broadcast(call, call->inputs[1].shape, call->inputs[2].shape, &wide, error));
-    MR_TRY(mr_kernel_broadcast(call, call->inputs[0].shape, wide, &wide, error));
+    char text[3][MR_SHAPE_TEXT_SIZE];
+    if (mr_kernel_broadcast(call, call->inputs[1].shape, call->inputs[2].shape, &wide, nullptr) != MR_OK ||
+        mr_kernel_broadcast(call, call->inputs[0].shape, wide, &wide, nullptr) != MR_OK)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "condition %s, then %s, and else %s must be broadcastable",
+                              mr_shape_text(call->inputs[0].shape, text[0], sizeof text[0]),
+                              mr_shape_text(call->inputs[1].shape, text[1], sizeof text[1]),
+                              mr_shape_text(call->inputs[2].shape, text[2], sizeof text[2]));
     mr_shape shapes[3] = {call->inputs[0].shape, call->inputs[1].shape, call->inputs[2].shape};
     return select_broadcast(call, shapes, wide, error);
 }

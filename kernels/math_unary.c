@@ -205,7 +205,13 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
     int count = call->node->input_count;
     mr_shape shape = call->inputs[0].shape;
     mr_dtype dtype = call->inputs[0].dtype;
-    for (int i = 1; i < count; i++) MR_TRY(mr_kernel_same_shape(call, 0, i, error));
+    bool accumulates = strcmp(call->node->op, "AccumulateNV2") == 0;
+    for (int i = 1; i < count; i++) {
+        if (accumulates && !mr_shape_equal(shape, call->inputs[i].shape))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Parameters and update must be the same size");
+        MR_TRY(mr_kernel_same_shape(call, 0, i, error));
+    }
     add_n_job job = {sums[dtype], call, nullptr, call->inputs[0].data, mr_dtype_size(dtype)};
     if (job.sum == nullptr) return mr_kernel_unsupported(call->node, error);
     if (count == 1) {

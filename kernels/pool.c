@@ -27,7 +27,10 @@ static mr_status geometry(const mr_kernel_call *call, mr_shape input, pooling *p
     const mr_window_attrs *attrs = call->prepared;
     int64_t bottom, right;
     if (input.rank != 4)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tensor_in must be 4-dimensional");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              call->node->input_count == 1 && input.rank < 2
+                                  ? "tensor_in_shape must have 2 spatial dimensions. 0 0"
+                                  : "tensor_in must be 4-dimensional");
     bool nchw = attrs->nchw;
     *p = (pooling){.batch = input.dims[0],
                    .in_height = input.dims[nchw ? 2 : 1],
@@ -342,7 +345,14 @@ static mr_status max_pool_any(mr_kernel_call *call, mr_error *error)
 static mr_status check(const mr_kernel_call *call, int input, const char *name, mr_shape expected, mr_error *error)
 {
     mr_shape given = call->inputs[input].shape;
+    bool is_mean = strcmp(call->node->op, "AvgPoolGrad") == 0,
+         is_second = strstr(call->node->op, "GradGrad") != nullptr;
     if (mr_shape_equal(given, expected)) return MR_OK;
+    if (given.rank != 4)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be 4-dimensional",
+                              input == 1 && !is_mean ? "tensor_out"
+                              : is_second            ? "out_grad_backprop"
+                                                     : "out_backprop");
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
     return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Expected %s shape to be %s, but got %s", name,
                           mr_shape_text(expected, b, sizeof b), mr_shape_text(given, a, sizeof a));
@@ -430,6 +440,9 @@ static mr_status avg_pool_grad(mr_kernel_call *call, mr_error *error)
     const mr_tensor *gradient = &call->inputs[1];
     pooling p;
     mr_shape shape;
+    if (call->inputs[0].shape.rank != 1 || mr_tensor_count(&call->inputs[0]) != 4)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "out_backprop must be 1-dimensional and 4 elements");
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
     MR_TRY(geometry(call, shape, &p, error));
     MR_TRY(check(call, 1, "grad", output_shape(&p), error));
@@ -447,12 +460,17 @@ static mr_status with_window_inputs(mr_kernel_call *call, mr_kernel_run run, mr_
     mr_window_attrs attrs = *(const mr_window_attrs *)call->prepared;
     int first = call->node->input_count - 2, count;
     int64_t values[2][4];
+    bool is_forward = strcmp(call->node->op, "MaxPoolV2") == 0;
     for (int i = 0; i < 2; i++) {
         const char *what = i == 0 ? "ksize" : "strides";
         if (mr_tensor_count(&call->inputs[first + i]) != 4)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                  "Sliding window %s field must specify 4 dimensions", what);
+                                  "Sliding window %s field must specify 4 dimensions",
+                                  i == 1 && is_forward ? "stride" : what);
         MR_TRY(mr_kernel_ints(call, first + i, what, values[i], 4, &count, error));
+        for (int d = 0; d < 4 && is_forward && i == 0; d++)
+            if (values[i][d] < 1)
+                return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Sliding window ksize must be positive.");
         if (values[i][0] != 1 || values[i][attrs.nchw ? 1 : 3] != 1)
             return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED,
                                   "Pooling is not yet supported on the batch dimension or the channels.");

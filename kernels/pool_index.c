@@ -81,7 +81,7 @@ static mr_status max_pool_with_argmax(mr_kernel_call *call, mr_error *error)
     const mr_tensor *input = &call->inputs[0];
     index_pool p;
     if (input->shape.rank == 4 && mr_tensor_count(input) == 0)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tensor_in must not be empty");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tensor_in must not be empty (2)");
     MR_TRY(geometry(call, input->shape, &p, error));
     mr_shape shape = MR_SHAPE(p.batch, p.out_height, p.out_width, p.channels);
     MR_TRY(mr_kernel_output(call, 0, shape, error));
@@ -124,8 +124,9 @@ static mr_status max_pool_grad_with_argmax(mr_kernel_call *call, mr_error *error
                               mr_shape_text(gradient->shape, b, sizeof b));
     }
     if (!mr_shape_equal(argmax->shape, shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "Expected argmax shape to be that of the pooling's output");
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Expected argmax shape to be %s, but got %s",
+                              mr_shape_text(shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE),
+                              mr_shape_text(argmax->shape, (char[MR_SHAPE_TEXT_SIZE]){0}, MR_SHAPE_TEXT_SIZE));
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     mr_tensor *output = &call->outputs[0];
     int64_t count = mr_tensor_count(gradient), total = mr_tensor_count(input);

@@ -424,13 +424,14 @@ static mr_status simulate(mr_kernel_call *call, mr_error *error)
     double low = (double)mr_attr_float_or(call->node->attrs, "input_min", 0);
     double high = (double)mr_attr_float_or(call->node->attrs, "input_max", 0);
     slices parts = slices_along(input->shape, s->axis);
+    bool single = s->axis < 0; /* only then TensorFlow refuses NaN */
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     for (int64_t i = 0; i < count; i++) {
         if (s->is_given && has_inputs) {
             low = number_at(&call->inputs[1], i);
             high = number_at(&call->inputs[2], i);
         }
-        if (s->is_given && low > high)
+        if (s->is_given && (single ? !(low <= high) : low > high))
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Invalid range: input_min %g > input_max %g",
                                   low, high);
         if (mr_tensor_count(input) == 0) continue;

@@ -4,6 +4,7 @@
 #include "kernels/conv.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,8 +167,18 @@ static mr_status concat(mr_kernel_call *call, mr_error *error)
     mr_quantized_range range = {FLT_MAX, -FLT_MAX};
     int64_t given, first = 0;
     mr_shape shape;
+    char text[MR_SHAPE_TEXT_SIZE];
     MR_TRY(mr_kernel_single_int(call, 0, "concat_dim", &given, error));
-    MR_TRY(mr_kernel_axis(call, given, call->inputs[1].shape.rank, &axis, error));
+    if (call->inputs[0].shape.rank != 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Concat dim tensor should be a scalar integer, but got shape %s",
+                              mr_shape_text(call->inputs[0].shape, text, sizeof text));
+    int rank = call->inputs[1].shape.rank;
+    if (given < 0 || given >= rank) /* negative ones too */
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "ConcatOp : Expected concatenating dimensions in the range [0, %d), but got %" PRId64,
+                              rank, given);
+    axis = (int)given;
     MR_TRY(concat_shape(call, count, axis, &shape, error));
     for (int i = 1 + count; i < call->node->input_count; i++) {
         if (mr_tensor_count(&call->inputs[i]) != 1)

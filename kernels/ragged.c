@@ -45,14 +45,14 @@ static int64_t length_of_integers(int64_t start, int64_t limit, int64_t delta)
 
 static int64_t length_of_numbers(double start, double limit, double delta)
 {
-    if (delta > 0 ? limit <= start : limit >= start) return 0;
+    if (delta > 0 ? limit <= start : delta < 0 && limit >= start) return 0;
     double count = ceil(fabs((limit - start) / delta));
     return count < 9e18 ? (int64_t)count : -1;
 }
 
 static int64_t length_of_floats(float start, float limit, float delta)
 {
-    if (delta > 0 ? limit <= start : limit >= start) return 0;
+    if (delta > 0 ? limit <= start : delta < 0 && limit >= start) return 0;
     float count = ceilf(fabsf((limit - start) / delta));
     return count < 9e18f ? (int64_t)count : -1;
 }

@@ -182,7 +182,7 @@ static bool is_common(const mr_tensor *tensor, bool or_vector)
 
 static mr_status parameterized_truncated_normal(mr_kernel_call *call, mr_error *error)
 {
-    static const char *const names[] = {"shape", "means", "stdevs", "minvals", "maxvals"};
+    static const char *const names[] = {"shape", "means", "stddevs", "minvals", "maxvals"};
     char text[MR_SHAPE_TEXT_SIZE];
     mr_shape shape;
     if (call->inputs[0].shape.rank != 1)

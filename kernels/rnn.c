@@ -375,21 +375,47 @@ typedef struct gru {
     float *xh, *gates; /* [batch, inputs + cells] twice, [batch, 2 · cells] */
 } gru;
 
+/* expect() with TensorFlow's messages: sizes names what each dimension must be. */
+static mr_status expect_gru(const mr_kernel_call *call, int index, mr_shape shape, const char *name,
+                            const char *const sizes[2], mr_error *error)
+{
+    const mr_shape *given = &call->inputs[index].shape;
+    bool is_state = index == 1 || index > 5;
+    if (given->rank != shape.rank)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Rank of %s must be %d, got %d",
+                              strcmp(name, "w_ru") == 0 ? "w_ru_"
+                              : strcmp(name, "c") == 0  ? "w_c"
+                                                        : name,
+                              shape.rank, given->rank);
+    for (int i = 0; i < shape.rank; i++)
+        if (given->dims[i] != shape.dims[i])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s.%s(%d) != %s: %" PRId64 " vs. %" PRId64,
+                                  name, is_state ? "dims" : "dim_size", i, sizes[i], given->dims[i], shape.dims[i]);
+    return MR_OK;
+}
+
+static const char *const gru_state[] = {"batch_size", "cell_size"};
+
 static mr_status read_gru(const mr_kernel_call *call, gru *g, float **block, mr_error *error)
 {
     mr_shape x = call->inputs[0].shape, h = call->inputs[1].shape;
     int64_t rows, wide, total, row;
     *block = nullptr;
-    if (x.rank != 2) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "x must be 2D");
-    if (h.rank != 2) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "h_prev must be 2D");
+    if (x.rank != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Rank of x must be 2, got %d", x.rank);
+    if (h.rank != 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Rank of h_prev must be 2, got %d", h.rank);
     *g = (gru){.batch = x.dims[0], .inputs = x.dims[1], .cells = h.dims[1]};
     if (__builtin_add_overflow(g->inputs, g->cells, &rows) || __builtin_mul_overflow(g->cells, 2, &wide))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the cell is too large");
-    MR_TRY(expect(call, 1, MR_SHAPE(g->batch, g->cells), "h_prev", error));
-    MR_TRY(expect(call, 2, MR_SHAPE(rows, wide), "w_ru", error));
-    MR_TRY(expect(call, 3, MR_SHAPE(rows, g->cells), "w_c", error));
-    MR_TRY(expect(call, 4, MR_SHAPE(wide), "b_ru", error));
-    MR_TRY(expect(call, 5, MR_SHAPE(g->cells), "b_c", error));
+    static const char *const gates[] = {"input_size + cell_size", "cell_size * 2"}, *const candidate[] = {
+                                                                                        "input_size + cell_size",
+                                                                                        "cell_size"};
+    MR_TRY(expect_gru(call, 1, MR_SHAPE(g->batch, g->cells), "h_prev", gru_state, error));
+    MR_TRY(expect_gru(call, 2, MR_SHAPE(rows, wide), "w_ru", gates, error));
+    MR_TRY(expect_gru(call, 3, MR_SHAPE(rows, g->cells), "w_c", candidate, error));
+    MR_TRY(expect_gru(call, 4, MR_SHAPE(wide), "b_ru", gates + 1, error));
+    MR_TRY(expect_gru(call, 5, MR_SHAPE(g->cells), "b_c", candidate + 1, error));
     if (__builtin_mul_overflow(g->batch, rows, &row) || __builtin_mul_overflow(g->batch, wide, &total) ||
         row > INT64_MAX / 64 || total > INT64_MAX / 64)
         return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "the cell is too large");
@@ -477,7 +503,7 @@ static mr_status gru_cell_grad(mr_kernel_call *call, mr_error *error)
     MR_TRY(read_gru(call, &g, &block, error));
     mr_status status = MR_OK;
     for (int i = 0; i < 4 && status == MR_OK; i++)
-        status = expect(call, 6 + i, MR_SHAPE(g.batch, g.cells), names[i], error);
+        status = expect_gru(call, 6 + i, MR_SHAPE(g.batch, g.cells), names[i], gru_state, error);
     int64_t widths[4] = {g.inputs, g.cells, g.cells, 2 * g.cells};
     for (int i = 0; i < 4 && status == MR_OK; i++)
         status = mr_kernel_output(call, i, MR_SHAPE(g.batch, widths[i]), error);

@@ -156,7 +156,8 @@ static mr_status segment(mr_kernel_call *call, mr_segment_kind kind, mr_segment_
                               "segment_ids should be the same size as dimension 0 of input.");
     int64_t last = count > 0 ? mr_index_at(ids, count - 1) : -1;
     if (last == INT64_MAX)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "segment id %" PRId64 " is too large", last);
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Expected a non-negative size, got %" PRId64,
+                              INT64_MIN);
     if (count > 0 && last < 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "segment ids must be >= 0");
     return reduce_sorted(call, kind, divisor, nullptr, ids, last + 1, error);
@@ -195,6 +196,9 @@ static mr_status sparse_segment(mr_kernel_call *call, mr_segment_divisor divisor
     if (is_given) MR_TRY(scalar_count(call, 3, &segments, error));
     MR_TRY(check_indexed(call, error));
     if (segments < 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "segment ids must be >= 0");
+    if (is_given && last == limit)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "Last segment id must be < kintmax, got %" PRId64 " limit %" PRId64, last, limit);
     if (is_given && last >= segments)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "segment ids must be < num_segments");
     if (!is_given && last == limit)

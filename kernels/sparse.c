@@ -9,39 +9,132 @@
 /* In place of the indices of a tensor without any: a null pointer has no rows, not even empty ones. */
 static const int64_t no_indices = 0;
 
-mr_status mr_sparse_read(const mr_kernel_call *call, int indices, int values, int shape, mr_sparse *sparse,
-                         mr_error *error)
+/* Operators that word the faults of a sparse tensor's parts alike. */
+typedef enum wording { VALIDATED, SERIALIZED, ELEMENTWISE, REDUCED, SET } wording;
+
+static wording wording_of(const char *op)
+{
+    static const struct {
+        const char *start;
+        wording wording;
+    } families[] = {{"Serialize", SERIALIZED},    {"Add", SERIALIZED},         {"SparseSplit", SERIALIZED},
+                    {"SparseDense", ELEMENTWISE}, {"SparseSoft", ELEMENTWISE}, {"SparseReduce", REDUCED},
+                    {"SparseToSparseSet", SET},   {"DenseToSparseSet", SET},   {"SetSize", SET}};
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        if (strncmp(op, families[i].start, strlen(families[i].start)) == 0) return families[i].wording;
+    return VALIDATED;
+}
+
+#define FAIL(...) mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, __VA_ARGS__)
+
+static mr_status check_ranks(const mr_kernel_node *node, const mr_shape *indices, const mr_shape *values,
+                             const mr_shape *shape, mr_error *error)
+{
+    wording words = wording_of(node->op);
+    bool is_set = words == SET;
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    (void)mr_shape_text(*indices, a, sizeof a);
+    if (indices->rank != 2 && words == SERIALIZED)
+        return FAIL("Input indices should be a matrix but received shape %s", a);
+    if (indices->rank != 2 && words == ELEMENTWISE)
+        return FAIL("Input sp_indices should be a matrix but received shape: %s", a);
+    if (indices->rank != 2 && words != VALIDATED && values)
+        return FAIL("indices and values rows (indexing dimension) must match. (indices = %" PRId64 ", values = %" PRId64
+                    ")",
+                    indices->rank > 0 ? indices->dims[0] : 0, values->rank > 0 ? values->dims[0] : 0);
+    if (indices->rank != 2) return FAIL("Sparse indices must be rank 2 but is rank %d", indices->rank);
+    if (words == ELEMENTWISE && values && (values->rank != 1 || shape->rank != 1))
+        return FAIL("Inputs sp_values and sp_shape should be vectors but received shapes: %s and %s",
+                    mr_shape_text(*values, a, sizeof a), mr_shape_text(*shape, b, sizeof b));
+    if (values) (void)mr_shape_text(*values, a, sizeof a);
+    if (values && values->rank != 1 && words == SERIALIZED)
+        return FAIL("Input values should be a vector but received shape %s", a);
+    if (values && values->rank != 1 && words != VALIDATED) return FAIL("vals must be a vec, but got: %s", a);
+    if (values && values->rank != 1) return FAIL("Sparse values must be rank 1 but is rank %d", values->rank);
+    (void)mr_shape_text(*shape, b, sizeof b);
+    if (shape->rank == 1) return MR_OK;
+    return words == SERIALIZED ? FAIL("Input shape should be a vector but received shape %s", b)
+           : words == REDUCED  ? FAIL("Expected input_shape to be a vector; got shape: %s", b)
+           : is_set            ? FAIL("Shape must be a 1D tensor.")
+                               : FAIL("Sparse shape must be rank 1 but is rank %d", shape->rank);
+}
+
+mr_status mr_sparse_read_parts(const mr_kernel_call *call, int indices, int values, int shape, mr_sparse *sparse,
+                               mr_error *error)
 {
     const mr_tensor *in = call->inputs;
     const mr_kernel_node *node = call->node;
-    if (in[indices].shape.rank != 2)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Sparse indices must be rank 2 but is rank %d",
-                              in[indices].shape.rank);
+    const char *op = node->op;
+    char text[MR_SHAPE_TEXT_SIZE];
+    MR_TRY(check_ranks(node, &in[indices].shape, values >= 0 ? &in[values].shape : nullptr, &in[shape].shape, error));
     *sparse = (mr_sparse){.indices = in[indices].data ? in[indices].data : &no_indices,
                           .values = values >= 0 ? &in[values] : nullptr,
                           .shape = in[shape].data,
                           .count = in[indices].shape.dims[0],
                           .rank = in[indices].shape.dims[1]};
     if (in[indices].dtype != MR_INT64 || in[shape].dtype != MR_INT64)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "the indices and the shape must be int64");
-    if (values >= 0 && in[values].shape.rank != 1)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Sparse values must be rank 1 but is rank %d",
-                              in[values].shape.rank);
-    if (values >= 0 && in[values].shape.dims[0] != sparse->count)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
-                              "Number of elements in indices (%" PRId64 ") and values (%" PRId64 ") do not match",
-                              sparse->count, in[values].shape.dims[0]);
-    if (in[shape].shape.rank != 1)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
-                              "Input shape should be a vector but received a tensor of rank %d", in[shape].shape.rank);
-    if (in[shape].shape.dims[0] != sparse->rank)
-        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
-                              "Index rank (%" PRId64 ") and shape rank (%" PRId64 ") do not match", sparse->rank,
-                              in[shape].shape.dims[0]);
+        return FAIL("the indices and the shape must be int64");
+    bool is_many = strcmp(op, "AddManySparseToTensorsMap") == 0, is_cwise = strncmp(op, "SparseDenseCwise", 16) == 0;
+    bool is_listed = strcmp(op, "SerializeManySparse") == 0 || strcmp(op, "SparseConcat") == 0 ||
+                     strcmp(op, "SparseSoftmax") == 0 || wording_of(op) == REDUCED || wording_of(op) == SET;
+    int64_t value_count = values >= 0 ? in[values].shape.dims[0] : sparse->count, rank = in[shape].shape.dims[0];
+    (void)mr_shape_text(in[indices].shape, text, sizeof text);
+    if (value_count != sparse->count)
+        return is_many ? FAIL("Number of values must match first dimension of indices. Got %" PRId64
+                              " values, indices shape: %s",
+                              value_count, text)
+               : is_cwise
+                   ? FAIL("The first dimension of values and indices should match. (%" PRId64 " vs. %" PRId64 ")",
+                          value_count, sparse->count)
+               : is_listed ? FAIL("indices and values rows (indexing dimension) must match. (indices = %" PRId64
+                                  ", values = %" PRId64 ")",
+                                  sparse->count, value_count)
+                           : FAIL("Number of elements in indices (%" PRId64 ") and values (%" PRId64 ") do not match",
+                                  sparse->count, value_count);
+    if (rank != sparse->rank)
+        return is_many || is_cwise ? FAIL("Number of dimensions must match second dimension of indices. Got %" PRId64
+                                          " dimensions, indices shape: %s",
+                                          rank, text)
+               : is_listed && rank > 1
+                   ? FAIL("Order length must be SparseTensor rank.")
+                   : FAIL("Index rank (%" PRId64 ") and shape rank (%" PRId64 ") do not match", sparse->rank, rank);
+    return MR_OK;
+}
+
+mr_status mr_sparse_check_shape(const mr_kernel_call *call, const mr_sparse *sparse, mr_error *error)
+{
+    const mr_kernel_node *node = call->node;
+    int64_t count = 1;
     for (int64_t i = 0; i < sparse->rank; i++)
         if (sparse->shape[i] < 0)
-            return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Dimension %" PRId64 " must be >= 0",
-                                  sparse->shape[i]);
+            return FAIL("Expected shape dimensions to be non-negative, got %" PRId64, sparse->shape[i]);
+    for (int64_t i = 0; i < sparse->rank; i++) {
+        int64_t before = count;
+        if (__builtin_mul_overflow(before, sparse->shape[i], &count))
+            return FAIL("Encountered overflow when multiplying %" PRId64 " with %" PRId64 ", result: -1", before,
+                        sparse->shape[i]);
+    }
+    return MR_OK;
+}
+
+mr_status mr_sparse_read(const mr_kernel_call *call, int indices, int values, int shape, mr_sparse *sparse,
+                         mr_error *error)
+{
+    MR_TRY(mr_sparse_read_parts(call, indices, values, shape, sparse, error));
+    return mr_sparse_check_shape(call, sparse, error);
+}
+
+mr_status mr_sparse_check_inside(const mr_kernel_call *call, const mr_sparse *sparse, mr_error *error)
+{
+    const mr_kernel_node *node = call->node;
+    char text[MR_SPARSE_TEXT_SIZE];
+    for (int64_t i = 0; i < sparse->count; i++)
+        for (int64_t d = 0; d < sparse->rank; d++) {
+            const int64_t *row = sparse->indices + i * sparse->rank;
+            if (row[d] >= 0 && row[d] < sparse->shape[d]) continue;
+            return FAIL("Sparse index tuple indices[%" PRId64 ", :] = [%s] is out of bounds", i,
+                        mr_sparse_text(row, sparse->rank, ", ", text, sizeof text));
+        }
     return MR_OK;
 }
 
@@ -95,7 +188,10 @@ mr_status mr_sparse_memory(const mr_kernel_call *call, int64_t count, size_t siz
     void *allocated = nullptr;
     if (count >= 0 && !__builtin_mul_overflow((size_t)count, size, &bytes)) allocated = calloc(bytes ? bytes : 1, 1);
     memcpy(memory, &allocated, sizeof allocated);
-    return allocated ? MR_OK : mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    return allocated
+               ? MR_OK
+               : mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED,
+                                "OOM when allocating tensor with shape[%" PRId64 "] of %zu bytes each", count, size);
 }
 
 /* Merges the sorted runs [begin, middle) and [middle, end). */

@@ -13,9 +13,17 @@ typedef struct mr_sparse {
 } mr_sparse;
 
 /* Reads the sparse tensor in inputs `indices`, `values` and `shape`, whose ranks and sizes must match.
- * values  -1: there are none */
+ * values  -1: there are none
+ *
+ * mr_sparse_read_parts accepts any dense shape, mr_sparse_read only one that mr_sparse_check_shape accepts: without
+ * negative sizes, with at most 2⁶³ - 1 elements. */
+mr_status mr_sparse_read_parts(const mr_kernel_call *call, int indices, int values, int shape, mr_sparse *sparse,
+                               mr_error *error);
+mr_status mr_sparse_check_shape(const mr_kernel_call *call, const mr_sparse *sparse, mr_error *error);
 mr_status mr_sparse_read(const mr_kernel_call *call, int indices, int values, int shape, mr_sparse *sparse,
                          mr_error *error);
+/* Every index must be in its dimension; the rows may have any order. */
+mr_status mr_sparse_check_inside(const mr_kernel_call *call, const mr_sparse *sparse, mr_error *error);
 /* Every index must be in its dimension, and the rows sorted without repeats, with TensorFlow's messages. */
 mr_status mr_sparse_check_indices(const mr_kernel_call *call, const mr_sparse *sparse, mr_error *error);
 

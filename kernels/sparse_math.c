@@ -49,10 +49,13 @@ static double magnitude(mr_dtype dtype, const void *data)
 
 static mr_status read_two(const mr_kernel_call *call, mr_sparse *a, mr_sparse *b, mr_error *error)
 {
-    MR_TRY(mr_sparse_read(call, 0, 1, 2, a, error));
-    MR_TRY(mr_sparse_read(call, 3, 4, 5, b, error));
-    char left[MR_SPARSE_TEXT_SIZE], right[MR_SPARSE_TEXT_SIZE];
     bool adds = call->node->output_count == 3;
+    MR_TRY(mr_sparse_read_parts(call, 0, 1, 2, a, error));
+    if (!adds) MR_TRY(mr_sparse_check_inside(call, a, error));
+    MR_TRY(mr_sparse_read_parts(call, 3, 4, 5, b, error));
+    if (!adds) MR_TRY(mr_sparse_check_inside(call, b, error));
+    char left[MR_SPARSE_TEXT_SIZE], right[MR_SPARSE_TEXT_SIZE];
+    if (a->rank == 0 && b->rank == 0) return FAIL("%s must not be empty", adds ? "Tesors" : "Tensors");
     if (a->rank != b->rank && adds)
         return FAIL("Input indices must have the same dimension, got %" PRId64 " and %" PRId64, a->rank, b->rank);
     if (a->rank != b->rank)
@@ -104,8 +107,12 @@ static mr_status combine(mr_kernel_call *call, const mr_sparse *a, const mr_spar
         for (int64_t i = 0; i < count; i++) {
             const pair *p = &pairs[i];
             memcpy(value, p->a >= 0 ? element(a->values->data, p->a, size) : zeros, size);
-            if (change != MR_CHANGE_ADD || p->b >= 0)
-                function(value, p->b >= 0 ? element(b->values->data, p->b, size) : zeros, 1, 1);
+            const void *other = p->b >= 0 ? element(b->values->data, p->b, size) : zeros;
+            bool replaces = change != MR_CHANGE_ADD && magnitude(dtype, other) != magnitude(dtype, other); /* by NaN */
+            if (replaces)
+                memcpy(value, other, size);
+            else if (change != MR_CHANGE_ADD || p->b >= 0)
+                function(value, other, 1, 1);
             bool is_sum = change == MR_CHANGE_ADD && p->a >= 0 && p->b >= 0;
             if (is_sum && !(magnitude(dtype, value) >= least)) continue;
             if (pass == 1) {
@@ -178,8 +185,14 @@ static mr_status add_grad_of(mr_kernel_call *call, int which, mr_error *error)
 static mr_status add_grad(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *in = call->inputs;
-    if (in[0].shape.rank != 1 || in[1].shape.rank != 2 || in[2].shape.rank != 2 || in[3].shape.rank != 2)
-        return FAIL("Input backprop_val_grad should be a vector, and the indices should be matrices");
+    if (in[0].shape.rank != 1)
+        return FAIL("Input backprop_val_grad should be a vector but received a tensor of rank %d", in[0].shape.rank);
+    if (in[1].shape.rank != 2 || in[2].shape.rank != 2 || in[3].shape.rank != 2) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE], sum[MR_SHAPE_TEXT_SIZE];
+        return FAIL("Input indices should be matrices but received shapes: %s and %s and %s",
+                    mr_shape_text(in[1].shape, a, sizeof a), mr_shape_text(in[2].shape, b, sizeof b),
+                    mr_shape_text(in[3].shape, sum, sizeof sum));
+    }
     if (in[1].shape.dims[1] != in[2].shape.dims[1] || in[1].shape.dims[1] != in[3].shape.dims[1])
         return FAIL("The densified operands should have the same ndims; for A, B, sum got: %" PRId64 ", %" PRId64
                     ", %" PRId64,
@@ -193,6 +206,20 @@ static mr_status add_grad(mr_kernel_call *call, mr_error *error)
 }
 
 /* ---- A sparse and a dense tensor ---- */
+
+static bool has_zero(const mr_tensor *tensor)
+{
+    size_t size = mr_dtype_size(tensor->dtype);
+    for (int64_t i = 0; i < mr_tensor_count(tensor); i++) {
+        const uint8_t *bytes = (const uint8_t *)tensor->data + (size_t)i * size;
+        bool is_integer = memcmp(bytes, zeros, size) == 0;
+        if (is_integer) return true;
+        bool may_be_signed = tensor->dtype == MR_FLOAT || tensor->dtype == MR_DOUBLE || tensor->dtype == MR_HALF ||
+                             tensor->dtype == MR_BFLOAT16;
+        if (may_be_signed && magnitude(tensor->dtype, bytes) == 0) return true;
+    }
+    return false;
+}
 
 static mr_status cwise(mr_kernel_call *call, mr_change change, mr_error *error)
 {
@@ -213,8 +240,8 @@ static mr_status cwise(mr_kernel_call *call, mr_change change, mr_error *error)
     for (int64_t i = 0; i < s.count * s.rank; i++)
         if (s.indices[i] < 0 || s.indices[i] >= s.shape[i % s.rank])
             return FAIL("Provided indices are out-of-bounds w.r.t. dense side with broadcasted shape");
-    const bool has_zero = change == MR_CHANGE_DIV && !mr_change_divides(dense); /* an integer */
-    static const char zero[8];
+    if (change == MR_CHANGE_DIV && has_zero(dense))
+        return FAIL("SparseDenseCwiseDiv cannot divide by zero,but input dense tensor contains zero ");
     mr_shape_strides(dense->shape, strides);
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(s.count), error));
     if (s.count > 0) memcpy(call->outputs[0].data, s.values->data, mr_tensor_size_bytes(s.values));
@@ -223,8 +250,6 @@ static mr_status cwise(mr_kernel_call *call, mr_change change, mr_error *error)
         for (int d = 0; d < dense->shape.rank; d++)
             at += dense->shape.dims[d] == 1 ? 0 : s.indices[i * s.rank + added + d] * strides[d];
         void *target = element(call->outputs[0].data, i, size);
-        if (has_zero && memcmp(element(dense->data, at, size), zero, size) == 0)
-            return FAIL("Integer division by zero");
         function(target, element(dense->data, at, size), 1, 1);
     }
     return MR_OK;

@@ -31,7 +31,7 @@ static mr_status reorder(mr_kernel_call *call, mr_error *error)
 {
     mr_sparse s;
     int64_t *order = nullptr, *rows;
-    MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
+    MR_TRY(mr_sparse_read_parts(call, 0, 1, 2, &s, error));
     mr_status status = mr_sparse_order(call, &s, nullptr, s.rank, &order, error);
     if (status == MR_OK) status = take_rows(call, 0, &s, order, s.count, &rows, error);
     if (status == MR_OK) status = mr_sparse_take(call, 1, s.values, order, s.count, nullptr, error);
@@ -177,7 +177,9 @@ static mr_status fill_empty_rows(mr_kernel_call *call, mr_error *error)
     if (in[3].shape.rank != 0)
         return FAIL("default_value must be a scalar, saw: %s", mr_shape_text(in[3].shape, text, sizeof text));
     if (in[2].shape.dims[0] == 0) return FAIL("Dense shape cannot be empty.");
-    MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
+    MR_TRY(mr_sparse_read_parts(call, 0, 1, 2, &s, error));
+    for (int64_t d = 0; d < s.rank; d++)
+        if (s.shape[d] < 0) return FAIL("Expected shape dimensions to be non-negative, got %" PRId64, s.shape[d]);
     if (s.shape[0] == 0 && s.count > 0)
         return FAIL("Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = %" PRId64, s.count);
     int64_t *ends = nullptr, *from = nullptr;
@@ -297,9 +299,10 @@ static mr_status slice_grad(mr_kernel_call *call, mr_error *error)
         from[i] = same ? at++ : -1;
     }
     mr_status status = at == kept ? MR_OK
-                                  : FAIL("Elements of backprop_val_grad aren't all propagated. Num elements:%" PRId64
-                                         ", used: %" PRId64,
-                                         kept, at);
+                                  : mr_kernel_fail(call->node, error, MR_INTERNAL,
+                                                   "Elements of backprop_val_grad aren't all propagated. Num "
+                                                   "elements:%" PRId64 ", used: %" PRId64,
+                                                   kept, at);
     if (status == MR_OK) status = mr_sparse_take(call, 0, gradient, from, count, zero, error);
     free(from);
     return status;
@@ -329,20 +332,20 @@ static mr_status split(mr_kernel_call *call, mr_error *error)
 {
     mr_sparse s;
     int64_t given, parts = call->node->output_count / 3, *positions = nullptr;
-    char text[MR_SPARSE_TEXT_SIZE];
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (call->inputs[0].shape.rank != 0)
+        return FAIL("Input axis should be a scalar but received shape %s",
+                    mr_shape_text(call->inputs[0].shape, text, sizeof text));
     MR_TRY(mr_kernel_int(call, 0, "split_dim", &given, error));
-    MR_TRY(mr_sparse_read(call, 1, 2, 3, &s, error));
+    MR_TRY(mr_sparse_read_parts(call, 1, 2, 3, &s, error));
+    MR_TRY(mr_sparse_check_inside(call, &s, error));
+    MR_TRY(mr_sparse_check_shape(call, &s, error));
     if (given < -s.rank || given >= s.rank)
         return FAIL("Input axis should be in range [%" PRId64 ", %" PRId64 "), got %" PRId64, -s.rank, s.rank, given);
     int64_t axis = given < 0 ? given + s.rank : given, total = s.shape[axis];
     if (parts < 1 || parts > total)
         return FAIL("Input num_split should be between 1 and the splitting dimension size (%" PRId64 "), got %" PRId64,
                     total, parts);
-    for (int64_t i = 0; i < s.count; i++)
-        for (int64_t d = 0; d < s.rank; d++)
-            if (s.indices[i * s.rank + d] < 0 || s.indices[i * s.rank + d] >= s.shape[d])
-                return FAIL("Sparse index tuple indices[%" PRId64 ", :] = [%s] is out of bounds", i,
-                            mr_sparse_text(s.indices + i * s.rank, s.rank, ", ", text, sizeof text));
     int64_t size = total / parts, rest = total % parts, begin = 0;
     MR_TRY(mr_sparse_memory(call, s.count, sizeof *positions, &positions, error));
     mr_status status = MR_OK;
@@ -363,7 +366,9 @@ static mr_status concat_inputs(mr_kernel_call *call, int count, mr_sparse *parts
 {
     int64_t given = mr_attr_int_or(call->node->attrs, "concat_dim", 0), sum = 0;
     for (int i = 0; i < count; i++) {
-        MR_TRY(mr_sparse_read(call, i, count + i, 2 * count + i, &parts[i], error));
+        MR_TRY(mr_sparse_read_parts(call, i, count + i, 2 * count + i, &parts[i], error));
+        if (mr_sparse_check_shape(call, &parts[i], nullptr) != MR_OK)
+            return mr_kernel_fail(call->node, error, MR_INTERNAL, "Encountered overflow from large input shape.");
         if (parts[i].rank != parts[0].rank)
             return FAIL("Ranks of all input tensors must match: expected %" PRId64 " but got %" PRId64
                         " at position %d",

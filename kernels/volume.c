@@ -166,14 +166,48 @@ static mr_status conv_geometry(const mr_kernel_call *call, mr_shape input, mr_sh
     return MR_OK;
 }
 
-static mr_status check_gradient(const mr_kernel_call *call, const volume *v, int64_t channels, mr_shape given,
-                                mr_error *error)
+/* The checks of a gradient before its geometry, with TensorFlow's messages. */
+static mr_status check_backprop(const mr_kernel_call *call, mr_shape input, mr_shape filter, mr_error *error)
 {
-    mr_shape expected = output_shape(v, channels);
-    if (mr_shape_equal(given, expected)) return MR_OK;
-    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the gradient has shape %s, the output %s",
-                          mr_shape_text(given, a, sizeof a), mr_shape_text(expected, b, sizeof b));
+    const mr_kernel_node *node = call->node;
+    mr_shape given = call->inputs[2].shape;
+    const char *label = strstr(node->op, "Input") ? "Conv3DBackpropInputOp" : "Conv3DBackpropFilterOp";
+    if (input.rank != 5) return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "input tensor must have 5 dimensions");
+    if (filter.rank != 5)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "filter_sizes tensor must have 5 dimensions");
+    if (given.rank != 5)
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "out_backprop tensor must have 5 dimensions");
+    if (input.dims[4] != filter.dims[3])
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "input and filter_sizes must have the same number of channels. Got %" PRId64
+                              " for input and %" PRId64 " for filter_sizes",
+                              input.dims[4], filter.dims[3]);
+    if (given.dims[4] != filter.dims[4])
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "out_backprop and filter_sizes must have the same number of channels. Got %" PRId64
+                              " for out_backprop and %" PRId64 " for filter_sizes",
+                              given.dims[4], filter.dims[4]);
+    if (input.dims[0] != given.dims[0])
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                              "%s: input and out_backprop must have the same batch size. Input batch: %" PRId64
+                              ", outbackprop batch: %" PRId64 ", batch_dim: 0",
+                              label, input.dims[0], given.dims[0]);
+    return MR_OK;
+}
+
+static mr_status check_sizes(const mr_kernel_call *call, const volume *v, mr_error *error)
+{
+    const int64_t *given = call->inputs[2].shape.dims + 1;
+    for (int i = 0; i < 3; i++)
+        if (given[i] != v->out[i])
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "%s: Size of out_backprop doesn't match computed: actual = %" PRId64
+                                  ", computed = %" PRId64 " spatial_dim: %d input: %" PRId64 " filter: %" PRId64
+                                  " output: %" PRId64 " stride: %" PRId64 " dilation: %" PRId64,
+                                  strstr(call->node->op, "Input") ? "Conv3DBackpropInputOp" : "Conv3DBackpropFilterOp",
+                                  given[i], v->out[i], i + 1, v->in[i], v->window[i], given[i], v->attrs->strides[i],
+                                  v->attrs->dilations[i]);
+    return MR_OK;
 }
 
 typedef enum direction { FORWARD, TO_INPUT, TO_FILTER } direction;
@@ -236,7 +270,14 @@ static mr_status conv3d(mr_kernel_call *call, mr_error *error)
 {
     MR_HALF_AS_FLOAT(conv3d);
     volume v;
-    MR_TRY(conv_geometry(call, call->inputs[0].shape, call->inputs[1].shape, &v, error));
+    mr_shape in = call->inputs[0].shape, filter = call->inputs[1].shape;
+    if (in.rank != 5) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "input must be 5-dimensional");
+    if (filter.rank == 5 && filter.dims[3] == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "filter_depth must be non-zero");
+    if (filter.rank == 5 && mr_shape_count(filter) == 0)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "filter must not have zero elements (i.e. all dimensions must be non-zero)");
+    MR_TRY(conv_geometry(call, in, filter, &v, error));
     MR_TRY(mr_kernel_output(call, 0, output_shape(&v, v.out_channels), error));
     v.input = call->inputs[0].data;
     v.output = call->inputs[1].data;
@@ -247,8 +288,9 @@ static mr_status backprop_input(mr_kernel_call *call, mr_shape shape, mr_error *
 {
     const mr_tensor *filter = &call->inputs[1], *gradient = &call->inputs[2];
     volume v;
+    MR_TRY(check_backprop(call, shape, filter->shape, error));
     MR_TRY(conv_geometry(call, shape, filter->shape, &v, error));
-    MR_TRY(check_gradient(call, &v, v.out_channels, gradient->shape, error));
+    MR_TRY(check_sizes(call, &v, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     v.output = filter->data;
     v.gradient = gradient->data;
@@ -273,8 +315,9 @@ static mr_status backprop_filter(mr_kernel_call *call, mr_shape shape, mr_error 
 {
     const mr_tensor *input = &call->inputs[0], *gradient = &call->inputs[2];
     volume v;
+    MR_TRY(check_backprop(call, input->shape, shape, error));
     MR_TRY(conv_geometry(call, input->shape, shape, &v, error));
-    MR_TRY(check_gradient(call, &v, v.out_channels, gradient->shape, error));
+    MR_TRY(check_sizes(call, &v, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     v.input = input->data;
     v.gradient = gradient->data;
@@ -425,13 +468,26 @@ static mr_status avg_pool3d(mr_kernel_call *call, mr_error *error)
     return run_images(call, &v, output_shape(&v, v.channels), mean_images, false, error);
 }
 
+/* name: of the tensor in messages about its rank and its shape. */
+static mr_status check_shape(const mr_kernel_call *call, mr_shape given, mr_shape expected, const char *name,
+                             const char *short_name, mr_error *error)
+{
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    if (mr_shape_equal(given, expected)) return MR_OK;
+    if (given.rank != 5)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s must be 5-dimensional", name);
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Expected %s shape to be %s, but got %s", short_name,
+                          mr_shape_text(expected, a, sizeof a), mr_shape_text(given, b, sizeof b));
+}
+
 static mr_status max_pool3d_grad(mr_kernel_call *call, mr_error *error)
 {
     MR_HALF_AS_FLOAT(max_pool3d_grad);
     volume v;
     MR_TRY(pool_geometry(call, call->inputs[0].shape, &v, error));
-    MR_TRY(check_gradient(call, &v, v.channels, call->inputs[1].shape, error));
-    MR_TRY(check_gradient(call, &v, v.channels, call->inputs[2].shape, error));
+    mr_shape out = output_shape(&v, v.channels);
+    MR_TRY(check_shape(call, call->inputs[1].shape, out, "tensor_out", "orig_output", error));
+    MR_TRY(check_shape(call, call->inputs[2].shape, out, "out_backprop", "grad", error));
     v.input = call->inputs[0].data;
     v.output = call->inputs[1].data;
     v.gradient = call->inputs[2].data;
@@ -443,10 +499,8 @@ static mr_status max_pool3d_grad_grad(mr_kernel_call *call, mr_error *error)
     MR_HALF_AS_FLOAT(max_pool3d_grad_grad);
     volume v;
     MR_TRY(pool_geometry(call, call->inputs[0].shape, &v, error));
-    MR_TRY(check_gradient(call, &v, v.channels, call->inputs[1].shape, error));
-    if (!mr_shape_equal(call->inputs[2].shape, call->inputs[0].shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "tensor_in and out_grad_backprop must have the same shape");
+    MR_TRY(check_shape(call, call->inputs[1].shape, output_shape(&v, v.channels), "tensor_out", "orig_output", error));
+    MR_TRY(check_shape(call, call->inputs[2].shape, call->inputs[0].shape, "out_grad_backprop", "grad", error));
     v.input = call->inputs[0].data;
     v.output = call->inputs[1].data;
     v.gradient = call->inputs[2].data;
@@ -458,9 +512,12 @@ static mr_status avg_pool3d_grad(mr_kernel_call *call, mr_error *error)
     MR_HALF_AS_FLOAT(avg_pool3d_grad);
     volume v;
     mr_shape shape;
+    if (call->inputs[0].shape.rank != 1 || mr_tensor_count(&call->inputs[0]) != 5)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "tensor_in must be 1-dimensional and 5 elements");
     MR_TRY(mr_kernel_shape(call, 0, &shape, error));
     MR_TRY(pool_geometry(call, shape, &v, error));
-    MR_TRY(check_gradient(call, &v, v.channels, call->inputs[1].shape, error));
+    MR_TRY(
+        check_shape(call, call->inputs[1].shape, output_shape(&v, v.channels), "out_backprop", "out_backprop", error));
     v.gradient = call->inputs[1].data;
     return run_images(call, &v, shape, mean_grad_images, true, error);
 }

@@ -13,10 +13,42 @@
 /* What the strings of one call may unpack to. */
 constexpr size_t TENSOR_BYTES_MAX = (size_t)1 << 32;
 
+/* The sizes of all strings, as varints, then their bytes. */
+static mr_status string_content(const mr_tensor *tensor, mr_arena *arena, ProtobufCBinaryData *content, mr_error *error)
+{
+    const mr_string *strings = mr_tensor_strings(tensor);
+    int64_t count = mr_tensor_count(tensor);
+    size_t size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        size += strings[i].size_bytes + 1;
+        for (size_t rest = strings[i].size_bytes >> 7; rest > 0; rest >>= 7) size++;
+    }
+    uint8_t *bytes = MR_ARENA_NEW(arena, uint8_t, size);
+    if (bytes == nullptr) return mr_fail_memory(error, size);
+    *content = (ProtobufCBinaryData){size, bytes};
+    for (int64_t i = 0; i < count; i++) {
+        size_t rest = strings[i].size_bytes;
+        for (; rest >= 0x80; rest >>= 7) *bytes++ = (uint8_t)(rest | 0x80);
+        *bytes++ = (uint8_t)rest;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (strings[i].size_bytes > 0) memcpy(bytes, strings[i].data, strings[i].size_bytes);
+        bytes += strings[i].size_bytes;
+    }
+    return MR_OK;
+}
+
+/* As in TensorFlow, all elements are content, even equal ones and strings. */
 static mr_status to_text(const mr_tensor *tensor, mr_arena *arena, mr_string *text, mr_error *error)
 {
     Mr__TensorProto *proto = nullptr;
-    MR_TRY(mr_tensor_write(tensor, arena, &proto, error));
+    mr_tensor empty = {.dtype = tensor->dtype, .shape = MR_SHAPE(0)};
+    MR_TRY(mr_tensor_write(&empty, arena, &proto, error));
+    MR_TRY(mr_shape_write(tensor->shape, arena, &proto->tensor_shape, error));
+    if (mr_tensor_count(tensor) > 0 && tensor->dtype == MR_STRING)
+        MR_TRY(string_content(tensor, arena, &proto->tensor_content, error));
+    else if (mr_tensor_count(tensor) > 0)
+        proto->tensor_content = (ProtobufCBinaryData){mr_tensor_size_bytes(tensor), tensor->data};
     return mr_proto_pack(proto, arena, text, error);
 }
 
@@ -33,7 +65,7 @@ static mr_status serialize(mr_kernel_call *call, mr_error *error)
     mr_string texts[3] = {0};
     mr_arena arena = {0};
     mr_sparse_part part = {0};
-    MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
+    MR_TRY(mr_sparse_read_parts(call, 0, 1, 2, &s, error));
     mr_status status = mr_sparse_part_of(call, &part, error);
     if (status == MR_OK) status = part_to_texts(&part, &arena, texts, error);
     if (status == MR_OK) status = mr_tensor_init_strings(&call->outputs[0], MR_SHAPE(3), texts, error);
@@ -61,6 +93,7 @@ static mr_status serialize_many(mr_kernel_call *call, mr_error *error)
     row_texts rows = {0};
     MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
     if (s.rank <= 1) return FAIL("Rank of input SparseTensor should be > 1, but saw rank: %" PRId64, s.rank);
+    MR_TRY(mr_sparse_check_indices(call, &s, error));
     MR_TRY(mr_sparse_memory(call, s.shape[0], 3 * sizeof *rows.texts, &rows.texts, error));
     mr_status status = mr_sparse_rows(call, &s, write_row, &rows, error);
     if (status == MR_OK) status = mr_tensor_init_strings(&call->outputs[0], MR_SHAPE(s.shape[0], 3), rows.texts, error);

@@ -147,7 +147,13 @@ static mr_status add_sparse(mr_kernel_call *call, mr_error *error)
     mr_sparse s;
     sparse_map *map;
     mr_sparse_part part;
-    MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
+    MR_TRY(mr_sparse_read_parts(call, 0, 1, 2, &s, error));
+    char text[MR_SPARSE_TEXT_SIZE];
+    for (int64_t d = 0; d < s.rank; d++)
+        if (s.shape[d] < 0) return FAIL("Dimension %" PRId64 " must be >= 0", s.shape[d]);
+    if (mr_sparse_check_shape(call, &s, nullptr) != MR_OK)
+        return FAIL("Shape [%s] would have more than 2**63 - 1 elements",
+                    mr_sparse_text(s.shape, s.rank, ",", text, sizeof text));
     MR_TRY(map_named(call, &map, error));
     MR_TRY(mr_kernel_output(call, 0, MR_SCALAR, error));
     MR_TRY(mr_sparse_part_of(call, &part, error));
@@ -175,6 +181,7 @@ static mr_status add_many_sparse(mr_kernel_call *call, mr_error *error)
     adding a;
     MR_TRY(mr_sparse_read(call, 0, 1, 2, &s, error));
     if (s.rank <= 1) return FAIL("Rank of input SparseTensor should be > 1, but saw rank: %" PRId64, s.rank);
+    MR_TRY(mr_sparse_check_indices(call, &s, error));
     MR_TRY(map_named(call, &a.map, error));
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(s.shape[0]), error));
     a.handles = mr_tensor_int64s(&call->outputs[0]);
