@@ -56,7 +56,7 @@ void mr_conv_backward_input(const mr_conv *conv, const float *filter, const floa
 int64_t mr_conv_backward_filter_scratch(const mr_conv *conv, int threads);
 void mr_conv_backward_filter(const mr_conv *conv, const float *input, const float *gradient, float *filter_gradient,
                              mr_conv_scratch scratch, mr_pool *pool);
-/* The same for large filters over small images, to which the two functions above pass what it is meant for. */
+/* The gradient of a large filter over small images, which the two functions above leave to these. */
 bool mr_conv_filter_has_patches(const mr_conv *conv);
 int64_t mr_conv_filter_patches_scratch(const mr_conv *conv, int threads);
 void mr_conv_filter_patches(const mr_conv *conv, const float *input, const float *gradient, float *filter_gradient,
