@@ -10,15 +10,20 @@
 #include <millrace/formats.h>
 #include <millrace/graph.h>
 #include <millrace/image.h>
+#include <millrace/layers.h>
+#include <millrace/losses.h>
 #include <millrace/model.h>
 #include <millrace/ops.h>
+#include <millrace/optimizers.h>
 #include <millrace/queue.h>
 #include <millrace/record.h>
 #include <millrace/run.h>
 #include <millrace/saver.h>
 #include <millrace/session.h>
 #include <millrace/status.h>
+#include <millrace/summary.h>
 #include <millrace/tensor.h>
 #include <millrace/train.h>
+#include <millrace/variables.h>
 
 #endif
