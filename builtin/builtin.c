@@ -16,7 +16,7 @@
     X(transpose) X(pad) X(binary) X(select) X(unary) X(reduce) \
     X(matmul) X(conv) X(bias) X(activation) X(pool) X(batch_norm) \
     X(softmax) X(control) X(image) X(sparse) X(scan) X(segment) X(special) X(complex) X(space) \
-    X(diagonal) X(partition) X(rearrange) X(tensor_scatter) X(quantize) X(debug) \
+    X(diagonal) X(partition) X(rearrange) X(tensor_array) X(tensor_scatter) X(quantize) X(debug) \
     X(linalg) X(fft) X(image_sample)
 /* clang-format on */
 /* kernels/FAMILY.c: mr_kernels_FAMILY */

@@ -76,7 +76,7 @@ mr_status mr_graph_write(const mr_graph *graph, mr_arena *arena, Mr__GraphDef **
 {
     Mr__GraphDef *def = MR_ARENA_NEW(arena, Mr__GraphDef, 1);
     Mr__VersionDef *versions = MR_ARENA_NEW(arena, Mr__VersionDef, 1);
-    MR_TRY(mr_graph_status(graph, error));
+    MR_TRY(mr_graph_check_complete(graph, error));
     if (def == nullptr || versions == nullptr) return mr_fail_memory(error, sizeof *def);
     mr__graph_def__init(def);
     mr__version_def__init(versions);

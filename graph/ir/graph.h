@@ -33,6 +33,7 @@ struct mr_node {
     mr_graph *graph;
     int32_t id;           /* index in graph->nodes */
     const mr_op_def *def; /* null: an imported operator that this library does not know; such a node cannot run */
+    struct mr_flow_context *flow; /* the conditional or loop that it belongs to (flow.h); null: none, or imported */
     const char *name;
     const char *op;     /* the operator's name, also if def is null */
     const char *device; /* as requested, normalized: "/device:GPU:0", "/job:worker/task:1"; "": none */
@@ -73,8 +74,9 @@ typedef struct mr_text_stack {
 typedef struct mr_control_frame {
     mr_node **nodes;
     int32_t count;
-    int32_t first_id; /* nodes from this id on were created inside the frame and already run after it */
-    bool clears;      /* hides the enclosing frames */
+    int32_t first_id;             /* nodes from this id on were created inside the frame and already run after it */
+    bool clears;                  /* hides the enclosing frames, and the conditionals and loops */
+    struct mr_flow_context *flow; /* the context outside of a frame that hides it */
 } mr_control_frame;
 /* A tensor referenced by attrs. */
 typedef struct mr_held_tensor {
@@ -130,6 +132,7 @@ struct mr_graph {
     mr_control_frame *control_frames;
     int32_t control_frame_count;
     int32_t control_frame_capacity;
+    struct mr_flow_context *flow; /* the conditional or loop that is being built (flow.h); null: none */
     bool has_seed;
     int64_t seed;
     int64_t seed_count; /* operators without a seed of their own so far */
@@ -188,6 +191,9 @@ mr_collection *mr_graph_find_collection(const mr_graph *graph, const char *name)
 mr_collection *mr_graph_make_collection(mr_graph *graph, const char *name, mr_collection_kind kind);
 mr_status mr_graph_add_variable(mr_graph *graph, const char *collection, mr_variable variable, bool trainable,
                                 mr_string rest, mr_error *error);
+
+/* mr_graph_status, and an error if a conditional or a loop has not ended (flow.c). */
+mr_status mr_graph_check_complete(const mr_graph *graph, mr_error *error);
 
 /* mr_graph_new, when the operators are registered already. */
 mr_graph *mr_graph_create(void);

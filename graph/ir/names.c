@@ -206,12 +206,15 @@ void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, 
     for (int32_t i = 0; i < count; i++)
         if (nodes[i] != nullptr && nodes[i]->id >= 0) copy[kept++] = nodes[i];
     graph->control_frames = frames;
-    frames[graph->control_frame_count++] =
-        (mr_control_frame){.nodes = copy, .count = kept, .first_id = graph->node_count, .clears = nodes == nullptr};
+    frames[graph->control_frame_count++] = (mr_control_frame){
+        .nodes = copy, .count = kept, .first_id = graph->node_count, .clears = nodes == nullptr, .flow = graph->flow};
+    if (nodes == nullptr) graph->flow = nullptr;
 }
 
 void mr_graph_pop_control_dependencies(mr_graph *graph)
 {
     assert(graph->control_frame_count > 0);
-    if (graph->control_frame_count > 0) graph->control_frame_count--;
+    if (graph->control_frame_count == 0) return;
+    const mr_control_frame *frame = &graph->control_frames[--graph->control_frame_count];
+    if (frame->clears) graph->flow = frame->flow;
 }

@@ -3,8 +3,8 @@
  *
  * Each call that adds inputs is one group. If the number of groups equals the operator's number of inputs, the groups
  * determine which inputs are lists, and N and T are deduced from them. */
+#include "graph/ir/flow.h"
 #include "graph/ir/function.h"
-#include "graph/ir/graph.h"
 #include "graph/ir/signature.h"
 
 #include <assert.h>
@@ -131,7 +131,12 @@ void mr_node_add_input_list(mr_node_builder *builder, mr_outputs inputs)
                          inputs.items == nullptr ? "null" : "an address");
     for (int32_t i = 0; i < inputs.count && status == MR_OK; i++) {
         status = check_input(builder->node, inputs.items[i], &error);
-        if (status == MR_OK) status = mr_node_append_input(builder->node, inputs.items[i], &error);
+        if (status != MR_OK) break;
+        mr_flow_context *flow = builder->graph->flow;
+        mr_output inside = inputs.items[i];
+        if (flow != nullptr) inside = flow->capture(flow, inside, builder->node->name);
+        status = mr_graph_status(builder->graph, &error);
+        if (status == MR_OK) status = mr_node_append_input(builder->node, inside, &error);
     }
     building *made = (building *)builder->node;
     int32_t *groups = mr_graph_grow(builder->graph, made->groups, made->group_count, sizeof *groups);
@@ -419,6 +424,7 @@ mr_output mr_node_finish(mr_node_builder *builder)
     if (status == MR_OK) status = mr_node_resolve(node, &error);
     if (status == MR_OK) status = colocate(node, &error);
     if (status == MR_OK) status = add_frame_controls(node, &error);
+    if (status == MR_OK && node->graph->flow != nullptr) status = node->graph->flow->complete(node, &error);
     if (status == MR_OK) status = mr_node_infer(node, &error);
     if (status == MR_OK) status = mr_graph_append(builder->graph, node, &error);
     if (status != MR_OK) {

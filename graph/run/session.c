@@ -57,7 +57,7 @@ mr_status mr_session_new(mr_graph *graph, const mr_session_options *given, mr_se
 {
     if (!session) return mr_session_null("mr_session_new: session", error);
     *session = nullptr;
-    MR_TRY(mr_graph_status(graph, error));
+    MR_TRY(mr_graph_check_complete(graph, error));
     mr_session_options options;
     MR_TRY(MR_OPTIONS_READ(mr_session_options, &options, given, error));
     if (options.device) MR_TRY(check_device(options.device, error));
@@ -248,7 +248,7 @@ static mr_status check_output(const mr_session *session, mr_output output, const
 
 static mr_status check_key(const mr_session *session, const step_key *key, mr_error *error)
 {
-    MR_TRY(mr_graph_status(session->graph, error));
+    MR_TRY(mr_graph_check_complete(session->graph, error));
     for (int32_t i = 0; i < key->feed_count; i++) {
         MR_TRY(check_output(session, key_feed(key, i), "feed", i, error));
         for (int32_t j = 0; j < i; j++)

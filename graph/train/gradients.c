@@ -3,10 +3,15 @@
  * Only nodes between the xs and the ys matter: those that depend on an x and on which a y depends. Each of them waits
  * until all such consumers have contributed their partial gradients. These are then added, the gradient function of its
  * operator runs, and the results are passed to its inputs. The traversal uses arrays indexed by node id, so it neither
- * recurses nor loops indefinitely on (imported) graphs with cycles: a node on a cycle never gets all its partial
- * gradients, and is reported. */
+ * recurses nor loops indefinitely on imported graphs with cycles: a node on a cycle never gets all its partial
+ * gradients, and is reported.
+ *
+ * Loops that were built here are differentiated (loop_gradient.h). The gradients of a loop's body are built in the
+ * context of the backward loop. A Switch of a loop is processed twice: when the gradient of its exit is known, which
+ * begins the backward loop, and when that of the body is, which closes it. All exits of a loop are processed
+ * together. */
 #include "graph/ir/function.h"
-#include "graph/ir/graph.h"
+#include "graph/train/loop_gradient.h"
 #include <millrace/ops.h>
 
 #include <stdlib.h>
@@ -21,6 +26,7 @@ typedef struct place {
     bool from_xs;   /* depends on an x, or has one as output */
     bool between;   /* from_xs, and a y depends on it */
     bool is_x;      /* has an x as output */
+    bool is_y;      /* has a y as output */
     bool done;      /* its gradient is built */
     int32_t waits;  /* edges to nodes between that have not been processed */
     share **shares; /* by output */
@@ -31,8 +37,9 @@ typedef struct sweep {
     mr_arena arena;
     int32_t count;
     place *places;
-    int32_t *queue; /* ids; each is added once */
+    int32_t *queue; /* ids; each is added once, and the Switch of a loop twice */
     int32_t queue_count;
+    mr_loop_gradients loops;
 } sweep;
 
 static bool is_trainable(mr_dtype dtype)
@@ -109,6 +116,7 @@ static void mark_between(sweep *s, mr_outputs ys)
     s->queue_count = 0;
     for (int32_t i = 0; i < ys.count; i++) {
         place *p = &s->places[ys.items[i].node->id];
+        p->is_y = true;
         if (!p->from_xs || p->between) continue;
         p->between = true;
         enter(s, ys.items[i].node->id);
@@ -124,6 +132,29 @@ static void mark_between(sweep *s, mr_outputs ys)
             enter(s, node->inputs[j].node->id);
         }
     }
+}
+
+static bool is_loop_node(const mr_node *node, mr_flow flow)
+{
+    return mr_node_flow(node) == flow && node->flow != nullptr && node->flow->is_loop;
+}
+
+/* Adds the gradients of all loops between, outer ones first, and all exits of these loops. */
+static mr_status add_loops(sweep *s)
+{
+    for (int32_t at = 0; at < s->queue_count; at++) {
+        const mr_node *node = s->graph->nodes[s->queue[at]];
+        if (!is_loop_node(node, MR_FLOW_EXIT) || !node->flow->back_prop) continue;
+        if (mr_loop_gradient_add(&s->loops, node) == nullptr) return mr_graph_status(s->graph, nullptr);
+        for (int32_t i = 0; i < node->flow->exit_count; i++) {
+            const mr_node *exit = node->flow->exits[i].node;
+            if (exit->id >= s->count || s->places[exit->id].between) continue;
+            s->places[exit->id].between = true;
+            place *p = &s->places[exit->inputs[0].node->id];
+            if (p->between) p->waits++;
+        }
+    }
+    return MR_OK;
 }
 
 static mr_status add_share(sweep *s, mr_output to, mr_output grad)
@@ -211,8 +242,8 @@ static mr_status add_symbolic_gradient(sweep *s, mr_node *node, const mr_attr_va
 static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_output *results)
 {
     mr_attr_value callee = called_function(s->graph, node);
-    bool is_call = callee.function.name != nullptr;
-    if (!is_call && (node->def == nullptr || node->def->gradient == nullptr)) {
+    bool is_call = callee.function.name != nullptr, is_flow = mr_loop_gradient_handles(node);
+    if (!is_call && !is_flow && (node->def == nullptr || node->def->gradient == nullptr)) {
         if (node->def != nullptr && (node->def->op->flags & MR_OP_NOT_DIFFERENTIABLE) != 0) return MR_OK;
         (void)mr_graph_fail(s->graph, MR_UNIMPLEMENTED, "gradients: the operator %s of node %s has no gradient",
                             node->op, node->name);
@@ -225,12 +256,58 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
     mr_status status = MR_OK;
     if (is_call)
         status = add_symbolic_gradient(s, node, &callee, grads, results);
+    else if (is_flow)
+        mr_loop_gradient_call(&s->loops, node, grads, results);
     else
         node->def->gradient(
             &(mr_gradient_call){.graph = s->graph, .node = node, .grad_outputs = grads, .grad_inputs = results});
     mr_graph_pop_device(s->graph);
     mr_graph_pop_scope(s->graph);
     return status == MR_OK ? mr_graph_status(s->graph, nullptr) : status;
+}
+
+/* Makes the context of the node's gradient current; is_before: that of the gradients of its outputs. */
+static void enter_context(sweep *s, const mr_node *node, bool is_before)
+{
+    const mr_loop_gradient *loop = mr_loop_gradient_of(&s->loops, node, is_before);
+    (void)mr_flow_enter(s->graph, loop != nullptr ? mr_loop_gradient_context(loop) : s->loops.base);
+}
+
+/* Queues the exits of a loop that are ready. Those without a gradient get zeros if any other one has a gradient, or if
+ * they must. */
+static mr_status enter_exits(sweep *s, mr_loop_exits *exits, bool with_zeros)
+{
+    for (const mr_node_list *e = exits->deferred; e != nullptr; e = e->next) {
+        mr_node *exit = e->node;
+        if (with_zeros && s->places[exit->id].shares == nullptr && is_trainable(mr_output_dtype((mr_output){exit, 0})))
+            MR_TRY(add_share(s, (mr_output){exit, 0}, mr_loop_gradient_zeros(&s->loops, (mr_output){exit, 0})));
+        enter(s, exit->id);
+    }
+    exits->deferred = nullptr;
+    return mr_graph_status(s->graph, nullptr);
+}
+
+/* Keeps an exit that is ready until all exits of its loop are. */
+static mr_status defer_exit(sweep *s, mr_node *exit, bool with_zeros)
+{
+    mr_loop_exits *exits = mr_loop_gradient_exits(mr_loop_gradient_of(&s->loops, exit, false));
+    mr_node_list *added = MR_ARENA_NEW(&s->graph->arena, mr_node_list, 1);
+    if (added == nullptr) return no_memory(s);
+    *added = (mr_node_list){.node = exit, .next = exits->deferred};
+    exits->deferred = added;
+    exits->has_gradient |= s->places[exit->id].shares != nullptr;
+    if (--exits->pending > 0) return MR_OK;
+    return enter_exits(s, exits, with_zeros || exits->has_gradient);
+}
+
+/* Queues the node if its gradients are complete: of a loop's Switch, those of one of its outputs. */
+static mr_status enter_if_ready(sweep *s, mr_node *node)
+{
+    int32_t waits = --s->places[node->id].waits;
+    if (waits == 0 && is_loop_node(node, MR_FLOW_EXIT) && mr_loop_gradient_of(&s->loops, node, false) != nullptr)
+        return defer_exit(s, node, false);
+    if (waits == 0 || (waits > 0 && is_loop_node(node, MR_FLOW_SWITCH))) enter(s, node->id);
+    return MR_OK;
 }
 
 /* Passes the gradients of the node's outputs to its inputs. */
@@ -240,23 +317,26 @@ static mr_status go_back(sweep *s, mr_node *node)
     mr_output *grads = MR_ARENA_NEW(&s->arena, mr_output, (size_t)node->output_count + 1);
     mr_output *results = MR_ARENA_NEW(&s->arena, mr_output, (size_t)node->input_count + 1);
     if (grads == nullptr || results == nullptr) return no_memory(s);
+    enter_context(s, node, true);
     for (int32_t i = 0; i < node->output_count; i++) {
         grads[i] = total(s, node, i);
         given |= grads[i].node != nullptr && is_trainable(node->outputs[i].dtype);
     }
     for (int32_t i = 0; i < node->input_count; i++) leads_on |= s->places[node->inputs[i].node->id].between;
-    if (given && leads_on) MR_TRY(call_gradient(s, node, grads, results));
-    for (int32_t i = 0; i < node->input_count; i++) {
+    enter_context(s, node, false);
+    mr_status status = given && leads_on ? call_gradient(s, node, grads, results) : MR_OK;
+    (void)mr_flow_enter(s->graph, s->loops.base);
+    for (int32_t i = 0; i < node->input_count && status == MR_OK; i++) {
         mr_output input = node->inputs[i];
         place *p = &s->places[input.node->id];
         if (!p->between) continue;
         if (results[i].node != nullptr) {
             set_shape(results[i], input);
-            MR_TRY(add_share(s, input, results[i]));
+            status = add_share(s, input, results[i]);
         }
-        if (--p->waits == 0) enter(s, input.node->id);
+        if (status == MR_OK) status = enter_if_ready(s, input.node);
     }
-    return MR_OK;
+    return status;
 }
 
 static mr_status sweep_back(sweep *s, mr_outputs ys, const mr_output *grad_ys)
@@ -274,22 +354,30 @@ static mr_status sweep_back(sweep *s, mr_outputs ys, const mr_output *grad_ys)
         MR_TRY(add_share(s, y, grad));
     }
     s->queue_count = 0;
-    for (int32_t i = 0; i < s->count; i++)
-        if (s->places[i].between && s->places[i].waits == 0) enter(s, i);
+    for (int32_t i = 0; i < s->count; i++) {
+        if (!s->places[i].between || s->places[i].waits != 0) continue;
+        mr_node *node = s->graph->nodes[i];
+        if (is_loop_node(node, MR_FLOW_EXIT) && mr_loop_gradient_of(&s->loops, node, false) != nullptr)
+            MR_TRY(defer_exit(s, node, true));
+        else
+            enter(s, i);
+    }
     for (int32_t at = 0; at < s->queue_count; at++) {
         MR_TRY(go_back(s, s->graph->nodes[s->queue[at]]));
         s->places[s->queue[at]].done = true;
     }
-    return MR_OK;
+    mr_loop_gradients_finish(&s->loops);
+    return mr_graph_status(s->graph, nullptr);
 }
 
 static mr_status differentiate(sweep *s, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients)
 {
     s->places = MR_ARENA_NEW(&s->arena, place, (size_t)s->count);
-    s->queue = MR_ARENA_NEW(&s->arena, int32_t, (size_t)s->count + 1);
+    s->queue = MR_ARENA_NEW(&s->arena, int32_t, 2 * (size_t)s->count + 1);
     if (s->places == nullptr || s->queue == nullptr) return no_memory(s);
     MR_TRY(mark_from(s, xs));
     mark_between(s, ys);
+    MR_TRY(add_loops(s));
     MR_TRY(sweep_back(s, ys, grad_ys));
     for (int32_t i = 0; i < xs.count; i++) {
         mr_node *node = xs.items[i].node;
@@ -330,8 +418,10 @@ void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output
     }
     if (status == MR_OK) {
         sweep s = {.graph = graph, .count = mr_graph_node_count(graph)};
+        s.loops = (mr_loop_gradients){.graph = graph, .base = graph->flow};
         mr_graph_push_scope(graph, "gradients");
         status = differentiate(&s, ys, xs, grad_ys, gradients);
+        (void)mr_flow_enter(graph, s.loops.base);
         mr_graph_pop_scope(graph);
         mr_arena_deinit(&s.arena);
     }

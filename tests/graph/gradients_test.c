@@ -50,6 +50,33 @@ typedef struct gradient_case {
 #define EDGES mr_reshape(g, INTS(1, 0, 0, 1), INTS(2, 2))
 #define ROWS mr_reshape(g, INTS(2, 0), INTS(2, 1))
 
+/* Rows through an array. */
+static mr_output array_of_rows(mr_graph *g, mr_output x, bool reversed)
+{
+    mr_tensor_array_v3_outputs a = mr_tensor_array_v3(g, INT(3), MR_FLOAT);
+    mr_output flow = mr_tensor_array_scatter_v3(g, a.handle, INTS(0, 1, 2), x, a.flow);
+    mr_output order = reversed ? INTS(2, 0, 1) : INTS(0, 1, 2);
+    return mr_tensor_array_gather_v3(g, a.handle, order, flow, MR_FLOAT);
+}
+
+/* A value that is written once, or also read twice. */
+static mr_output array_of_one(mr_graph *g, mr_output x, bool twice)
+{
+    mr_tensor_array_v3_outputs a = mr_tensor_array_v3(g, INT(1), MR_FLOAT, .clear_after_read = false);
+    mr_output flow = mr_tensor_array_write_v3(g, a.handle, INT(0), x, a.flow);
+    mr_output read = mr_tensor_array_read_v3(g, a.handle, INT(0), flow, MR_FLOAT);
+    return twice ? mr_mul(g, read, mr_tensor_array_read_v3(g, a.handle, INT(0), flow, MR_FLOAT)) : read;
+}
+
+/* Rows in pieces of one and two, joined again. */
+static mr_output array_of_pieces(mr_graph *g, mr_output x, bool squared)
+{
+    mr_tensor_array_v3_outputs a = mr_tensor_array_v3(g, INT(2), MR_FLOAT);
+    mr_output flow = mr_tensor_array_split_v3(g, a.handle, x, LONG(INTS(1, 2)), a.flow);
+    mr_output all = mr_tensor_array_concat_v3(g, a.handle, flow, MR_FLOAT).value;
+    return squared ? mr_mul(g, all, all) : all;
+}
+
 #define CASES(C)                                                                                                       \
     C(neg, "Neg", "", (S(2, 3)), -2, 2, mr_neg(g, x[0]))                                                               \
     C(abs_, "Abs", "", (S(2, 3)), -2, 2, mr_abs(g, x[0]))                                                              \
@@ -375,6 +402,12 @@ typedef struct gradient_case {
     C(mirror_pad, "MirrorPad", "", (S(3, 3)), -2, 2, mr_mirror_pad(g, x[0], EDGES, .mode = MR_SYMMETRIC))              \
     C(mirror_pad_grad, "MirrorPadGrad", "", (S(4, 4)), -2, 2, mr_mirror_pad_grad(g, x[0], EDGES, .mode = MR_REFLECT))  \
     C(nth_element, "NthElement", "", (S(2, 5)), -2, 2, mr_nth_element(g, x[0], INT(2)))                                \
+    C(array_rows, "TensorArrayScatterV3", "", (S(3, 2)), -2, 2, array_of_rows(g, x[0], false))                         \
+    C(array_gather, "TensorArrayGatherV3", "", (S(3, 2)), -2, 2, array_of_rows(g, x[0], true))                         \
+    C(array_read, "TensorArrayReadV3", "", (S(2)), -2, 2, array_of_one(g, x[0], false))                                \
+    C(array_write, "TensorArrayWriteV3", "", (S(2)), -2, 2, array_of_one(g, x[0], true))                               \
+    C(array_split, "TensorArraySplitV3", "", (S(3, 2)), -2, 2, array_of_pieces(g, x[0], false))                        \
+    C(array_concat, "TensorArrayConcatV3", "", (S(3, 2)), -2, 2, array_of_pieces(g, x[0], true))                       \
     C(tensor_scatter_update, "TensorScatterUpdate", "", (S(4), S(2)), -2, 2,                                           \
       mr_tensor_scatter_update(g, x[0], ROWS, x[1]))                                                                   \
     C(tensor_scatter_add, "TensorScatterAdd", "", (S(4), S(2)), -2, 2, mr_tensor_scatter_add(g, x[0], ROWS, x[1]))     \
