@@ -26,7 +26,7 @@
  * Outside, only the results may be used, not what was built inside. Conditionals and loops nest.
  *
  * The nodes are TensorFlow 1's (Switch, Merge, Enter, NextIteration, Exit, LoopCond), with its names, so TensorFlow
- * runs these graphs too. A begin without its end leaves the graph inside; the session then reports it. Objects belong to
+ * runs these graphs too. A begin without its end leaves the graph inside; the session reports it. Objects belong to
  * the graph. Errors are recorded in the graph; the results are then outputs that later builders pass on. */
 #ifndef MILLRACE_CONTROL_FLOW_H
 #define MILLRACE_CONTROL_FLOW_H
