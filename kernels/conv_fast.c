@@ -435,15 +435,18 @@ static void merge_pieces(void *context, int64_t begin, int64_t end)
 
 int64_t mr_conv_backward_filter_scratch(const mr_conv *v, int threads)
 {
-    if (mr_conv_filter_has_patches(v)) return mr_conv_filter_patches_scratch(v, threads);
     filter_job job = filter_plan(v);
     int64_t partials = job.groups > 1 ? job.groups * filter_depth(v) * v->out_channels : 0;
-    return round_up(partials) + (threads + 1) * (job.frame_size + job.gradient_size);
+    int64_t direct = round_up(partials) + (threads + 1) * (job.frame_size + job.gradient_size);
+    if (mr_conv_filter_has_patches(v)) direct = mr_conv_filter_patches_scratch(v, threads);
+    return mr_winograd_has_filter(v) ? MR_MAX(direct, mr_winograd_filter_scratch(v, threads)) : direct;
 }
 
 void mr_conv_backward_filter(const mr_conv *v, const float *input, const float *gradient, float *filter_gradient,
                              mr_conv_scratch scratch, mr_pool *pool)
 {
+    if (mr_winograd_has_filter(v) && mr_winograd_backward_filter(v, input, gradient, filter_gradient, scratch, pool))
+        return;
     if (mr_conv_filter_has_patches(v)) {
         mr_conv_filter_patches(v, input, gradient, filter_gradient, scratch, pool);
         return;

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-constexpr int POINTS = MR_WINOGRAD_POINTS, SIDE = MR_WINOGRAD_SIDE;
+constexpr int POINTS = MR_WINOGRAD_POINTS;
 constexpr int64_t LANES = 32; /* columns of the product that are multiplied at a time */
 
 /* A convolution as this file computes it. */
@@ -207,7 +207,8 @@ static void filter_panels(void *context, int64_t begin, int64_t end)
 
 typedef struct tiles_job {
     const window *window;
-    const float *source, *panels, *zeros; /* zeros: a pixel outside the image */
+    mr_winograd_tiles source;
+    const float *panels;
     float *target;
     float *inputs;      /* is_shared: of the block; otherwise each slot begins with those of a block */
     int64_t begin, end; /* is_shared: the tiles of the block */
@@ -231,30 +232,6 @@ static int64_t products_size(const window *w)
 static int64_t tiles_slot(const window *w)
 {
     return products_size(w) + (w->is_shared ? 0 : inputs_size(w));
-}
-
-/* Transforms the inputs of a tile, to[point][…][depth]. */
-static void transform_tile(const tiles_job *job, int64_t tile, float *to, int64_t point_stride)
-{
-    const window *w = job->window;
-    const int64_t n = tile / (w->tile_rows * w->tile_columns), ty = tile / w->tile_columns % w->tile_rows;
-    const int64_t tx = tile % w->tile_columns;
-    const float *image = job->source + n * w->height * w->width * w->channels;
-    for (int64_t phase = 0; phase < w->in_step * w->in_step; phase++, to += w->phase_depth) {
-        const float *pixels[MR_WINOGRAD_POINTS];
-        const int64_t top = ty * w->size * w->in_step + w->top + phase / w->in_step;
-        const int64_t left = tx * w->size * w->in_step + w->left + phase % w->in_step;
-        for (int64_t i = 0; i < SIDE; i++) {
-            const int64_t y = top + i * w->in_step;
-            const float *row = image + y * w->width * w->channels;
-            const bool is_inside = y >= 0 && y < w->height;
-            for (int64_t j = 0; j < SIDE; j++) {
-                const int64_t x = left + j * w->in_step;
-                pixels[i * SIDE + j] = is_inside && x >= 0 && x < w->width ? row + x * w->channels : job->zeros;
-            }
-        }
-        mr_winograd_input(pixels, w->channels, to, point_stride);
-    }
 }
 
 /* Multiplies `count` tiles by the panels of up to LANES columns. */
@@ -355,7 +332,7 @@ static void compute_blocks(void *context, int64_t begin, int64_t end)
     for (int64_t block = begin; block < end; block++) {
         const int64_t first = block * w->block, last = MR_MIN(w->tiles, first + w->block);
         for (int64_t tile = first; tile < last; tile++)
-            transform_tile(job, tile, inputs + (tile - first) * tile_stride(w), w->block * tile_stride(w));
+            mr_winograd_tile(&job->source, tile, inputs + (tile - first) * tile_stride(w), w->block * tile_stride(w));
         for (int64_t panel = 0; panel < w->panels; panel += LANES / 16)
             compute_columns(job, inputs, first, last, panel, products);
     }
@@ -367,7 +344,7 @@ static void transform_shared(void *context, int64_t begin, int64_t end)
     const tiles_job *job = context;
     const window *w = job->window;
     for (int64_t i = begin; i < end; i++)
-        transform_tile(job, job->begin + i, job->inputs + i * tile_stride(w), w->block * tile_stride(w));
+        mr_winograd_tile(&job->source, job->begin + i, job->inputs + i * tile_stride(w), w->block * tile_stride(w));
 }
 
 static void compute_shared(void *context, int64_t begin, int64_t end)
@@ -406,9 +383,9 @@ static bool run(const mr_conv *v, const window *w, const float *source, const fl
     mr_pool_for(pool, w->panels, MR_MAX(1, 2048 / w->depth), filter_panels, &to_transform);
     mr_slots_init(&slots, slots_floats, tiles_slot(w), scratch.threads + 1);
     tiles_job job = {.window = w,
-                     .source = source,
+                     .source = {source, zeros, w->height, w->width, w->channels, w->in_step, w->top, w->left, w->size,
+                                w->tile_rows, w->tile_columns},
                      .panels = panels,
-                     .zeros = zeros,
                      .target = target,
                      .inputs = inputs,
                      .slots = &slots};
@@ -427,7 +404,7 @@ static bool run(const mr_conv *v, const window *w, const float *source, const fl
 
 /* ---- Where the method is used ---- */
 
-static bool is_possible(const mr_conv *v)
+bool mr_winograd_is_possible(const mr_conv *v)
 {
     if (v->filter_height != v->filter_width || v->stride_y != v->stride_x || v->stride_y > 2) return false;
     const int64_t taps = ceiling(v->filter_height, v->stride_y);
@@ -456,14 +433,14 @@ static bool is_used(const mr_conv *v, const window *w)
 
 bool mr_winograd_has_forward(const mr_conv *v)
 {
-    if (!is_possible(v)) return false;
+    if (!mr_winograd_is_possible(v)) return false;
     const window w = forward_window(v);
     return is_used(v, &w);
 }
 
 bool mr_winograd_has_input(const mr_conv *v)
 {
-    if (!is_possible(v)) return false;
+    if (!mr_winograd_is_possible(v)) return false;
     const window w = input_window(v);
     return is_used(v, &w);
 }

@@ -3,7 +3,7 @@
  * of each dimension; the product of their values at each of the 36 points is a product of matrices over the channels.
  * This takes 36 multiplications for 16 outputs instead of 144, and for 4 outputs instead of 100.
  *
- * The points limit the rounding errors: with 0, ±1, ±2 they are about twice as large. */
+ * The choice of a and b limits the rounding errors: with 1 and 2 they are about twice as large. */
 #ifndef MR_KERNELS_WINOGRAD_H
 #define MR_KERNELS_WINOGRAD_H
 
@@ -36,12 +36,28 @@ typedef struct mr_winograd_square {
 /* zeros: 16 numbers, which become NaN if a result that is stored is not finite. */
 void mr_winograd_output(const mr_winograd_square *square, float zeros[16]);
 
-/* ---- Convolutions: winograd.c ---- */
+/* The tiles of the images of a batch. Pixel (y, x) of phase (p, q) is the image's pixel (y * step + p + top,
+ * x * step + q + left); there are step * step phases. */
+typedef struct mr_winograd_tiles {
+    const float *images;
+    const float *zeros; /* a pixel outside the image */
+    int64_t height, width, channels;
+    int64_t step, top, left;
+    int64_t size;          /* distance of tiles, in pixels of a phase */
+    int64_t rows, columns; /* of tiles, in an image */
+} mr_winograd_tiles;
+/* Transforms the inputs of a tile: to[point][phase][channels, rounded up to 16]. */
+void mr_winograd_tile(const mr_winograd_tiles *tiles, int64_t tile, float *to, int64_t point_stride);
 
+/* ---- Convolutions: winograd.c, winograd_filter.c ---- */
+
+/* Whether the size and stride of the filter are supported. */
+bool mr_winograd_is_possible(const mr_conv *conv);
 /* Whether the method is faster than conv_fast.c, which depends on the sizes alone. */
 bool mr_winograd_has_forward(const mr_conv *conv);
 bool mr_winograd_has_input(const mr_conv *conv);
-/* As mr_conv_forward and mr_conv_backward_input. False: a number is not finite, so the result is not valid. In a direct
+bool mr_winograd_has_filter(const mr_conv *conv);
+/* As mr_conv_forward and the other two. False: a number is not finite, so the result is not valid. In a direct
  * convolution such a number changes only those outputs that depend on it. */
 int64_t mr_winograd_forward_scratch(const mr_conv *conv, int threads);
 bool mr_winograd_forward(const mr_conv *conv, const float *input, const float *filter, float *output,
@@ -49,5 +65,8 @@ bool mr_winograd_forward(const mr_conv *conv, const float *input, const float *f
 int64_t mr_winograd_input_scratch(const mr_conv *conv, int threads);
 bool mr_winograd_backward_input(const mr_conv *conv, const float *filter, const float *gradient, float *input_gradient,
                                 mr_conv_scratch scratch, mr_pool *pool);
+int64_t mr_winograd_filter_scratch(const mr_conv *conv, int threads);
+bool mr_winograd_backward_filter(const mr_conv *conv, const float *input, const float *gradient, float *filter_gradient,
+                                 mr_conv_scratch scratch, mr_pool *pool);
 
 #endif

@@ -6,7 +6,7 @@
 
 constexpr int SIDE = MR_WINOGRAD_SIDE, POINTS = MR_WINOGRAD_POINTS;
 /* The points are 0, A, -A, B, -B and infinity. All coefficients of the inputs are exact. */
-constexpr float A = 0.75f, B = 1.5f, A2 = A * A, B2 = B * B;
+constexpr float A = 0.6875f, B = 1.5f, A2 = A * A, B2 = B * B;
 
 #define EACH(i, count) _Pragma("clang loop unroll(full)") for (int i = 0; i < (count); i++)
 
@@ -36,12 +36,11 @@ MR_INLINE void transform_inputs(mr_vector *t, int step, bool fused)
     t[5 * step] = multiply_add(A2 * B2, d1, multiply_add(-(A2 + B2), d3, d5, fused), fused);
 }
 
-/* The values of a polynomial of `count` coefficients, divided by the products of the points' differences. */
+/* The values of a polynomial of `count` coefficients. */
 MR_INLINE void transform_taps(mr_vector *t, int step, int count, bool fused)
 {
-    constexpr float SCALE_A = 1 / (2 * A2 * (A2 - B2)), SCALE_B = 1 / (2 * B2 * (B2 - A2));
     const mr_vector first = t[0], last = t[(count - 1) * step];
-    mr_vector even_a = first, odd_a = A * t[step], even_b = first, odd_b = B * t[step];
+    mr_vector even_a = first, odd_a = t[step], even_b = first, odd_b = t[step];
     EACH(i, count)
     {
         if (i < 2) continue;
@@ -50,29 +49,30 @@ MR_INLINE void transform_taps(mr_vector *t, int step, int count, bool fused)
             even_a = multiply_add(power(A, i), x, even_a, fused);
             even_b = multiply_add(power(B, i), x, even_b, fused);
         } else {
-            odd_a = multiply_add(power(A, i), x, odd_a, fused);
-            odd_b = multiply_add(power(B, i), x, odd_b, fused);
+            odd_a = multiply_add(power(A, i - 1), x, odd_a, fused);
+            odd_b = multiply_add(power(B, i - 1), x, odd_b, fused);
         }
     }
-    t[0] = (1 / (A2 * B2)) * first;
-    t[step] = SCALE_A * (even_a + odd_a);
-    t[2 * step] = SCALE_A * (even_a - odd_a);
-    t[3 * step] = SCALE_B * (even_b + odd_b);
-    t[4 * step] = SCALE_B * (even_b - odd_b);
+    t[step] = multiply_add(A, odd_a, even_a, fused);
+    t[2 * step] = multiply_add(-A, odd_a, even_a, fused);
+    t[3 * step] = multiply_add(B, odd_b, even_b, fused);
+    t[4 * step] = multiply_add(-B, odd_b, even_b, fused);
     t[5 * step] = last;
 }
 
-/* `count` results. */
+/* `count` results. The products of the differences between a point and the others, by which interpolation divides, are
+ * here. */
 MR_INLINE void transform_values(mr_vector *t, int step, int count, bool fused)
 {
+    constexpr float SCALE_0 = 1 / (A2 * B2), SCALE_A = 1 / (2 * A2 * (A2 - B2)), SCALE_B = 1 / (2 * B2 * (B2 - A2));
     const mr_vector zero = t[0], infinity = t[5 * step];
     const mr_vector even_a = t[step] + t[2 * step], odd_a = t[step] - t[2 * step];
     const mr_vector even_b = t[3 * step] + t[4 * step], odd_b = t[3 * step] - t[4 * step];
     EACH(i, count)
     {
-        mr_vector sum =
-            i == 0 ? zero + even_a + even_b
-                   : multiply_add(power(B, i), i % 2 ? odd_b : even_b, power(A, i) * (i % 2 ? odd_a : even_a), fused);
+        mr_vector sum = (SCALE_B * power(B, i)) * (i % 2 ? odd_b : even_b);
+        sum = multiply_add(SCALE_A * power(A, i), i % 2 ? odd_a : even_a, sum, fused);
+        if (i == 0) sum = multiply_add(SCALE_0, zero, sum, fused);
         t[i * step] = i == count - 1 ? sum + infinity : sum;
     }
 }
@@ -228,4 +228,25 @@ void mr_winograd_output(const mr_winograd_square *square, float zeros[16])
         EACH_LEVEL(output_2), EACH_LEVEL(output_3), EACH_LEVEL(output_4), EACH_LEVEL(output_5)};
     assert(square->size >= 2 && square->size <= 5);
     functions[square->size - 2][mr_cpu()](square, zeros);
+}
+
+void mr_winograd_tile(const mr_winograd_tiles *t, int64_t tile, float *to, int64_t point_stride)
+{
+    const int64_t n = tile / (t->rows * t->columns), ty = tile / t->columns % t->rows, tx = tile % t->columns;
+    const float *image = t->images + n * t->height * t->width * t->channels;
+    for (int64_t phase = 0; phase < t->step * t->step; phase++, to += (t->channels + 15) / 16 * 16) {
+        const float *pixels[POINTS];
+        const int64_t top = ty * t->size * t->step + t->top + phase / t->step;
+        const int64_t left = tx * t->size * t->step + t->left + phase % t->step;
+        for (int64_t i = 0; i < SIDE; i++) {
+            const int64_t y = top + i * t->step;
+            const float *row = image + y * t->width * t->channels;
+            const bool is_inside = y >= 0 && y < t->height;
+            for (int64_t j = 0; j < SIDE; j++) {
+                const int64_t x = left + j * t->step;
+                pixels[i * SIDE + j] = is_inside && x >= 0 && x < t->width ? row + x * t->channels : t->zeros;
+            }
+        }
+        mr_winograd_input(pixels, t->channels, to, point_stride);
+    }
 }
