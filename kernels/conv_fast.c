@@ -12,6 +12,7 @@
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
+#include "kernels/winograd.h"
 #include <assert.h>
 #include <string.h>
 
@@ -188,12 +189,14 @@ static int64_t filter_depth(const mr_conv *v)
 int64_t mr_conv_forward_scratch(const mr_conv *v, int threads)
 {
     window_job job = forward_job(v);
-    return mr_panels_size(filter_depth(v), v->out_channels) + (threads + 1) * window_slot_size(&job);
+    int64_t direct = mr_panels_size(filter_depth(v), v->out_channels) + (threads + 1) * window_slot_size(&job);
+    return mr_winograd_has_forward(v) ? MR_MAX(direct, mr_winograd_forward_scratch(v, threads)) : direct;
 }
 
 void mr_conv_forward(const mr_conv *v, const float *input, const float *filter, float *output, mr_conv_scratch scratch,
                      mr_pool *pool)
 {
+    if (mr_winograd_has_forward(v) && mr_winograd_forward(v, input, filter, output, scratch, pool)) return;
     window_job job = forward_job(v);
     mr_slots slots;
     mr_panels_pack(scratch.floats, filter, filter_depth(v), v->out_channels, v->out_channels, 1);
@@ -267,7 +270,8 @@ int64_t mr_conv_backward_input_scratch(const mr_conv *v, int threads)
             slot = MR_MAX(slot, window_slot_size(&job));
         }
     int64_t depth = v->filter_height * v->filter_width * v->out_channels;
-    return mr_panels_size(depth, v->in_channels) + (threads + 1) * slot;
+    int64_t direct = mr_panels_size(depth, v->in_channels) + (threads + 1) * slot;
+    return mr_winograd_has_input(v) ? MR_MAX(direct, mr_winograd_input_scratch(v, threads)) : direct;
 }
 
 /* The taps of a phase, rotated by 180 degrees, with in and out channels exchanged. */
@@ -286,6 +290,8 @@ static void rotate_filter(const mr_conv *v, phase y, phase x, const float *filte
 void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *gradient, float *input_gradient,
                             mr_conv_scratch scratch, mr_pool *pool)
 {
+    if (mr_winograd_has_input(v) && mr_winograd_backward_input(v, filter, gradient, input_gradient, scratch, pool))
+        return;
     bool covers_input = v->stride_y <= v->filter_height && v->stride_x <= v->filter_width;
     int64_t depth = v->filter_height * v->filter_width * v->out_channels;
     float *frames = scratch.floats + mr_panels_size(depth, v->in_channels);
@@ -429,15 +435,18 @@ static void merge_pieces(void *context, int64_t begin, int64_t end)
 
 int64_t mr_conv_backward_filter_scratch(const mr_conv *v, int threads)
 {
-    if (mr_conv_filter_has_patches(v)) return mr_conv_filter_patches_scratch(v, threads);
     filter_job job = filter_plan(v);
     int64_t partials = job.groups > 1 ? job.groups * filter_depth(v) * v->out_channels : 0;
-    return round_up(partials) + (threads + 1) * (job.frame_size + job.gradient_size);
+    int64_t direct = round_up(partials) + (threads + 1) * (job.frame_size + job.gradient_size);
+    if (mr_conv_filter_has_patches(v)) direct = mr_conv_filter_patches_scratch(v, threads);
+    return mr_winograd_has_filter(v) ? MR_MAX(direct, mr_winograd_filter_scratch(v, threads)) : direct;
 }
 
 void mr_conv_backward_filter(const mr_conv *v, const float *input, const float *gradient, float *filter_gradient,
                              mr_conv_scratch scratch, mr_pool *pool)
 {
+    if (mr_winograd_has_filter(v) && mr_winograd_backward_filter(v, input, gradient, filter_gradient, scratch, pool))
+        return;
     if (mr_conv_filter_has_patches(v)) {
         mr_conv_filter_patches(v, input, gradient, filter_gradient, scratch, pool);
         return;

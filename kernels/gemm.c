@@ -1,5 +1,5 @@
 /* The loops around the tiles of gemm_tile.c. The result is split into units, blocks of rows and columns. A thread that
- * computes a unit packs a block of B, INNER_BLOCK rows of at most COLUMN_BLOCK columns, which stays in the second
+ * computes a unit packs a block of B, INNER_BLOCK rows of at most column_block() columns, which stays in the second
  * cache, and multiplies all rows of its unit with it, one tile of rows after the other, which stays in the first
  * cache. */
 #include "kernels/gemm.h"
@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-constexpr int64_t INNER_BLOCK = 256, COLUMN_BLOCK = 256;
+constexpr int64_t INNER_BLOCK = 512;
 constexpr int64_t A_STRIDE = INNER_BLOCK + 16; /* of copied rows: consecutive rows are in different sets of a cache */
 constexpr int64_t COPIED = 16 * A_STRIDE;
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
@@ -113,6 +113,12 @@ void mr_gemm_plain(const mr_gemm *g)
         }
 }
 
+/* A block of B takes half of a second cache: 1 MiB, or 512 KiB of older processors. */
+static int64_t column_block(void)
+{
+    return mr_cpu() == MR_CPU_AVX512 ? 256 : 128;
+}
+
 /* A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
 static bool packs(const mr_gemm *g)
 {
@@ -135,7 +141,7 @@ static bool copies_rows(const mr_gemm *g)
 
 int64_t mr_gemm_scratch(const mr_gemm *g)
 {
-    int64_t floats = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, COLUMN_BLOCK)) : 0;
+    int64_t floats = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, column_block())) : 0;
     return floats + (copies_rows(g) ? COPIED : 0);
 }
 
@@ -151,6 +157,11 @@ typedef struct gemm_unit {
     int64_t row0, row1, column0, column1;
     float *panels, *copied;
 } gemm_unit;
+
+static int64_t ceiling(int64_t count, int64_t of)
+{
+    return (count + of - 1) / of;
+}
 
 static void copy_rows(const mr_gemm *g, mr_tile *tile, float *to)
 {
@@ -181,6 +192,25 @@ static void set_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t from
     tile->a_row = g->a_transposed ? 1 : g->k;
     tile->a_step = g->a_transposed ? g->m : 1;
     if (u->copied != nullptr && tile->rows <= 16) copy_rows(g, tile, u->copied);
+}
+
+/* Prefetches rows [from, to) of A, from its column k0, which are the next tile's, while the columns of this tile are
+ * multiplied. This is part `part` of `parts`. */
+static void prefetch_rows(const mr_gemm *g, mr_tile *tile, int64_t k0, int64_t from, int64_t to, int64_t part,
+                          int64_t parts)
+{
+    tile->ahead = nullptr;
+    if (k0 >= g->k) return;
+    if (g->a_transposed) { /* the last row: the line of the first one is also the previous tile's */
+        if (part == 0) tile->ahead = g->a + k0 * g->m + to - 1;
+        tile->ahead_step = g->m;
+    } else if (tile->length == g->k) {
+        if (part == 0) tile->ahead = g->a + from * g->k;
+    } else {
+        const int64_t lines = ceiling(MR_MIN(tile->length, g->k - k0), 16), count = (to - from) * lines;
+        for (int64_t i = count * part / parts; i < count * (part + 1) / parts; i++)
+            __builtin_prefetch(g->a + (from + i / lines) * g->k + k0 + i % lines * 16);
+    }
 }
 
 /* Columns [column, column + tile->columns) of B. The first tile of rows reads a row-major B in place and packs it for
@@ -215,6 +245,7 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
     const int vectors_max = u->column1 - u->column0 > 16 ? mr_tile_vectors_max() : 1;
     const int rows_max = mr_tile_rows_max(vectors_max);
     const int64_t height = u->row1 - u->row0, tiles = (height + rows_max - 1) / rows_max;
+    const int64_t parts = ceiling(u->column1 - u->column0, vectors_max * 16);
     mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate};
     for (int64_t i = 0; i < tiles; i++) { /* rows are distributed evenly, so that the last tile is not small */
         int64_t from = u->row0 + height * i / tiles, to = u->row0 + height * (i + 1) / tiles;
@@ -226,6 +257,11 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
             tile.columns = (int)MR_MIN(tile.vectors * 16, u->column1 - column);
             tile.c = g->c + from * g->n + column;
             tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
+            const int64_t part = (column - u->column0) / (vectors_max * 16);
+            if (i + 1 < tiles)
+                prefetch_rows(g, &tile, k0, to, u->row0 + height * (i + 2) / tiles, part, parts);
+            else
+                prefetch_rows(g, &tile, k0 + length, u->row0, u->row0 + height / tiles, part, parts);
             set_columns(u, &tile, k0, column, i == 0);
             mr_tile_run(&tile);
         }
@@ -237,13 +273,8 @@ static void gemm_unit_run(const gemm_unit *u)
     const mr_gemm *g = u->gemm;
     const int64_t step = inner_block(g);
     assert(step >= 1 && step <= INNER_BLOCK && u->row1 > u->row0);
-    assert(u->column1 > u->column0 && u->column1 - u->column0 <= COLUMN_BLOCK);
+    assert(u->column1 > u->column0 && u->column1 - u->column0 <= column_block());
     for (int64_t k0 = 0; k0 < g->k; k0 += step) multiply_block(u, k0, MR_MIN(step, g->k - k0));
-}
-
-static int64_t ceiling(int64_t count, int64_t of)
-{
-    return (count + of - 1) / of;
 }
 
 /* Where one of `blocks` blocks of whole steps begins in [0, size). */
@@ -283,7 +314,7 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     const double work = (double)g->m * (double)g->n * (double)g->k, pieces = work / (double)PIECE_WORK;
     const int64_t least = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
     const int64_t wanted = threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN(64.0 * threads, work / (double)UNIT_WORK));
-    const int64_t columns = MR_MIN(COLUMN_BLOCK, MR_MAX(64, ceiling(ceiling(g->n, wanted), 32) * 32));
+    const int64_t columns = MR_MIN(column_block(), MR_MAX(64, ceiling(ceiling(g->n, wanted), 32) * 32));
     job->rows_step = rows_max;
     job->columns_step = 32;
     job->column_blocks = ceiling(g->n, columns);

@@ -26,6 +26,10 @@ typedef struct mr_tile {
     int columns; /* number of columns stored, 1 … vectors * 16; B must be readable for all lanes */
     bool accumulate;
     const float *bias; /* null, or what is added to every row at the end: `columns` numbers */
+    /* Null, or numbers that are needed next. Each step of the inner dimension prefetches a cache line of them: the next
+     * one, or if a_step is not 1, that ahead_step floats further. Not if A has steps of 1 and B is packed. */
+    const float *ahead;
+    int64_t ahead_step;
     float *pack; /* null, or where the numbers of B are also stored: rows of 16, the second vector pack_next further */
     int64_t pack_next;
 } mr_tile;

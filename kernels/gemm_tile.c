@@ -38,9 +38,15 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
     const int64_t b_step = t->b_step, b_next = t->b_next;
     const float *b = t->b;
     float *pack = t->pack;
+    const float *ahead = t->ahead ? t->ahead : b;
+    const int64_t ahead_step = by_rows ? 16 : t->ahead ? t->ahead_step : 0;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) sums[r][v] = (mr_vector){};
+    /* The result is in no cache if the matrices are large. */
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) __builtin_prefetch(t->c + r * t->c_row + v * 16, 1);
     for (int64_t s = 0; s < t->segments; s++) {
         /* One pointer for every three rows: together with the row stride in a register this is all that the processor's
          * addressing modes need. By default the compiler keeps one pointer for each row, more than there are
@@ -53,6 +59,10 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
             __asm__("" : "+r"(a[g]));
         }
         for (int64_t k = t->length; k > 0; k--) {
+            if (!by_rows || !packs) {
+                __builtin_prefetch(ahead);
+                ahead += ahead_step;
+            }
             mr_vector b0 = mr_vector_load(b), b1 = vectors > 1 ? mr_vector_load(b + b_next) : b0;
             if (packs) {
                 __builtin_prefetch(b + PREFETCHED_ROWS * b_step);

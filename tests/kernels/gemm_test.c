@@ -47,6 +47,8 @@ static void check_products(void)
         check_product(512, 270, 512, transposed & 1, transposed & 2, pool);
         check_product(30, 257, 1024, transposed & 1, transposed & 2, pool);
         check_product(25, 300, 257, transposed & 1, transposed & 2, pool);
+        check_product(25, 300, 513, transposed & 1, transposed & 2, pool);
+        check_product(1024, 130, 530, transposed & 1, transposed & 2, pool);
         check_product(512, 200, 3, transposed & 1, transposed & 2, pool);
     }
     mr_pool_free(pool);

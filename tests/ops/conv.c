@@ -1,5 +1,6 @@
 /* Conv2D and its gradients: compares the fast kernels with the plain ones for random shapes, strides and paddings. */
 #include "kernels/conv.h"
+#include "kernels/winograd.h"
 #include "tests/ops/run.h"
 #include "tests/ops/sample.h"
 
@@ -54,7 +55,7 @@ static mr_conv random_conv(mr_random *random)
     return v;
 }
 
-static void check_conv(const mr_conv *v, mr_pool *pool, int threads)
+static void check_conv(const mr_conv *v, mr_pool *pool, int threads, double tolerance)
 {
     mr_shape input_shape = MR_SHAPE(v->batch, v->in_height, v->in_width, v->in_channels);
     mr_shape filter_shape = MR_SHAPE(v->filter_height, v->filter_width, v->in_channels, v->out_channels);
@@ -65,22 +66,137 @@ static void check_conv(const mr_conv *v, mr_pool *pool, int threads)
     mr_tensor scratch = random_floats(MR_SHAPE(mr_conv_forward_scratch(v, threads) + 1), 5);
     mr_conv_forward(v, x.data, f.data, fast.data, (mr_conv_scratch){scratch.data, threads}, pool);
     mr_conv_forward_plain(v, MR_FLOAT, x.data, f.data, plain.data, pool);
-    check_close(&fast, &plain, 2e-5);
+    check_close(&fast, &plain, tolerance);
+    mr_tensor alone = random_floats(output_shape, 4);
+    mr_conv_forward(v, x.data, f.data, alone.data, (mr_conv_scratch){scratch.data, 1}, nullptr);
+    check_same_bits(&fast, &alone);
 
     mr_tensor dx = random_floats(input_shape, 4), dx_plain = random_floats(input_shape, 4);
     scratch = random_floats(MR_SHAPE(mr_conv_backward_input_scratch(v, threads) + 1), 5);
     mr_conv_backward_input(v, f.data, dy.data, dx.data, (mr_conv_scratch){scratch.data, threads}, pool);
     mr_conv_backward_input_plain(v, MR_FLOAT, f.data, dy.data, dx_plain.data, pool);
-    check_close(&dx, &dx_plain, 2e-5);
+    check_close(&dx, &dx_plain, tolerance);
+    mr_tensor dx_alone = random_floats(input_shape, 4);
+    mr_conv_backward_input(v, f.data, dy.data, dx_alone.data, (mr_conv_scratch){scratch.data, 1}, nullptr);
+    check_same_bits(&dx, &dx_alone);
 
     mr_tensor df = random_floats(filter_shape, 4), df_plain = random_floats(filter_shape, 4),
               df_alone = random_floats(filter_shape, 4);
     scratch = random_floats(MR_SHAPE(mr_conv_backward_filter_scratch(v, threads) + 1), 5);
     mr_conv_backward_filter(v, x.data, dy.data, df.data, (mr_conv_scratch){scratch.data, threads}, pool);
     mr_conv_backward_filter_plain(v, MR_FLOAT, x.data, dy.data, df_plain.data, pool);
-    check_close(&df, &df_plain, 2e-5);
+    check_close(&df, &df_plain, tolerance * fmax(1, sqrt((double)(v->batch * v->out_height * v->out_width)) / 16));
     mr_conv_backward_filter(v, x.data, dy.data, df_alone.data, (mr_conv_scratch){scratch.data, 1}, nullptr);
     check_same_bits(&df, &df_alone);
+}
+
+/* Where Winograd's method is used: edges of every kind, channels that do not fill vectors, phases of a stride of 2. */
+typedef struct tile_case {
+    mr_conv conv;
+    bool forward, input, filter;
+} tile_case;
+
+static mr_conv tile_conv(int64_t batch, int64_t height, int64_t width, int64_t channels, int64_t filters,
+                         int64_t window, int64_t stride, int64_t before, int64_t after)
+{
+    mr_conv v = {.batch = batch,
+                 .in_height = height,
+                 .in_width = width,
+                 .in_channels = channels,
+                 .filter_height = window,
+                 .filter_width = window,
+                 .out_channels = filters,
+                 .stride_y = stride,
+                 .stride_x = stride,
+                 .dilation_y = 1,
+                 .dilation_x = 1,
+                 .pad_top = before,
+                 .pad_left = before,
+                 .pad_bottom = after,
+                 .pad_right = after};
+    v.out_height = (height + before + after - window) / stride + 1;
+    v.out_width = (width + before + after - window) / stride + 1;
+    return v;
+}
+
+static void check_tiles(void)
+{
+    mr_error error = {0};
+    mr_pool *pool;
+    const tile_case cases[] = {
+        {tile_conv(3, 16, 16, 32, 32, 3, 1, 1, 1), true, true, true},
+        {tile_conv(1, 9, 14, 40, 33, 3, 1, 0, 0), true, false, false},
+        {tile_conv(8, 9, 14, 40, 33, 3, 1, 0, 0), true, false, false},
+        {tile_conv(7, 13, 10, 16, 48, 3, 1, 2, 0), true, true, true},
+        {tile_conv(5, 12, 14, 33, 32, 5, 1, 2, 2), true, true, true},
+        {tile_conv(6, 11, 16, 48, 20, 5, 1, 0, 3), true, true, true},
+        {tile_conv(12, 16, 16, 32, 48, 5, 2, 1, 2), true, true, true},
+        {tile_conv(11, 15, 17, 32, 32, 5, 2, 2, 2), true, true, true},
+        {tile_conv(1, 19, 14, 35, 40, 5, 2, 0, 4), false, true, false},
+        {tile_conv(9, 20, 20, 32, 32, 6, 2, 2, 2), true, true, true},
+        {tile_conv(4, 32, 32, 3, 64, 5, 2, 1, 2), false, true, false},
+        {tile_conv(1, 10, 11, 3, 64, 5, 2, 3, 3), false, true, false},
+        {tile_conv(22, 6, 6, 352, 352, 3, 1, 1, 1), true, true, true},
+        {tile_conv(33, 6, 6, 88, 104, 3, 1, 1, 1), true, true, true},
+        {tile_conv(7, 64, 64, 44, 64, 5, 2, 1, 2), true, true, true},
+        {tile_conv(4, 16, 16, 15, 32, 3, 1, 1, 1), false, true, false},
+        {tile_conv(4, 16, 16, 32, 32, 3, 2, 1, 1), false, false, false},
+    };
+    CHECK_OK(mr_pool_new(3, &pool, &error));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tile_case *c = &cases[i];
+        const bool is_used[] = {mr_winograd_has_forward(&c->conv), mr_winograd_has_input(&c->conv),
+                                mr_winograd_has_filter(&c->conv)};
+        if (is_used[0] != c->forward || is_used[1] != c->input || is_used[2] != c->filter)
+            test_fail(__FILE__, __LINE__, "case %zu: forward %d, input %d, filter %d", i, is_used[0], is_used[1],
+                      is_used[2]);
+        double products = (double)(c->conv.filter_height * c->conv.filter_width) *
+                          (double)MR_MAX(c->conv.in_channels, c->conv.out_channels);
+        check_conv(&c->conv, pool, 3, 1e-5 * sqrt(products));
+    }
+    mr_pool_free(pool);
+}
+
+static void check_same_kinds(const mr_tensor *a, const mr_tensor *b)
+{
+    for (int64_t i = 0; i < mr_tensor_count(a); i++) {
+        float x = mr_tensor_floats(a)[i], y = mr_tensor_floats(b)[i];
+        bool is_same = isfinite(y) ? fabsf(x - y) <= 1e-4f * fmaxf(1, fabsf(y)) : isnan(y) ? isnan(x) : x == y;
+        if (!is_same) test_fail(__FILE__, __LINE__, "element %lld is %g, not %g", (long long)i, (double)x, (double)y);
+    }
+}
+
+/* A number that is not finite, or so large that transforms overflow, changes only what depends on it. */
+TEST(conv_tiles_do_not_spread_infinities)
+{
+    static const float values[] = {NAN, INFINITY, -INFINITY, 3e38f, -2e38f};
+    const mr_conv v = tile_conv(8, 14, 11, 32, 32, 3, 1, 0, 0);
+    mr_shape input_shape = MR_SHAPE(v.batch, v.in_height, v.in_width, v.in_channels);
+    mr_shape filter_shape = MR_SHAPE(3, 3, v.in_channels, v.out_channels);
+    mr_shape output_shape = MR_SHAPE(v.batch, v.out_height, v.out_width, v.out_channels);
+    CHECK(mr_winograd_has_forward(&v) && mr_winograd_has_input(&v) && mr_winograd_has_filter(&v));
+    for (size_t i = 0; i < 3 * sizeof values / sizeof *values; i++) {
+        mr_tensor x = random_floats(input_shape, 1), f = random_floats(filter_shape, 2);
+        mr_tensor dy = random_floats(output_shape, 3), y = random_floats(output_shape, 4);
+        mr_tensor y_plain = random_floats(output_shape, 4), dx = random_floats(input_shape, 4);
+        mr_tensor dx_plain = random_floats(input_shape, 4);
+        mr_tensor *changed = i % 3 == 0 ? &x : i % 3 == 1 ? &f : &dy;
+        ((float *)changed->data)[mr_tensor_count(changed) * (int64_t)(i + 1) / 17] = values[i / 3];
+        int64_t size = MR_MAX(mr_conv_forward_scratch(&v, 1), mr_conv_backward_input_scratch(&v, 1));
+        size = MR_MAX(size, mr_conv_backward_filter_scratch(&v, 1));
+        mr_tensor scratch = random_floats(MR_SHAPE(size), 5);
+        mr_conv_forward(&v, x.data, f.data, y.data, (mr_conv_scratch){scratch.data, 1}, nullptr);
+        mr_conv_forward_plain(&v, MR_FLOAT, x.data, f.data, y_plain.data, nullptr);
+        check_same_kinds(&y, &y_plain);
+        if (i % 3 == 1) continue; /* its product with the zeros around an image is NaN, which the plain kernel skips */
+        mr_conv_backward_input(&v, f.data, dy.data, dx.data, (mr_conv_scratch){scratch.data, 1}, nullptr);
+        mr_conv_backward_input_plain(&v, MR_FLOAT, f.data, dy.data, dx_plain.data, nullptr);
+        check_same_kinds(&dx, &dx_plain);
+        mr_tensor df = random_floats(filter_shape, 4), df_plain = random_floats(filter_shape, 4);
+        mr_conv_backward_filter(&v, x.data, dy.data, df.data, (mr_conv_scratch){scratch.data, 1}, nullptr);
+        mr_conv_backward_filter_plain(&v, MR_FLOAT, x.data, dy.data, df_plain.data, nullptr);
+        check_same_kinds(&df, &df_plain);
+    }
 }
 
 static void check_convs(void)
@@ -91,9 +207,10 @@ static void check_convs(void)
     CHECK_OK(mr_pool_new(3, &pool, &error));
     for (int i = 0; i < 40; i++) {
         mr_conv v = random_conv(&random);
-        check_conv(&v, pool, 3);
+        check_conv(&v, pool, 3, 2e-5);
     }
     mr_pool_free(pool);
+    check_tiles();
 }
 
 /* Below, at and above each limit of mr_conv_filter_has_patches; the last ones need several parts. */
