@@ -5,6 +5,7 @@
 #include "kernels/conv.h"
 #include "kernels/vector.h"
 #include <assert.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -133,8 +134,8 @@ static int64_t mean_grad_end(int64_t end, int64_t begin, int64_t window, int64_t
             }                                                                                                          \
     }
 #define EACH_POOLED(X)                                                                                                 \
-    X(MR_FLOAT, float, float, float, -INFINITY)                                                                        \
-    X(MR_DOUBLE, double, double, double, -(double)INFINITY)                                                            \
+    X(MR_FLOAT, float, float, float, -FLT_MAX)                                                                         \
+    X(MR_DOUBLE, double, double, double, -DBL_MAX)                                                                     \
     X(MR_INT32, int32_t, uint32_t, int32, INT32_MIN)                                                                   \
     X(MR_INT64, int64_t, uint64_t, int64, INT64_MIN)                                                                   \
     X(MR_INT8, int8_t, uint8_t, int8, INT8_MIN)                                                                        \
@@ -190,7 +191,7 @@ MR_INLINE void max_rows_body(const pooling *p, int64_t begin, int64_t end)
         for (int64_t ox = 0; ox < p->out_width; ox++) {
             WINDOW for (int64_t c = 0; c < p->channels; c += 16, target += 16)
             {
-                mr_vector most = mr_vector_of(-INFINITY);
+                mr_vector most = mr_vector_of(-FLT_MAX); /* also of windows of -infinity or NaN */
                 EACH_INPUT
                 {
                     mr_vector value = mr_vector_load(image + (y * p->in_width + x) * p->channels + c);
@@ -227,10 +228,11 @@ MR_INLINE void max_grad_rows_body(const pooling *p, int64_t begin, int64_t end)
             {
                 mr_vector most = mr_vector_load(most_row);
                 mr_vector_bits left = (mr_vector_bits)mr_vector_load(gradient); /* 0 once it has been assigned */
+                mr_vector_bits none = (mr_vector_bits)(most == mr_vector_of(-FLT_MAX)); /* larger: the first one */
                 EACH_INPUT
                 {
                     int64_t at = (y * p->in_width + x) * p->channels + c;
-                    mr_vector_bits here = (mr_vector_bits)(mr_vector_load(image + at) == most);
+                    mr_vector_bits here = (mr_vector_bits)(mr_vector_load(image + at) == most) | none;
                     mr_vector_store(target + at, (mr_vector)(left & here));
                     left &= ~here;
                 }

@@ -4,6 +4,7 @@
 #include "kernels/indices.h"
 #include "kernels/segment_rows.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@ static bool is_half(mr_dtype dtype)
 
 typedef struct segment_job {
     const mr_segment_rows *rows; /* of the dtype, or of floats for half types */
+    float least;                 /* of an extreme: the infinity that any number replaces */
+    bool is_extreme; /* a maximum or minimum: the first row is what it begins with, as infinities are kept */
     mr_segment_divisor divisor;
     mr_dtype dtype;
     size_t size;
@@ -41,7 +44,10 @@ static void plain_run(const segment_job *job, int64_t begin, int64_t end, char *
         memcpy(target, segment_row(job, begin), (size_t)job->inner * job->size);
         return;
     }
-    job->rows->fill(target, job->inner);
+    if (job->is_extreme)
+        memcpy(target, segment_row(job, begin++), (size_t)job->inner * job->size);
+    else
+        job->rows->fill(target, job->inner);
     for (int64_t i = begin; i < end; i++) job->rows->combine(target, segment_row(job, i), job->inner);
     if (job->divisor != MR_SEGMENT_UNDIVIDED)
         job->rows->divide(target, job->inner, mr_segment_divisor_of(job->divisor, end - begin));
@@ -55,6 +61,7 @@ static void half_run(const segment_job *job, int64_t begin, int64_t end, char *t
     for (int64_t at = 0; at < job->inner; at += CHUNK) {
         int64_t count = MR_MIN(CHUNK, job->inner - at);
         job->rows->fill(sums, count);
+        for (int64_t k = 0; k < count && job->is_extreme; k++) sums[k] = job->least;
         for (int64_t i = begin; i < end; i++) {
             const uint16_t *from = (const uint16_t *)segment_row(job, i) + at;
             for (int64_t k = 0; k < count; k++)
@@ -115,6 +122,8 @@ static mr_status reduce_sorted(mr_kernel_call *call, mr_segment_kind kind, mr_se
 {
     const mr_tensor *data = &call->inputs[0];
     segment_job job = {.divisor = divisor,
+                       .is_extreme = kind == MR_SEGMENT_MAXIMUM || kind == MR_SEGMENT_MINIMUM,
+                       .least = kind == MR_SEGMENT_MAXIMUM ? -INFINITY : INFINITY,
                        .dtype = data->dtype,
                        .size = mr_dtype_size(data->dtype),
                        .indices = indices,

@@ -67,7 +67,8 @@ JUDGED = [
     ("EncodeWav|QuantizeV2|DrawBoundingBoxes(V2)?|CombinedNonMaxSuppression|ImageProjectiveTransformV[23]", "values",
      "extreme", "NaN converted to an integer is undefined"),
     ("KmeansPlusPlusInitialization", "values", "extreme", "distances between points of NaN"),
-    ("Qr|CholeskyGrad|MatrixSquareRoot|TridiagonalSolve|SelfAdjointEigV2|Svd|Eig", "values", "extreme", OVERFLOW),
+    ("I?RFFT[23D]*", "values", "extreme", NOT_A_NUMBER),
+    ("Qr|Cholesky(Grad)?|MatrixSquareRoot|TridiagonalSolve|SelfAdjointEigV2|Svd|Eig", "values", "extreme", OVERFLOW),
     ("Svd|SelfAdjointEigV2|Eig", "values", "valid rank one", "the signs of singular and eigenvectors are arbitrary"),
     ("MaxPoolGrad", "values", "valid extreme", "orig_output is not the output of MaxPool"),
     ("ExtractGlimpse(V2)?", "values", "valid empty extreme", "random noise"),
@@ -91,7 +92,7 @@ JUDGED = [
     ("TensorListReserve", "accepted", "rank", "a variant that TensorFlow's session cannot return"),
     ("Conv2D(BackpropInput)?|Conv3DBackpropInputV2|DepthwiseConv2dNative(BackpropInput)?|Dilation2D.*",
      "refused code", "empty", "windows without elements"),
-    ("Cholesky|MatrixSolveLs|MatrixTriangularSolve|TridiagonalSolve", "refused", "extreme",
+    ("Cholesky|MatrixInverse|MatrixSolve(Ls)?|MatrixTriangularSolve|TridiagonalSolve|Lu", "refused", "extreme",
      "TensorFlow returns NaN for some matrices that it cannot decompose"),
     ("MutableDenseHashTableV2", "refused", "valid empty rank one extreme", "millrace requires constant keys"),
     ("ClipByValue", "refused", "valid extreme", "complex numbers have no order"),
@@ -255,7 +256,7 @@ def extremes(value, is_first):
             yield np.resize(fitting, value.shape).astype(value.dtype)
     else:
         with np.errstate(all="ignore"):
-            for items in [SPECIAL, SPECIAL[::-1], [NAN], [0.0], [-0.0, 0.0], [-1.0]][:6 if is_first else 2]:
+            for items in [SPECIAL, SPECIAL[::-1], [NAN], [-INF], [INF], [0.0], [-0.0, 0.0], [-1.0]][:8 if is_first else 2]:
                 yield np.resize(np.array(items), value.shape).astype(value.dtype)
 
 
