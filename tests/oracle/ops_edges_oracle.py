@@ -256,7 +256,8 @@ def extremes(value, is_first):
             yield np.resize(fitting, value.shape).astype(value.dtype)
     else:
         with np.errstate(all="ignore"):
-            for items in [SPECIAL, SPECIAL[::-1], [NAN], [-INF], [INF], [0.0], [-0.0, 0.0], [-1.0]][:8 if is_first else 2]:
+            contents = [SPECIAL, SPECIAL[::-1], [NAN], [-INF], [INF], [0.0], [-0.0, 0.0], [-1.0]]
+            for items in contents if is_first else contents[:2]:
                 yield np.resize(np.array(items), value.shape).astype(value.dtype)
 
 
