@@ -13,6 +13,7 @@
 #include <millrace/image.h>
 #include <millrace/layers.h>
 #include <millrace/losses.h>
+#include <millrace/metrics.h>
 #include <millrace/model.h>
 #include <millrace/ops.h>
 #include <millrace/optimizers.h>

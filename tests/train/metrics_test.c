@@ -1,0 +1,84 @@
+/* Metrics: mistakes get one clear sentence, and the variables can be reset. */
+#include "tests/test.h"
+
+#include <millrace/millrace.h>
+
+static void check_refused(mr_graph *g, const char *part)
+{
+    mr_error error = {0};
+    CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, part);
+    mr_graph_free(g);
+}
+
+static mr_output vector(mr_graph *g, int64_t size)
+{
+    return mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(size));
+}
+
+TEST(metrics_say_what_does_not_fit)
+{
+    mr_graph *g = mr_graph_new();
+    mr_metric_accuracy(g, vector(g, 3), vector(g, 4));
+    check_refused(g, "accuracy: labels have shape [3], but predictions [4]");
+
+    g = mr_graph_new();
+    mr_metric_mean(g, vector(g, 3), .threshold_count = 5);
+    check_refused(g, "mean: threshold_count has no effect for this metric");
+
+    g = mr_graph_new();
+    mr_metric_auc(g, vector(g, 3), vector(g, 3), .threshold_count = 1);
+    check_refused(g, "threshold_count");
+
+    g = mr_graph_new();
+    mr_metric_auc(g, vector(g, 3), vector(g, 3), .summation = (mr_auc_summation)7);
+    check_refused(g, "summation 7");
+
+    g = mr_graph_new();
+    mr_metric_mean_tensor(g, vector(g, -1));
+    check_refused(g, "the shape [?] of the values is not fully known");
+
+    g = mr_graph_new();
+    mr_metric_mean_iou(g, vector(g, 3), vector(g, 3), 0);
+    check_refused(g, "class_count");
+
+    g = mr_graph_new();
+    mr_metric_recall_at_thresholds(g, vector(g, 3), vector(g, 3), (mr_floats){0});
+    check_refused(g, "there are no thresholds");
+
+    g = mr_graph_new();
+    mr_metric_sensitivity_at_specificity(g, vector(g, 3), vector(g, 3), 1.5f);
+    check_refused(g, "specificity");
+
+    g = mr_graph_new();
+    mr_metric_mean(g, vector(g, 3), .weights = vector(g, 2));
+    check_refused(g, "mean: weights of shape [2] do not fit values of shape [3]");
+}
+
+TEST(metrics_are_collected_and_reset)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output values = mr_constant_floats(g, MR_SHAPE(2), (float[]){1, 3}, nullptr);
+    mr_metric mean = mr_metric_mean(g, values, .values_collection = "values", .updates_collection = "updates");
+    mr_node *reset = mr_initialize_variables(g, MR_METRIC_VARIABLES, "reset");
+    CHECK_EQ(mr_graph_collection_count(g, "values"), 1);
+    CHECK_EQ(mr_graph_collection_count(g, "updates"), 1);
+    CHECK_EQ(mr_graph_variable_count(g, MR_METRIC_VARIABLES), 2);
+    CHECK_EQ(mr_graph_variable_count(g, MR_LOCAL_VARIABLES), 2);
+    CHECK_EQ(mr_graph_variable_count(g, MR_GLOBAL_VARIABLES), 0);
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    for (int i = 0; i < 3; i++) {
+        mr_tensor result = {0};
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &reset, 1, &error));
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(mean.value), &result, nullptr, 0, &error));
+        CHECK_NEAR(mr_tensor_floats(&result)[0], 0, 0);
+        mr_tensor_deinit(&result);
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(mean.update), &result, nullptr, 0, &error));
+        CHECK_NEAR(mr_tensor_floats(&result)[0], 2, 0);
+        mr_tensor_deinit(&result);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
