@@ -83,3 +83,157 @@ mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global
     mr_graph_pop_scope(graph);
     return value;
 }
+
+/* ---- More decays. The operations are in TensorFlow's order. ---- */
+
+static mr_output number(mr_graph *graph, float value)
+{
+    return mr_constant_float(graph, value);
+}
+
+/* global_step / decay_steps, rounded down if it is a staircase. */
+static mr_output progress(mr_graph *graph, mr_output step, int64_t steps, bool staircase)
+{
+    mr_output part = mr_real_div(graph, as_float(graph, step), number(graph, (float)steps));
+    return staircase ? mr_floor(graph, part) : part;
+}
+
+static bool check(mr_graph *graph, mr_output step, float learning_rate, int64_t steps)
+{
+    return mr_graph_status(graph, nullptr) == MR_OK && step.node != nullptr &&
+           mr_train_check_number(graph, "learning_rate", learning_rate, 0) &&
+           mr_train_check_count(graph, "decay_steps", steps, 1);
+}
+
+mr_output mr_natural_exp_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                               float decay_rate, bool staircase)
+{
+    mr_graph_push_scope(graph, "NaturalExpDecay");
+    mr_output value = mr_graph_failed_output(graph);
+    if (check(graph, global_step, learning_rate, decay_steps) &&
+        mr_train_check_number(graph, "decay_rate", decay_rate, 0)) {
+        mr_output exponent = mr_mul(graph, mr_neg(graph, number(graph, decay_rate)),
+                                    progress(graph, global_step, decay_steps, staircase));
+        value = mr_mul(graph, number(graph, learning_rate), mr_exp(graph, exponent));
+    }
+    mr_graph_pop_scope(graph);
+    return value;
+}
+
+mr_output mr_inverse_time_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                float decay_rate, bool staircase)
+{
+    mr_graph_push_scope(graph, "InverseTimeDecay");
+    mr_output value = mr_graph_failed_output(graph);
+    if (check(graph, global_step, learning_rate, decay_steps) &&
+        mr_train_check_number(graph, "decay_rate", decay_rate, 0)) {
+        mr_output part = mr_mul(graph, number(graph, decay_rate), progress(graph, global_step, decay_steps, staircase));
+        value = mr_real_div(graph, number(graph, learning_rate), mr_add_v2(graph, number(graph, 1), part));
+    }
+    mr_graph_pop_scope(graph);
+    return value;
+}
+
+mr_output mr_polynomial_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                              float end, float power, bool cycle)
+{
+    mr_graph_push_scope(graph, "PolynomialDecay");
+    mr_output value = mr_graph_failed_output(graph);
+    if (check(graph, global_step, learning_rate, decay_steps) && mr_train_check_number(graph, "end", end, 0) &&
+        mr_train_check_number(graph, "power", power, 0)) {
+        mr_output step = as_float(graph, global_step), steps = number(graph, (float)decay_steps);
+        mr_output one = number(graph, 1), zero = number(graph, 0);
+        if (cycle) {
+            mr_output periods = mr_ceil(graph, mr_real_div(graph, step, steps));
+            periods = mr_select(graph, mr_equal(graph, step, zero), one, periods);
+            steps = mr_mul(graph, steps, periods);
+        } else {
+            step = mr_minimum(graph, step, steps);
+        }
+        mr_output rest = mr_sub(graph, one, mr_real_div(graph, step, steps));
+        mr_output range = mr_sub(graph, number(graph, learning_rate), number(graph, end));
+        mr_output scaled = mr_mul(graph, range, mr_pow(graph, rest, number(graph, power)));
+        value = mr_add_v2(graph, scaled, number(graph, end));
+    }
+    mr_graph_pop_scope(graph);
+    return value;
+}
+
+mr_output mr_piecewise_constant(mr_graph *graph, mr_output global_step, mr_ints boundaries, mr_floats values)
+{
+    mr_graph_push_scope(graph, "PiecewiseConstant");
+    mr_output value = mr_graph_failed_output(graph);
+    const char *wrong = nullptr;
+    if (boundaries.count < 1 || boundaries.items == nullptr || values.items == nullptr)
+        wrong = "there are no boundaries";
+    else if (values.count != boundaries.count + 1)
+        wrong = "there must be one value more than boundaries";
+    for (int32_t i = 1; wrong == nullptr && i < boundaries.count; i++)
+        if (boundaries.items[i] <= boundaries.items[i - 1]) wrong = "the boundaries must increase";
+    if (wrong != nullptr) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s", mr_graph_scope(graph), wrong);
+    if (mr_graph_status(graph, nullptr) == MR_OK) {
+        mr_output step = mr_output_dtype(global_step) == MR_INT64 ? global_step : mr_cast(graph, global_step, MR_INT64);
+        value = number(graph, values.items[boundaries.count]);
+        for (int32_t i = boundaries.count - 1; i >= 0; i--) {
+            mr_output is_before = mr_less_equal(graph, step, mr_constant_int64(graph, boundaries.items[i]));
+            value = mr_select(graph, is_before, number(graph, values.items[i]), value);
+        }
+    }
+    mr_graph_pop_scope(graph);
+    return value;
+}
+
+/* (1 + cos(pi * part)) / 2 */
+static mr_output wave(mr_graph *graph, mr_output part, float factor)
+{
+    mr_output angle = mr_mul(graph, number(graph, 3.14159265f), part);
+    return mr_mul(graph, number(graph, factor), mr_add_v2(graph, number(graph, 1), mr_cos(graph, angle)));
+}
+
+mr_output mr_cosine_decay_restarts(mr_graph *graph, float learning_rate, mr_output global_step,
+                                   int64_t first_decay_steps, float t_mul, float m_mul, float alpha)
+{
+    mr_graph_push_scope(graph, "SGDRDecay");
+    mr_output value = mr_graph_failed_output(graph);
+    if (check(graph, global_step, learning_rate, first_decay_steps) &&
+        mr_train_check_number(graph, "t_mul", t_mul, 1) && mr_train_check_number(graph, "m_mul", m_mul, 0) &&
+        mr_train_check_range(graph, "alpha", alpha, 0, 1, true)) {
+        mr_output part = progress(graph, global_step, first_decay_steps, false), period;
+        mr_output one = number(graph, 1), t = number(graph, t_mul);
+        if (t_mul == 1) {
+            period = mr_floor(graph, part);
+            part = mr_sub(graph, part, period);
+        } else {
+            mr_output less = mr_sub(graph, one, t);
+            mr_output inner = mr_log(graph, mr_sub(graph, one, mr_mul(graph, part, less)));
+            period = mr_floor(graph, mr_real_div(graph, inner, mr_log(graph, t)));
+            mr_output length = mr_pow(graph, t, period);
+            mr_output sum = mr_real_div(graph, mr_sub(graph, one, length), less);
+            part = mr_real_div(graph, mr_sub(graph, part, sum), length);
+        }
+        mr_output height = mr_pow(graph, number(graph, m_mul), period);
+        mr_output decayed = mr_mul(graph, height, wave(graph, part, 0.5f));
+        decayed = mr_add_v2(graph, mr_mul(graph, number(graph, 1 - alpha), decayed), number(graph, alpha));
+        value = mr_mul(graph, number(graph, learning_rate), decayed);
+    }
+    mr_graph_pop_scope(graph);
+    return value;
+}
+
+mr_output mr_linear_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                 float periods, float alpha, float beta)
+{
+    mr_graph_push_scope(graph, "LinearCosineDecay");
+    mr_output value = mr_graph_failed_output(graph);
+    if (check(graph, global_step, learning_rate, decay_steps) && mr_train_check_number(graph, "periods", periods, 0) &&
+        mr_train_check_number(graph, "alpha", alpha, 0) && mr_train_check_number(graph, "beta", beta, 0)) {
+        mr_output steps = number(graph, (float)decay_steps);
+        mr_output step = mr_minimum(graph, as_float(graph, global_step), steps);
+        mr_output linear = mr_real_div(graph, mr_sub(graph, steps, step), steps);
+        mr_output part = mr_mul(graph, number(graph, 2 * periods), mr_real_div(graph, step, steps));
+        mr_output decayed = mr_mul(graph, mr_add_v2(graph, number(graph, alpha), linear), wave(graph, part, 0.5f));
+        value = mr_mul(graph, number(graph, learning_rate), mr_add_v2(graph, decayed, number(graph, beta)));
+    }
+    mr_graph_pop_scope(graph);
+    return value;
+}

@@ -22,29 +22,104 @@
 extern "C" {
 #endif
 
-typedef enum mr_optimizer_kind { MR_GRADIENT_DESCENT, MR_MOMENTUM, MR_ADAM } mr_optimizer_kind;
+typedef enum mr_optimizer_kind {
+    MR_GRADIENT_DESCENT,
+    MR_MOMENTUM,
+    MR_ADAM,
+    MR_ADAGRAD,
+    MR_ADADELTA,
+    MR_RMS_PROP,
+    MR_FTRL,
+    MR_ADAGRAD_DA, /* needs global_step */
+    MR_PROXIMAL_GRADIENT_DESCENT,
+    MR_PROXIMAL_ADAGRAD,
+} mr_optimizer_kind;
 typedef struct mr_optimizer {
     size_t size; /* of this struct (api.h) */
     mr_optimizer_kind kind;
-    float learning_rate; /* learning rate, at least 0; required except for Adam, whose default is 0.001 */
+    float learning_rate; /* learning rate, at least 0; required except for Adam and Adadelta, whose default is 0.001 */
     mr_output
         learning_rate_output; /* a learning rate computed by the graph (a decay); set either this or learning_rate */
-    float momentum;           /* of Momentum: required, at least 0 */
+    float momentum;           /* of Momentum: required, at least 0; of RMSProp: default 0 */
     bool nesterov;            /* of Momentum */
     float beta1;              /* of Adam: default 0.9, 0 to less than 1 */
     float beta2;              /* of Adam: default 0.999, 0 to less than 1 */
-    float epsilon;            /* of Adam: default 1e-8, at least 0 */
+    float epsilon;            /* at least 0; default: Adam and Adadelta 1e-8, RMSProp 1e-10 */
+    float decay;              /* of the averages, at least 0: RMSProp 0.9; Adadelta's rho 0.95 */
+    bool centered;            /* of RMSProp: divides by the variance, instead of the mean square */
+    float initial_accumulator_value; /* of Adagrad, AdagradDA, ProximalAdagrad and Ftrl: default 0.1, at least 0 */
+    float l1, l2;                    /* strengths of the regularization of Ftrl, AdagradDA and both proximal kinds:
+                                        default 0, at least 0 */
+    float l2_shrinkage;              /* of Ftrl: default 0, at least 0 */
+    float learning_rate_power;       /* of Ftrl: default -0.5, at most 0 */
 } mr_optimizer;
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
-    .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET
-#define mr_gradient_descent(...)                                                                                       \
-    MR_OPTIONS_(mr_optimizer, .kind = MR_GRADIENT_DESCENT, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
-#define mr_momentum(...) MR_OPTIONS_(mr_optimizer, .kind = MR_MOMENTUM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
-#define mr_adam(...) MR_OPTIONS_(mr_optimizer, .kind = MR_ADAM, MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
+    .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET,        \
+    .decay = MR_UNSET, .initial_accumulator_value = MR_UNSET, .l1 = MR_UNSET, .l2 = MR_UNSET,                          \
+    .l2_shrinkage = MR_UNSET, .learning_rate_power = MR_UNSET
+#define MR_OPTIMIZER_(optimizer_kind, ...)                                                                             \
+    MR_OPTIONS_(mr_optimizer, .kind = (optimizer_kind), MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
+#define mr_gradient_descent(...) MR_OPTIMIZER_(MR_GRADIENT_DESCENT, __VA_ARGS__)
+#define mr_momentum(...) MR_OPTIMIZER_(MR_MOMENTUM, __VA_ARGS__)
+#define mr_adam(...) MR_OPTIMIZER_(MR_ADAM, __VA_ARGS__)
+#define mr_adagrad(...) MR_OPTIMIZER_(MR_ADAGRAD, __VA_ARGS__)
+#define mr_adadelta(...) MR_OPTIMIZER_(MR_ADADELTA, __VA_ARGS__)
+#define mr_rms_prop(...) MR_OPTIMIZER_(MR_RMS_PROP, __VA_ARGS__)
+#define mr_ftrl(...) MR_OPTIMIZER_(MR_FTRL, __VA_ARGS__)
+#define mr_adagrad_da(...) MR_OPTIMIZER_(MR_ADAGRAD_DA, __VA_ARGS__)
+#define mr_proximal_gradient_descent(...) MR_OPTIMIZER_(MR_PROXIMAL_GRADIENT_DESCENT, __VA_ARGS__)
+#define mr_proximal_adagrad(...) MR_OPTIMIZER_(MR_PROXIMAL_ADAGRAD, __VA_ARGS__)
 /* Computes the gradient of loss with respect to every trainable variable, updates each variable once, then adds 1 to
  * global_step (if specified). Runs after the collection "update_ops". Slot variables are named as in TensorFlow
  * ("w/Adam", "w/Adam_1", "beta1_power"). */
 MR_API mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step);
+
+/* The two steps of mr_minimize, between which gradients can be changed: clipped, scaled, replaced, or left out by {0}. */
+typedef struct mr_gradient_and_variable {
+    mr_output gradient; /* {0}: none; the variable is not updated */
+    mr_variable variable;
+} mr_gradient_and_variable;
+/* One for each trainable variable, in the order of the collection; owned by the graph. Empty after an error. */
+typedef struct mr_gradients_and_variables {
+    mr_gradient_and_variable *items;
+    int32_t count;
+} mr_gradients_and_variables;
+MR_API mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss);
+MR_API mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *optimizer, mr_gradients_and_variables list,
+                                   mr_output global_step);
+
+/* ---- Clipping ---- */
+
+/* values * norm / max(norm of values, norm) */
+MR_API mr_output mr_clip_by_norm(mr_graph *graph, mr_output values, float norm);
+/* The same with the norm divided by the number of elements. */
+MR_API mr_output mr_clip_by_average_norm(mr_graph *graph, mr_output values, float norm);
+/* The square root of the sum of the squares of all elements of all values; {0} among them is skipped. */
+MR_API mr_output mr_global_norm(mr_graph *graph, mr_outputs values);
+/* Scales all gradients in place, so that their global norm is at most `norm`. NaN if their norm is not finite.
+ * Returns the global norm before. */
+MR_API mr_output mr_clip_by_global_norm(mr_graph *graph, mr_gradients_and_variables list, float norm);
+
+/* ---- Moving averages (tf.train.ExponentialMovingAverage) ---- */
+
+typedef struct mr_moving_average_options {
+    size_t size;           /* of this struct (api.h) */
+    float decay;           /* required, 0 to less than 1; values near 1 average over many steps */
+    mr_output num_updates; /* a count of updates, which lowers the decay at the beginning: (1 + n) / (10 + n) */
+    const char *name;      /* default "ExponentialMovingAverage" */
+} mr_moving_average_options;
+/* Creates an average for each variable, w/ExponentialMovingAverage, which begins with its initial value, and adds the
+ * variables to the collection "moving_average_variables".
+ * averages  receives the averages, as many as variables; null is allowed
+ * Returns a node that updates all of them; it runs after the nodes in whose control scope it is built. */
+MR_API mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32_t count, mr_variable *averages,
+                                   const mr_moving_average_options *options);
+#define mr_moving_average(graph, variables, count, averages, ...)                                                      \
+    MR_WITH_SIZE_(mr_moving_average_((graph), (variables), (count), (averages), &options_), mr_moving_average_options, \
+                  .decay = MR_UNSET, __VA_ARGS__)
+
+/* ---- Steps and learning rates ---- */
+
 /* Returns the variable "global_step" (int64). The first call creates it. */
 MR_API mr_variable mr_global_step(mr_graph *graph);
 /* Learning rates that decrease with global_step: learning_rate * decay_rate ^ (global_step / decay_steps), as
@@ -58,6 +133,26 @@ MR_API mr_output mr_exponential_decay(mr_graph *graph, float learning_rate, mr_o
                                       float decay_rate, bool staircase);
 MR_API mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
                                  float alpha);
+/* Others of tf.train: learning_rate * e ^ (-decay_rate * global_step / decay_steps), and
+ * learning_rate / (1 + decay_rate * global_step / decay_steps). */
+MR_API mr_output mr_natural_exp_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                      float decay_rate, bool staircase);
+MR_API mr_output mr_inverse_time_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                       float decay_rate, bool staircase);
+/* From learning_rate to end after decay_steps: (learning_rate - end) * (1 - global_step / decay_steps) ^ power + end.
+ * cycle  begin again with a multiple of decay_steps, instead of staying at end */
+MR_API mr_output mr_polynomial_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                     float end, float power, bool cycle);
+/* values[0] up to step boundaries[0], then values[1] up to boundaries[1], …; one value more than boundaries, which
+ * increase. */
+MR_API mr_output mr_piecewise_constant(mr_graph *graph, mr_output global_step, mr_ints boundaries, mr_floats values);
+/* Cosine decay that restarts: period i has first_decay_steps * t_mul ^ i steps and begins at
+ * learning_rate * m_mul ^ i (tf.train.cosine_decay_restarts; its defaults are t_mul 2, m_mul 1, alpha 0). */
+MR_API mr_output mr_cosine_decay_restarts(mr_graph *graph, float learning_rate, mr_output global_step,
+                                          int64_t first_decay_steps, float t_mul, float m_mul, float alpha);
+/* tf.train.linear_cosine_decay; its defaults are periods 0.5, alpha 0, beta 0.001. */
+MR_API mr_output mr_linear_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step,
+                                        int64_t decay_steps, float periods, float alpha, float beta);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,90 @@
+/* Clipping of gradients, as in TensorFlow's clip_ops. */
+#include "graph/train/losses.h"
+#include <millrace/ops.h>
+#include <millrace/optimizers.h>
+
+/* A limit in the dtype of values. */
+static mr_output limit(mr_graph *graph, float value, mr_output like)
+{
+    mr_output constant = mr_constant_float(graph, value);
+    bool is_good = mr_graph_status(graph, nullptr) == MR_OK && like.node != nullptr;
+    return is_good && mr_output_dtype(like) != MR_FLOAT ? mr_cast(graph, constant, mr_output_dtype(like)) : constant;
+}
+
+static bool check(mr_graph *graph, float norm)
+{
+    return mr_graph_status(graph, nullptr) == MR_OK && mr_train_check_number(graph, "norm", norm, 0);
+}
+
+mr_output mr_clip_by_norm(mr_graph *graph, mr_output values, float norm)
+{
+    mr_graph_push_scope(graph, "clip_by_norm");
+    mr_output clipped = mr_graph_failed_output(graph);
+    if (check(graph, norm)) {
+        mr_output axes = mr_loss_axes(graph, values, 0);
+        mr_output sum = mr_sum(graph, mr_mul(graph, values, values), axes, .keep_dims = true);
+        mr_output is_positive = mr_greater(graph, sum, limit(graph, 0, values));
+        mr_output ones = mr_ones_like(graph, sum);
+        mr_output root = mr_sqrt(graph, mr_select(graph, is_positive, sum, ones)); /* has a gradient at 0 */
+        root = mr_select(graph, is_positive, root, sum);
+        mr_output most = limit(graph, norm, values);
+        clipped = mr_real_div(graph, mr_mul(graph, values, most), mr_maximum(graph, root, most));
+    }
+    mr_graph_pop_scope(graph);
+    return clipped;
+}
+
+mr_output mr_clip_by_average_norm(mr_graph *graph, mr_output values, float norm)
+{
+    mr_graph_push_scope(graph, "clip_by_average_norm");
+    mr_output clipped = mr_graph_failed_output(graph);
+    if (check(graph, norm)) {
+        mr_output count = mr_cast(graph, mr_size(graph, values), MR_FLOAT);
+        mr_output sum = mr_sum(graph, mr_mul(graph, values, values), mr_loss_axes(graph, values, 0));
+        mr_output inverse = mr_mul(graph, mr_rsqrt(graph, sum), count), most = limit(graph, norm, values);
+        mr_output factor = mr_minimum(graph, inverse, mr_real_div(graph, limit(graph, 1, values), most));
+        clipped = mr_mul(graph, mr_mul(graph, values, most), factor);
+    }
+    mr_graph_pop_scope(graph);
+    return clipped;
+}
+
+mr_output mr_global_norm(mr_graph *graph, mr_outputs values)
+{
+    mr_graph_push_scope(graph, "global_norm");
+    mr_output *halves = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)(values.count > 0 ? values.count : 0) + 1);
+    int32_t count = 0;
+    if (halves == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a norm");
+    for (int32_t i = 0; i < values.count && values.items != nullptr && halves != nullptr; i++)
+        if (values.items[i].node != nullptr) halves[count++] = mr_l2_loss(graph, values.items[i]);
+    mr_output norm = mr_graph_failed_output(graph);
+    if (count == 0)
+        norm = mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there are no values", mr_graph_scope(graph));
+    else if (mr_graph_status(graph, nullptr) == MR_OK) {
+        mr_output sum =
+            mr_sum(graph, mr_pack(graph, MR_OUTPUTS_OF(halves, count)), mr_constant_ints(graph, MR_INTS(0)));
+        norm = mr_sqrt(graph, mr_mul(graph, sum, limit(graph, 2, sum)), .name = "global_norm");
+    }
+    mr_graph_pop_scope(graph);
+    return norm;
+}
+
+mr_output mr_clip_by_global_norm(mr_graph *graph, mr_gradients_and_variables list, float norm)
+{
+    mr_output *values = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)(list.count > 0 ? list.count : 0) + 1);
+    if (values == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a norm");
+    for (int32_t i = 0; i < list.count && list.items != nullptr; i++) values[i] = list.items[i].gradient;
+    mr_output found = mr_global_norm(graph, (mr_outputs){values, list.count});
+    mr_graph_push_scope(graph, "clip_by_global_norm");
+    if (check(graph, norm)) {
+        mr_output one = limit(graph, 1, found), most = limit(graph, norm, found);
+        mr_output factor = mr_minimum(graph, mr_real_div(graph, one, found), mr_real_div(graph, one, most));
+        factor = mr_mul(graph, most, factor);
+        factor = mr_add_v2(graph, factor, mr_sub(graph, found, found)); /* NaN if the norm is not finite */
+        for (int32_t i = 0; i < list.count; i++)
+            if (list.items[i].gradient.node != nullptr)
+                list.items[i].gradient = mr_mul(graph, list.items[i].gradient, factor);
+    }
+    mr_graph_pop_scope(graph);
+    return found;
+}

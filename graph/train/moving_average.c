@@ -1,0 +1,76 @@
+/* Moving averages of variables, as tf.train.ExponentialMovingAverage. */
+#include "base/options.h"
+#include "graph/train/train.h"
+#include <millrace/ops.h>
+
+#include <math.h>
+
+static mr_variable average_new(mr_graph *graph, mr_variable variable, const char *name)
+{
+    const char *own = mr_arena_printf(&graph->arena, "%s/%s", mr_node_name(variable.ref.node), name);
+    mr_graph_push_scope(graph, "");
+    mr_variable average =
+        mr_variable_new(graph, own != nullptr ? own : name, variable.initial_value, .trainable = false);
+    mr_graph_pop_scope(graph);
+    return average;
+}
+
+/* min(decay, (1 + n) / (10 + n)) */
+static mr_output decay_of(mr_graph *graph, const mr_moving_average_options *options)
+{
+    mr_output decay = mr_train_float(graph, "decay", options->decay), n = options->num_updates;
+    if (n.node == nullptr) return decay;
+    if (mr_output_dtype(n) != MR_FLOAT) n = mr_cast(graph, n, MR_FLOAT);
+    mr_output above = mr_add_v2(graph, mr_constant_float(graph, 1), n);
+    return mr_minimum(graph, decay, mr_real_div(graph, above, mr_add_v2(graph, mr_constant_float(graph, 10), n)));
+}
+
+mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32_t count, mr_variable *averages,
+                            const mr_moving_average_options *given)
+{
+    mr_moving_average_options options;
+    mr_error error = {0};
+    mr_node *failed = mr_graph_failed_output(graph).node;
+    mr_status status = MR_OPTIONS_READ(mr_moving_average_options, &options, given, &error);
+    if (status == MR_OK && (count < 1 || variables == nullptr))
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "a moving average needs variables");
+    if (status == MR_OK && isnan(options.decay))
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "the option decay of a moving average is required");
+    if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message).node;
+    for (int32_t i = 0; i < count; i++)
+        if (variables[i].ref.node == nullptr || variables[i].ref.node->id < 0)
+            return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a moving average of what is not a variable").node;
+    const char *name = options.name != nullptr ? options.name : "ExponentialMovingAverage";
+    mr_variable *made = MR_ARENA_NEW(&graph->arena, mr_variable, (size_t)count);
+    mr_node **updates = MR_ARENA_NEW(&graph->arena, mr_node *, (size_t)count);
+    if (made == nullptr || updates == nullptr)
+        return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for moving averages").node;
+    mr_graph_push_scope(graph, name);
+    if (!mr_train_check_range(graph, "decay", options.decay, 0, 1, false)) {
+        mr_graph_pop_scope(graph);
+        return failed;
+    }
+    mr_graph_pop_scope(graph);
+    for (int32_t i = 0; i < count; i++) made[i] = average_new(graph, variables[i], name);
+    mr_graph_push_scope(graph, name);
+    mr_output share = mr_sub(graph, mr_constant_float(graph, 1), decay_of(graph, &options));
+    for (int32_t i = 0; i < count && mr_graph_status(graph, nullptr) == MR_OK; i++) {
+        mr_graph_push_scope(graph, "AssignMovingAvg");
+        mr_output factor = share;
+        if (mr_output_dtype(made[i].value) != MR_FLOAT) factor = mr_cast(graph, share, mr_output_dtype(made[i].value));
+        /* Read here, where the control scope may order it after an update. */
+        mr_output value = mr_identity(graph, variables[i].ref);
+        mr_output difference = mr_sub(graph, made[i].value, value);
+        updates[i] = mr_assign_sub(graph, made[i].ref, mr_mul(graph, difference, factor)).node;
+        mr_graph_pop_scope(graph);
+        if (averages != nullptr) averages[i] = made[i];
+    }
+    const char *own = mr_train_own_name(graph);
+    mr_node *all = mr_graph_status(graph, nullptr) == MR_OK ? mr_group(graph, updates, count, own) : failed;
+    mr_graph_pop_scope(graph);
+    for (int32_t i = 0; i < count && mr_graph_status(graph, nullptr) == MR_OK; i++) {
+        status = mr_graph_add_variable(graph, "moving_average_variables", variables[i], true, (mr_string){0}, &error);
+        if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
+    }
+    return mr_graph_status(graph, nullptr) == MR_OK ? all : failed;
+}

@@ -1,0 +1,203 @@
+/* See optimizer_kinds.h. Defaults are those of tf.compat.v1.train. */
+#include "graph/train/optimizer_kinds.h"
+#include <millrace/ops.h>
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#define NONE __builtin_nanf("")
+#define REQUIRED (-__builtin_inff())
+
+/* ---- Updates ---- */
+
+static mr_output descend(const mr_optimizer_update *u)
+{
+    return mr_apply_gradient_descent(u->graph, u->variable, u->rate, u->gradient);
+}
+
+static mr_output momentum(const mr_optimizer_update *u)
+{
+    return mr_apply_momentum(u->graph, u->variable, u->slots[0], u->rate, u->gradient, u->numbers[MR_NUMBER_MOMENTUM],
+                             .use_nesterov = u->optimizer->nesterov);
+}
+
+static mr_output adam(const mr_optimizer_update *u)
+{
+    const mr_output *n = u->numbers;
+    return mr_apply_adam(u->graph, u->variable, u->slots[0], u->slots[1], u->powers[0], u->powers[1], u->rate,
+                         n[MR_NUMBER_BETA1], n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient);
+}
+
+static mr_output adagrad(const mr_optimizer_update *u)
+{
+    return mr_apply_adagrad(u->graph, u->variable, u->slots[0], u->rate, u->gradient);
+}
+
+static mr_output adadelta(const mr_optimizer_update *u)
+{
+    return mr_apply_adadelta(u->graph, u->variable, u->slots[0], u->slots[1], u->rate, u->numbers[MR_NUMBER_DECAY],
+                             u->numbers[MR_NUMBER_EPSILON], u->gradient);
+}
+
+static mr_output rms_prop(const mr_optimizer_update *u)
+{
+    const mr_output *n = u->numbers;
+    return mr_apply_rms_prop(u->graph, u->variable, u->slots[0], u->slots[1], u->rate, n[MR_NUMBER_DECAY],
+                             n[MR_NUMBER_MOMENTUM], n[MR_NUMBER_EPSILON], u->gradient);
+}
+
+static mr_output centered_rms_prop(const mr_optimizer_update *u)
+{
+    const mr_output *n = u->numbers;
+    return mr_apply_centered_rms_prop(u->graph, u->variable, u->slots[1], u->slots[0], u->slots[2], u->rate,
+                                      n[MR_NUMBER_DECAY], n[MR_NUMBER_MOMENTUM], n[MR_NUMBER_EPSILON], u->gradient);
+}
+
+static mr_output ftrl(const mr_optimizer_update *u)
+{
+    const mr_output *n = u->numbers;
+    if (u->optimizer->l2_shrinkage > 0)
+        return mr_apply_ftrl_v2(u->graph, u->variable, u->slots[0], u->slots[1], u->gradient, u->rate, n[MR_NUMBER_L1],
+                                n[MR_NUMBER_L2], n[MR_NUMBER_L2_SHRINKAGE], n[MR_NUMBER_POWER]);
+    return mr_apply_ftrl(u->graph, u->variable, u->slots[0], u->slots[1], u->gradient, u->rate, n[MR_NUMBER_L1],
+                         n[MR_NUMBER_L2], n[MR_NUMBER_POWER]);
+}
+
+static mr_output adagrad_da(const mr_optimizer_update *u)
+{
+    return mr_apply_adagrad_da(u->graph, u->variable, u->slots[0], u->slots[1], u->gradient, u->rate,
+                               u->numbers[MR_NUMBER_L1], u->numbers[MR_NUMBER_L2], u->step);
+}
+
+static mr_output proximal_descend(const mr_optimizer_update *u)
+{
+    return mr_apply_proximal_gradient_descent(u->graph, u->variable, u->rate, u->numbers[MR_NUMBER_L1],
+                                              u->numbers[MR_NUMBER_L2], u->gradient);
+}
+
+static mr_output proximal_adagrad(const mr_optimizer_update *u)
+{
+    return mr_apply_proximal_adagrad(u->graph, u->variable, u->slots[0], u->rate, u->numbers[MR_NUMBER_L1],
+                                     u->numbers[MR_NUMBER_L2], u->gradient);
+}
+
+/* ---- Kinds ---- */
+
+/* Momentum, beta1, beta2, epsilon, decay, initial accumulator, l1, l2, shrinkage, power. */
+#define NUMBERS(...) {__VA_ARGS__}
+static const mr_optimizer_form forms[] = {
+    [MR_GRADIENT_DESCENT] = {"GradientDescent", NONE,
+                             NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "", .apply = descend},
+    [MR_MOMENTUM] = {"Momentum", NONE, NUMBERS(REQUIRED, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "0",
+                     .apply = momentum},
+    [MR_ADAM] = {"Adam", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE), "00",
+                 .has_powers = true, .apply = adam},
+    [MR_ADAGRAD] = {"Adagrad", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, NONE, NONE, NONE, NONE), "a",
+                    .apply = adagrad},
+    [MR_ADADELTA] = {"Adadelta", 0.001f, NUMBERS(NONE, NONE, NONE, 1e-8f, 0.95f, NONE, NONE, NONE, NONE, NONE), "00",
+                     .apply = adadelta},
+    [MR_RMS_PROP] = {"RMSProp", NONE, NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE), "10",
+                     .apply = rms_prop},
+    [MR_FTRL] = {"Ftrl", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, 0, -0.5f), "a0", .apply = ftrl},
+    [MR_ADAGRAD_DA] = {"AdagradDA", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, NONE, NONE), "0a",
+                       .has_step = true, .apply = adagrad_da},
+    [MR_PROXIMAL_GRADIENT_DESCENT] = {"ProximalGradientDescent", NONE,
+                                      NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, 0, 0, NONE, NONE), "",
+                                      .apply = proximal_descend},
+    [MR_PROXIMAL_ADAGRAD] = {"ProximalAdagrad", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, NONE, NONE),
+                             "a", .apply = proximal_adagrad},
+};
+constexpr size_t FORM_COUNT = sizeof forms / sizeof *forms;
+static const mr_optimizer_form centered = {"RMSProp", NONE,
+                                           NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE), "100",
+                                           .apply = centered_rms_prop};
+
+const mr_optimizer_form *mr_optimizer_form_of(const mr_optimizer *optimizer)
+{
+    if (optimizer->kind == MR_RMS_PROP && optimizer->centered) return &centered;
+    return (size_t)optimizer->kind < FORM_COUNT ? &forms[optimizer->kind] : nullptr;
+}
+
+/* ---- Options ---- */
+
+static const struct {
+    const char *name;
+    size_t offset;
+    float min, max; /* max itself is not valid */
+} numbers[MR_NUMBER_COUNT] = {
+    [MR_NUMBER_MOMENTUM] = {"momentum", offsetof(mr_optimizer, momentum), 0, INFINITY},
+    [MR_NUMBER_BETA1] = {"beta1", offsetof(mr_optimizer, beta1), 0, 1},
+    [MR_NUMBER_BETA2] = {"beta2", offsetof(mr_optimizer, beta2), 0, 1},
+    [MR_NUMBER_EPSILON] = {"epsilon", offsetof(mr_optimizer, epsilon), 0, INFINITY},
+    [MR_NUMBER_DECAY] = {"decay", offsetof(mr_optimizer, decay), 0, INFINITY},
+    [MR_NUMBER_INITIAL_ACCUMULATOR] = {"initial_accumulator_value", offsetof(mr_optimizer, initial_accumulator_value),
+                                       0, INFINITY},
+    [MR_NUMBER_L1] = {"l1_regularization_strength", offsetof(mr_optimizer, l1), 0, INFINITY},
+    [MR_NUMBER_L2] = {"l2_regularization_strength", offsetof(mr_optimizer, l2), 0, INFINITY},
+    [MR_NUMBER_L2_SHRINKAGE] = {"l2_shrinkage", offsetof(mr_optimizer, l2_shrinkage), 0, INFINITY},
+    [MR_NUMBER_POWER] = {"learning_rate_power", offsetof(mr_optimizer, learning_rate_power), -INFINITY, 1e-30f},
+};
+
+float mr_optimizer_value(const mr_optimizer *optimizer, mr_optimizer_number number, const char **name)
+{
+    *name = numbers[number].name;
+    return *(const float *)((const char *)optimizer + numbers[number].offset);
+}
+
+static bool fail(mr_graph *graph, const char *optimizer, const char *option, const char *what)
+{
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s%s", optimizer, option, what);
+    return false;
+}
+
+static bool settle_rate(mr_graph *graph, const mr_optimizer_form *form, mr_optimizer *o)
+{
+    bool has_output = o->learning_rate_output.node != nullptr, has_rate = !isnan(o->learning_rate);
+    if (has_output && !has_rate) return true;
+    if (has_output)
+        return fail(graph, form->name, "learning_rate and learning_rate_output",
+                    " are both given, but only one may be");
+    if (!has_rate) o->learning_rate = form->learning_rate;
+    if (isnan(o->learning_rate))
+        return fail(graph, form->name, "a learning rate is required: ", "learning_rate or learning_rate_output");
+    if (!isfinite(o->learning_rate) || o->learning_rate < 0)
+        return fail(graph, form->name, "learning_rate", " must be finite and at least 0");
+    return true;
+}
+
+static bool settle_number(mr_graph *graph, const mr_optimizer_form *form, mr_optimizer *o, mr_optimizer_number number)
+{
+    float *value = (float *)((char *)o + numbers[number].offset), usual = form->numbers[number];
+    const char *name = numbers[number].name;
+    if (isnan(usual) && !isnan(*value)) return fail(graph, form->name, name, " has no effect for this optimizer");
+    if (isnan(usual)) return true;
+    if (isnan(*value) && usual == REQUIRED) return fail(graph, form->name, name, " is required");
+    if (isnan(*value)) *value = usual;
+    if (isfinite(*value) && *value >= numbers[number].min && *value < numbers[number].max) return true;
+    char limits[80];
+    if (isinf(numbers[number].max))
+        snprintf(limits, sizeof limits, " is %g, but must be finite and at least 0", (double)*value);
+    else if (number == MR_NUMBER_POWER)
+        snprintf(limits, sizeof limits, " is %g, but must be finite and at most 0", (double)*value);
+    else
+        snprintf(limits, sizeof limits, " is %g, but must be at least 0 and less than 1", (double)*value);
+    return fail(graph, form->name, name, limits);
+}
+
+bool mr_optimizer_settle(mr_graph *graph, mr_optimizer *optimizer)
+{
+    const mr_optimizer_form *form = mr_optimizer_form_of(optimizer);
+    if (form == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "unknown optimizer kind %d", (int)optimizer->kind);
+        return false;
+    }
+    if (!settle_rate(graph, form, optimizer)) return false;
+    if (optimizer->nesterov && optimizer->kind != MR_MOMENTUM)
+        return fail(graph, form->name, "nesterov", " has no effect for this optimizer");
+    if (optimizer->centered && optimizer->kind != MR_RMS_PROP)
+        return fail(graph, form->name, "centered", " has no effect for this optimizer");
+    for (int32_t i = 0; i < MR_NUMBER_COUNT; i++)
+        if (!settle_number(graph, form, optimizer, (mr_optimizer_number)i)) return false;
+    return true;
+}

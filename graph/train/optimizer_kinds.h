@@ -1,0 +1,52 @@
+/* The kinds of optimizers: their options, slots and update operators. */
+#ifndef MR_GRAPH_TRAIN_OPTIMIZER_KINDS_H
+#define MR_GRAPH_TRAIN_OPTIMIZER_KINDS_H
+
+#include "graph/train/train.h"
+
+/* The numbers among the options. Those that the update operator takes are constants of the graph. */
+typedef enum mr_optimizer_number {
+    MR_NUMBER_MOMENTUM,
+    MR_NUMBER_BETA1,
+    MR_NUMBER_BETA2,
+    MR_NUMBER_EPSILON,
+    MR_NUMBER_DECAY,
+    MR_NUMBER_INITIAL_ACCUMULATOR,
+    MR_NUMBER_L1,
+    MR_NUMBER_L2,
+    MR_NUMBER_L2_SHRINKAGE,
+    MR_NUMBER_POWER,
+    MR_NUMBER_COUNT,
+} mr_optimizer_number;
+
+constexpr int32_t MR_OPTIMIZER_SLOTS_MAX = 3;
+
+/* One update of a variable. */
+typedef struct mr_optimizer_update {
+    mr_graph *graph;
+    const mr_optimizer *optimizer;
+    mr_output variable, gradient, rate;
+    mr_output slots[MR_OPTIMIZER_SLOTS_MAX]; /* references */
+    mr_output numbers[MR_NUMBER_COUNT];
+    mr_output powers[2]; /* values of beta1_power and beta2_power */
+    mr_output step;      /* of AdagradDA: the number of this step */
+} mr_optimizer_update;
+
+typedef struct mr_optimizer_form {
+    const char *name;               /* of slots and scope */
+    float learning_rate;            /* the default; NaN: required */
+    float numbers[MR_NUMBER_COUNT]; /* defaults; NaN: the kind does not have it; -infinity: required */
+    const char *slots;              /* initial values: '0', '1', or 'a' for the initial accumulator */
+    bool has_powers, has_step;
+    mr_output (*apply)(const mr_optimizer_update *update);
+} mr_optimizer_form;
+
+/* The form of the kind, centered or not. */
+const mr_optimizer_form *mr_optimizer_form_of(const mr_optimizer *optimizer);
+/* Fills in the defaults. Records an error for an option that is missing, out of range, or without effect, and returns
+ * whether there is none. */
+bool mr_optimizer_settle(mr_graph *graph, mr_optimizer *optimizer);
+/* The value of a number, and its name as an option. */
+float mr_optimizer_value(const mr_optimizer *optimizer, mr_optimizer_number number, const char **name);
+
+#endif

@@ -1,0 +1,128 @@
+"""Optimizers, learning rates, clipping and moving averages: 20 steps and the names of variables against TensorFlow's."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "python"))
+import numpy as np
+import millrace
+import tensorflow.compat.v1 as tf
+
+STEPS = 20
+random = np.random.RandomState(1)
+BATCHES = [(random.uniform(-1, 1, [5, 3]), random.uniform(-1, 1, [5, 2])) for _ in range(STEPS)]
+OPTIMIZERS = {
+    "descent": lambda step: tf.train.GradientDescentOptimizer(0.3),
+    "momentum": lambda step: tf.train.MomentumOptimizer(0.1, 0.9),
+    "nesterov": lambda step: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+    "adam": lambda step: tf.train.AdamOptimizer(0.02),
+    "adagrad": lambda step: tf.train.AdagradOptimizer(0.2),
+    "adagrad2": lambda step: tf.train.AdagradOptimizer(0.2, 0.5),
+    "adadelta": lambda step: tf.train.AdadeltaOptimizer(1.0, 0.8, 1e-4),
+    "rmsprop": lambda step: tf.train.RMSPropOptimizer(0.02),
+    "rmsprop2": lambda step: tf.train.RMSPropOptimizer(0.02, decay=0.7, momentum=0.5),
+    "centered": lambda step: tf.train.RMSPropOptimizer(0.02, centered=True, epsilon=1e-3),
+    "ftrl": lambda step: tf.train.FtrlOptimizer(0.3),
+    "ftrl2": lambda step: tf.train.FtrlOptimizer(0.3, l1_regularization_strength=0.01, l2_regularization_strength=0.02),
+    "ftrl3": lambda step: tf.train.FtrlOptimizer(0.3, learning_rate_power=-0.6,
+                                                 l2_shrinkage_regularization_strength=0.02),
+    "adagradda": lambda step: tf.train.AdagradDAOptimizer(0.3, step, l1_regularization_strength=0.001,
+                                                          l2_regularization_strength=0.002),
+    "proximal": lambda step: tf.train.ProximalGradientDescentOptimizer(0.3, 0.01, 0.02),
+    "proximal2": lambda step: tf.train.ProximalAdagradOptimizer(0.2, l1_regularization_strength=0.01,
+                                                                l2_regularization_strength=0.02),
+}
+passed = failed = 0
+
+
+def check(right, text):
+    global passed, failed
+    passed += bool(right)
+    failed += not right
+    if not right:
+        print(text)
+
+
+def model(name):
+    x, y = tf.placeholder(tf.float32, [None, 3], "x"), tf.placeholder(tf.float32, [None, 2], "y")
+    w = tf.Variable(np.float32([[0.5, -0.3], [0.1, 0.9], [-0.7, 0.2]]), name="w")
+    b = tf.Variable(np.float32([0.1, -0.1]), name="b")
+    loss = tf.losses.mean_squared_error(y, tf.tanh(tf.nn.bias_add(tf.matmul(x, w), b)))
+    step = tf.train.get_or_create_global_step()
+    kind = {"clip": "descent", "clip_all": "descent", "clip_average": "descent", "average": "adam"}.get(name, name)
+    optimizer = OPTIMIZERS[kind](step)
+    pairs = optimizer.compute_gradients(loss)
+    if name == "clip":
+        pairs = [(tf.clip_by_norm(g, 0.1), v) for g, v in pairs]
+    elif name == "clip_average":
+        pairs = [(tf.clip_by_average_norm(g, 0.01), v) for g, v in pairs]
+    elif name == "clip_all":
+        pairs = list(zip(tf.clip_by_global_norm([g for g, _ in pairs], 0.15)[0], [v for _, v in pairs]))
+    train = optimizer.apply_gradients(pairs, step)
+    if name == "average":
+        with tf.control_dependencies([train]):
+            train = tf.train.ExponentialMovingAverage(0.9, step).apply([w, b])
+    return loss, train
+
+
+def compare(name, train, loss, bytes_):
+    with tf.Graph().as_default(), tf.Session() as session:
+        their_loss, their_train = model(name)
+        names = [v.op.name for v in tf.global_variables()]
+        session.run(tf.global_variables_initializer())
+        want = [session.run([their_loss, their_train], {"x:0": x, "y:0": y})[0] for x, y in BATCHES]
+        finals = session.run(tf.global_variables())
+    ours = millrace.Session(bytes_)
+    ours.run("init")
+    got = [ours.run([loss + ":0", train], {"x:0": x, "y:0": y})[0] for x, y in BATCHES]
+    check(np.allclose(got, want, 1e-5, 1e-7), f"{name}: losses {got} instead of {want}")
+    found = {node.name for node in tf.MetaGraphDef.FromString(bytes_).graph_def.node if node.op == "VariableV2"}
+    check(found == set(names), f"{name}: variables {sorted(found)} instead of {sorted(names)}")
+    for variable, value in zip(names, finals):
+        if variable in found:
+            mine = ours.run(variable + ":0")
+            check(np.allclose(mine, value, 1e-5, 1e-6), f"{name}: {variable} is {mine} instead of {value}")
+
+
+def rates(step):
+    t = tf.train
+    return [
+        t.exponential_decay(0.5, step, 10, 0.9), t.exponential_decay(0.5, step, 10, 0.9, True),
+        t.natural_exp_decay(0.5, step, 10, 0.3), t.natural_exp_decay(0.5, step, 10, 0.3, True),
+        t.inverse_time_decay(0.5, step, 10, 0.3), t.inverse_time_decay(0.5, step, 10, 0.3, True),
+        t.polynomial_decay(0.5, step, 10, 0.01, 2), t.polynomial_decay(0.5, step, 10, 0.01, 0.5, True),
+        t.piecewise_constant(step, [np.int64(5), np.int64(12)], [0.5, 0.2, 0.1]), t.cosine_decay(0.5, step, 10, 0.1),
+        t.cosine_decay_restarts(0.5, step, 10), t.cosine_decay_restarts(0.5, step, 7, 1.0, 0.5, 0.1),
+        t.cosine_decay_restarts(0.5, step, 7, 1.5, 0.5, 0.1), t.linear_cosine_decay(0.5, step, 10),
+        t.linear_cosine_decay(0.5, step, 20, 2, 0.1, 0.01)]
+
+
+def main():
+    program = os.path.join(os.environ["MILLRACE_ORACLE"], "optimizers_graph")
+    with tempfile.TemporaryDirectory() as directory:
+        text = subprocess.run([program, directory], check=True, capture_output=True, text=True).stdout
+        for line in text.splitlines():
+            name, *names = line.split()
+            bytes_ = open(os.path.join(directory, name + ".meta"), "rb").read()
+            if name != "rates":
+                compare(name, *names, bytes_)
+                continue
+            ours = millrace.Session(bytes_)
+            with tf.Graph().as_default(), tf.Session() as session:
+                step = tf.placeholder(tf.int64, [], "step")
+                theirs = rates(step)
+                for value in range(0, 60):
+                    want, got = session.run(theirs, {step: value}), ours.run(names, {"step:0": value})
+                    for output, a, b in zip(names, got, want):
+                        check(np.allclose(a, b, 1e-5, 1e-7), f"{output} at step {value}: {a} instead of {b}")
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    tf.disable_v2_behavior()
+    sys.exit(main())
