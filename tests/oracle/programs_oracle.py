@@ -9,6 +9,7 @@ A word on the command line selects the programs whose name contains it."""
 import glob
 import importlib
 import os
+import pickle
 import sys
 import tempfile
 import time
@@ -234,7 +235,21 @@ def close(*sessions):
         session.close()
 
 
-def check(function, directory):
+def check_twice(function):
+    """Runs a program again if it differs: TensorFlow's updates of reference variables race with reads, and on a busy
+    machine the losses of a run may be of either order. millrace's must be the same in both, bit for bit."""
+    kept = []
+    for attempt in range(3):
+        ours = []
+        with tempfile.TemporaryDirectory() as directory:
+            reason = check(function, directory, ours)
+        if reason is None or not ours or (kept and pickle.dumps(kept[0]) != pickle.dumps(ours)):
+            break
+        kept.append(ours)
+    return reason
+
+
+def check(function, directory, kept):
     stage = "graph (TensorFlow)"
     try:
         built = Built(function)
@@ -266,6 +281,7 @@ def check(function, directory):
         ours = restored(Ours, built, start)
         stage = "training"
         our_steps = steps(ours, built, 0, built.training.steps)
+        kept.extend((step, names, [np.asarray(v) for v in flat(values)]) for step, names, values in our_steps)
         compare_steps(built, our_steps, their_steps)
         compare_variables("final", built, ours.run(variables), their_variables, 20 * built.training.tolerance,
                           2 * built.training.tolerance)
@@ -308,8 +324,7 @@ def main():
         if words and not any(word in name for word in words):
             continue
         begin = time.monotonic()
-        with tempfile.TemporaryDirectory() as directory:
-            reason = check(function, directory)
+        reason = check_twice(function)
         is_open = name in OPEN
         if is_open and reason is None:
             reason = "it passes: remove it from OPEN"
