@@ -74,7 +74,8 @@ typedef struct mr_optimizer {
  * ("w/Adam", "w/Adam_1", "beta1_power"). */
 MR_API mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step);
 
-/* The two steps of mr_minimize, between which gradients can be changed: clipped, scaled, replaced, or left out by {0}. */
+/* The two steps of mr_minimize, between which gradients can be changed: clipped, scaled, replaced, or left out by
+ * {0}. */
 typedef struct mr_gradient_and_variable {
     mr_output gradient; /* {0}: none; the variable is not updated */
     mr_variable variable;

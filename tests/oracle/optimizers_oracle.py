@@ -1,4 +1,5 @@
-"""Optimizers, learning rates, clipping and moving averages: 20 steps and the names of variables against TensorFlow's."""
+"""Optimizers, learning rates, clipping and moving averages: 20 steps, and the names of variables, against
+TensorFlow's."""
 
 import os
 import subprocess
