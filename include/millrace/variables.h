@@ -62,6 +62,14 @@ typedef struct mr_initializer {
                      no effect on the others */
     int64_t seed; /* of the random kinds; 0: derived from the graph's; MR_SEED_ZERO: 0 */
 } mr_initializer;
+/* ---- Regularizers ---- */
+
+/* Adds l1 * sum(|w|) + l2 * sum(w^2) / 2 to the collection "regularization_losses" (tf.contrib.layers.l1_regularizer,
+ * l2_regularizer and l1_l2_regularizer). Both 0: none. Both finite, at least 0. */
+typedef struct mr_regularizer {
+    float l1, l2;
+} mr_regularizer;
+
 /* Creates a variable of this shape, filled by the initializer. name is relative to the current scope. */
 MR_API mr_variable mr_get_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer);
 
