@@ -38,6 +38,7 @@ typedef struct gradient_case {
 #define Z mr_complex(g, x[0], x[1], .Tout = MR_COMPLEX128)
 #define PARTS(z) mr_add_v2(g, mr_real(g, z, .Tout = MR_DOUBLE), mr_square(g, mr_imag(g, z, .Tout = MR_DOUBLE)))
 #define POOL .ksize = MR_INTS(1, 2, 2, 1), .strides = MR_INTS(1, 2, 1, 1), .padding = MR_SAME
+#define POOL3D .ksize = MR_INTS(1, 2, 2, 1, 1), .strides = MR_INTS(1, 1, 2, 1, 1), .padding = MR_SAME
 #define MATRIX3x2 mr_constant_int32s(g, S(3, 2), (int32_t[]){1, 0, 0, 2, 1, 0}, nullptr)
 #define ROWS3x2 mr_constant_int32s(g, S(3, 2), (int32_t[]){0, 2, 1, 0, 1, 1}, nullptr)
 #define UNSORTED3x2 mr_constant_int32s(g, S(3, 2), (int32_t[]){1, 1, 0, 2, 1, 0}, nullptr)
@@ -359,11 +360,18 @@ static mr_output array_of_pieces(mr_graph *g, mr_output x, bool squared)
       mr_conv2d_backprop_filter(g, x[0], INTS(3, 2, 2, 3), x[1], CONV))                                                \
     C(depthwise, "DepthwiseConv2dNative", "", (S(1, 4, 4, 2), S(2, 2, 2, 2)), -1, 1,                                   \
       mr_depthwise_conv2d_native(g, x[0], x[1], .strides = MR_INTS(1, 1, 1, 1), .padding = MR_SAME))                   \
+    C(conv3d, "Conv3D", "", (S(1, 3, 3, 2, 2), S(2, 2, 1, 2, 2)), -1, 1,                                               \
+      mr_conv3d(g, x[0], x[1], .strides = MR_INTS(1, 1, 2, 1, 1), .padding = MR_SAME))                                 \
+    C(conv3d_input, "Conv3DBackpropInputV2", "", (S(2, 2, 1, 2, 2), S(1, 2, 2, 2, 2)), -1, 1,                          \
+      mr_conv3d_backprop_input_v2(g, INTS(1, 3, 3, 2, 2), x[0], x[1], .strides = MR_INTS(1, 1, 1, 1, 1),               \
+                                  .padding = MR_VALID))                                                                \
     C(bias_add, "BiasAdd", "", (S(2, 2, 3), S(3)), -2, 2, mr_bias_add(g, x[0], x[1]))                                  \
     C(bias_add_grad, "BiasAddGrad", "", (S(2, 2, 3)), -2, 2, mr_bias_add_grad(g, x[0]))                                \
     C(max_pool, "MaxPool", "", (S(2, 4, 3, 2)), -2, 2, mr_max_pool(g, x[0], POOL))                                     \
     C(avg_pool, "AvgPool", "", (S(2, 4, 3, 2)), -2, 2, mr_avg_pool(g, x[0], POOL))                                     \
     C(avg_pool_grad, "AvgPoolGrad", "", (S(2, 2, 3, 2)), -2, 2, mr_avg_pool_grad(g, INTS(2, 4, 3, 2), x[0], POOL))     \
+    C(max_pool3d, "MaxPool3D", "", (S(1, 3, 2, 2, 2)), -2, 2, mr_max_pool3d(g, x[0], POOL3D))                          \
+    C(avg_pool3d, "AvgPool3D", "", (S(1, 3, 2, 2, 2)), -2, 2, mr_avg_pool3d(g, x[0], POOL3D))                          \
     C(lrn, "LRN", "", (S(1, 2, 2, 4)), -2, 2, mr_lrn(g, x[0], .depth_radius = 1, .bias = 2.0f, .alpha = 0.5f))         \
     C(resize_bilinear, "ResizeBilinear", "", (S(1, 3, 4, 2)), -2, 2, LIKE(mr_resize_bilinear(g, x[0], INTS(5, 3))))    \
     C(space_to_batch_nd, "SpaceToBatchND", "", (S(1, 3, 2)), -2, 2, mr_space_to_batch_nd(g, x[0], INTS(2), EDGE))      \
@@ -600,7 +608,7 @@ TEST(gradients_of_network_operators_are_slopes)
 TEST(gradients_every_operator_with_one_has_a_case)
 {
     static const char *const elsewhere[] = {
-        "PreventGradient", "Print", "RandomGamma", "RefIdentity",
+        "PreventGradient", "Print", "RandomGamma", "ReadVariableOp", "RefIdentity",
         /* The results are steps; the gradients are those of TensorFlow. */
         "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel",
         "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"};
