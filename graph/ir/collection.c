@@ -22,10 +22,13 @@ mr_collection *mr_graph_make_collection(mr_graph *graph, const char *name, mr_co
     return &collections[graph->collection_count++];
 }
 
-static bool is_variable_list(const char *name)
+bool mr_collection_holds_variables(const char *name)
 {
-    return strcmp(name, MR_GLOBAL_VARIABLES) == 0 || strcmp(name, MR_TRAINABLE_VARIABLES) == 0 ||
-           strcmp(name, MR_LOCAL_VARIABLES) == 0;
+    static const char *const names[] = {MR_GLOBAL_VARIABLES, MR_TRAINABLE_VARIABLES,      MR_LOCAL_VARIABLES,
+                                        MR_MODEL_VARIABLES,  MR_MOVING_AVERAGE_VARIABLES, MR_METRIC_VARIABLES};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
 }
 
 void mr_graph_add_to_collection(mr_graph *graph, const char *name, mr_output item)
@@ -40,7 +43,7 @@ void mr_graph_add_to_collection(mr_graph *graph, const char *name, mr_output ite
         return;
     }
     mr_collection *collection =
-        is_variable_list(name) ? nullptr : mr_graph_make_collection(graph, name, MR_COLLECTION_OUTPUTS);
+        mr_collection_holds_variables(name) ? nullptr : mr_graph_make_collection(graph, name, MR_COLLECTION_OUTPUTS);
     mr_output *outputs =
         collection == nullptr ? nullptr : mr_graph_grow(graph, collection->outputs, collection->count, sizeof *outputs);
     if (outputs == nullptr) {
@@ -86,6 +89,28 @@ mr_status mr_graph_add_variable(mr_graph *graph, const char *name, mr_variable v
     variables[collection->count] = variable;
     flags[collection->count++] = trainable;
     return MR_OK;
+}
+
+/* True if the variable was created as a trainable one. */
+static bool is_trainable(const mr_graph *graph, mr_variable variable)
+{
+    const mr_collection *trainable = mr_graph_find_collection(graph, MR_TRAINABLE_VARIABLES);
+    for (int32_t i = 0; trainable != nullptr && i < trainable->count; i++)
+        if (trainable->variables[i].ref.node == variable.ref.node) return true;
+    return false;
+}
+
+void mr_graph_add_variable_to_collection(mr_graph *graph, const char *name, mr_variable variable)
+{
+    if (graph == nullptr || graph->status != MR_OK) return;
+    if (name == nullptr || !mr_collection_holds_variables(name) || variable.ref.node == nullptr) {
+        mr_graph_add_to_collection(graph, name, variable.ref);
+        return;
+    }
+    mr_error error = {0};
+    bool trainable = strcmp(name, MR_TRAINABLE_VARIABLES) == 0 || is_trainable(graph, variable);
+    mr_status status = mr_graph_add_variable(graph, name, variable, trainable, (mr_string){0}, &error);
+    if (status != MR_OK) mr_graph_record(graph, status, &error);
 }
 
 int32_t mr_graph_variable_count(const mr_graph *graph, const char *name)

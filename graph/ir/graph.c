@@ -35,6 +35,7 @@ void mr_graph_free(mr_graph *graph)
     for (mr_held_tensor *held = graph->held; held != nullptr; held = held->next) mr_tensor_deinit(&held->tensor);
     mr_name_table_deinit(&graph->ids);
     mr_name_table_deinit(&graph->taken);
+    mr_name_table_deinit(&graph->variable_names);
     if (graph->functions != nullptr && !graph->borrows_functions) {
         mr_name_table_deinit(&graph->functions->names);
         mr_name_table_deinit(&graph->functions->gradients);

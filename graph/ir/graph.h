@@ -142,6 +142,9 @@ struct mr_graph {
     int32_t collection_count;
     int32_t collection_capacity;
     mr_collection *collections;
+    /* Variables by name and variable scopes (graph/train/variable_store.h); in the arena, null until the first use. */
+    struct mr_variable_store *variable_store;
+    mr_name_table variable_names; /* complete name -> index in the store */
     /* From imported GraphDefs and MetaGraphDefs: serialized FunctionDefLibrary, VersionDef and SaverDef; null if there
      * are none. */
     const uint8_t *library;
@@ -189,11 +192,23 @@ void mr_graph_release_bindings(mr_graph *graph);
 mr_collection *mr_graph_find_collection(const mr_graph *graph, const char *name);
 /* Finds or creates the collection. Null if it exists with another kind, or if no memory is available. */
 mr_collection *mr_graph_make_collection(mr_graph *graph, const char *name, mr_collection_kind kind);
+/* True for the collections whose items are VariableDefs in a MetaGraphDef. */
+bool mr_collection_holds_variables(const char *name);
 mr_status mr_graph_add_variable(mr_graph *graph, const char *collection, mr_variable variable, bool trainable,
                                 mr_string rest, mr_error *error);
 
 /* mr_graph_status, and an error if a conditional or a loop has not ended (flow.c). */
 mr_status mr_graph_check_complete(const mr_graph *graph, mr_error *error);
+
+/* ---- Variables (variable.c) ---- */
+
+/* Computes the initial value of a variable, in the scope NAME/Initializer. */
+typedef mr_output (*mr_initial_function)(mr_graph *graph, const void *context);
+/* mr_variable_new, with the value that the function computes.
+ * name   may be complete: "a/w"
+ * slice  serialized fields of the VariableDef: that of a part of a partitioned variable */
+mr_variable mr_variable_build(mr_graph *graph, const char *name, mr_initial_function initial, const void *context,
+                              const mr_variable_options *options, mr_string slice);
 
 /* mr_graph_new, when the operators are registered already. */
 mr_graph *mr_graph_create(void);

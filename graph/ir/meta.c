@@ -145,15 +145,6 @@ mr_status mr_graph_set_saver_def(mr_graph *graph, mr_string saver_def, mr_error 
 
 /* ---- Reading: the graph already has its nodes; nothing is added before every name has been found ---- */
 
-static bool holds_variables(const char *name)
-{
-    static const char *const names[] = {MR_GLOBAL_VARIABLES, MR_TRAINABLE_VARIABLES, MR_LOCAL_VARIABLES,
-                                        "model_variables", "moving_average_variables"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
-}
-
 /* "" finds nothing and is not an error. */
 static mr_status find_named(const mr_graph *graph, const char *name, mr_output *output, mr_error *error)
 {
@@ -218,7 +209,7 @@ static mr_status read_names(mr_graph *graph, const char *name, const Mr__Collect
 static mr_status read_collection(mr_graph *graph, const char *name, const Mr__CollectionDef *def, mr_arena *arena,
                                  bool add, mr_error *error)
 {
-    bool is_variables = holds_variables(name);
+    bool is_variables = mr_collection_holds_variables(name);
     if (def->kind_case == MR__COLLECTION_DEF__KIND_BYTES_LIST && is_variables) {
         for (size_t i = 0; i < def->bytes_list->n_value; i++)
             MR_TRY(read_variable(graph, name, def->bytes_list->value[i], arena, add, error));

@@ -1,10 +1,12 @@
-/* Initial values of variables, as operators of the graph: NAME/Initializer/…, with TensorFlow's names and formulas. */
-#include "graph/ir/graph.h"
-#include "graph/train/train.h"
+/* Initial values of variables, as operators of the graph: NAME/Initializer/…, with TensorFlow's names and formulas. For
+ * a part of a partitioned variable, numbers of inputs and outputs are those of the complete variable. */
+#include "graph/train/variable_store.h"
 #include <millrace/ops.h>
 
 #include <math.h>
 #include <string.h>
+
+/* ---- Scales ---- */
 
 /* Number of inputs and outputs of one unit: a matrix is [in, out], a filter [height, width, in, out]. */
 static void fans_of(mr_shape shape, double *fan_in, double *fan_out)
@@ -17,139 +19,172 @@ static void fans_of(mr_shape shape, double *fan_in, double *fan_out)
     *fan_out = field * (double)shape.dims[shape.rank - 1];
 }
 
-static mr_output named_shape(mr_graph *graph, mr_shape shape)
-{
-    int32_t sizes[MR_RANK_MAX];
-    for (int32_t i = 0; i < shape.rank; i++) sizes[i] = (int32_t)shape.dims[i];
-    return mr_constant_int32s(graph, MR_SHAPE(shape.rank), sizes, "shape");
-}
-
-static mr_output uniform(mr_graph *graph, mr_shape shape, double limit, const mr_initializer *initializer)
-{
-    int64_t seed = 0, seed2 = 0;
-    mr_train_seed_pair(graph, initializer->seed, &seed, &seed2);
-    mr_graph_push_scope(graph, "random_uniform");
-    mr_output sizes = named_shape(graph, shape);
-    mr_output low = mr_train_float(graph, "min", (float)-limit), high = mr_train_float(graph, "max", (float)limit);
-    mr_output unit = mr_random_uniform(graph, sizes, MR_FLOAT, .seed = seed, .seed2 = seed2);
-    mr_output width = mr_sub(graph, high, low, .name = "sub");
-    mr_output spread = mr_mul(graph, unit, width, .name = "mul");
-    mr_output value = mr_add_v2(graph, spread, low, .name = mr_train_own_name(graph));
-    mr_graph_pop_scope(graph);
-    return value;
-}
-
-static mr_output normal(mr_graph *graph, mr_shape shape, double std, bool truncated, const mr_initializer *initializer)
-{
-    int64_t seed = 0, seed2 = 0;
-    mr_train_seed_pair(graph, initializer->seed, &seed, &seed2);
-    mr_graph_push_scope(graph, truncated ? "truncated_normal" : "random_normal");
-    mr_output sizes = named_shape(graph, shape);
-    mr_output mean = mr_train_float(graph, "mean", 0), scale = mr_train_float(graph, "stddev", (float)std);
-    mr_output unit = truncated ? mr_truncated_normal(graph, sizes, MR_FLOAT, .seed = seed, .seed2 = seed2)
-                               : mr_random_standard_normal(graph, sizes, MR_FLOAT, .seed = seed, .seed2 = seed2);
-    mr_output spread = mr_mul(graph, unit, scale, .name = "mul");
-    mr_output value = mr_add_v2(graph, spread, mean, .name = mr_train_own_name(graph));
-    mr_graph_pop_scope(graph);
-    return value;
-}
-
-/* Small values are a Const, as in TensorFlow; larger ones are filled when they are needed. */
-static mr_output filled(mr_graph *graph, mr_shape shape, float value, const char *name)
-{
-    constexpr int64_t CONST_MAX = 1000;
-    int64_t count = mr_shape_count(shape);
-    if (count >= 0 && count < CONST_MAX) {
-        float elements[CONST_MAX];
-        for (int64_t i = 0; i < count; i++) elements[i] = value;
-        return mr_constant_floats(graph, shape, elements, name);
-    }
-    int32_t sizes[MR_RANK_MAX];
-    for (int32_t i = 0; i < shape.rank; i++) sizes[i] = (int32_t)shape.dims[i];
-    mr_graph_push_scope(graph, name);
-    mr_output dims = mr_constant_int32s(graph, MR_SHAPE(shape.rank), sizes, "shape_as_tensor");
-    mr_output result = mr_fill(graph, dims, mr_train_float(graph, "Const", value), .name = mr_train_own_name(graph));
-    mr_graph_pop_scope(graph);
-    return result;
-}
-
-static bool is_random(mr_initializer_kind kind)
-{
-    return kind != MR_INIT_ZEROS && kind != MR_INIT_ONES && kind != MR_INIT_CONSTANT;
-}
-
-static bool is_scaled(mr_initializer_kind kind)
-{
-    return kind == MR_INIT_UNIFORM || kind == MR_INIT_NORMAL || kind == MR_INIT_TRUNCATED_NORMAL;
-}
-
-/* Records an error for an option that is missing, out of range, or without effect for the kind. */
-static bool check(mr_graph *graph, const char *name, const mr_initializer *initializer)
-{
-    mr_initializer_kind kind = initializer->kind;
-    const char *wrong = nullptr;
-    if ((unsigned)kind > MR_INIT_HE_NORMAL)
-        wrong = "kind is not one of mr_initializer_kind";
-    else if (is_scaled(kind) && !(isfinite(initializer->scale) && initializer->scale > 0))
-        wrong = "scale is required by this kind, and must be finite and greater than 0";
-    else if (!is_scaled(kind) && kind != MR_INIT_CONSTANT && initializer->scale != 0)
-        wrong = "scale has no effect for this kind";
-    else if (!is_random(kind) && initializer->seed != 0)
-        wrong = "seed has no effect for this kind, which is not random";
-    if (wrong == nullptr) return true;
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the initializer of %s: %s (kind %d, scale %g)", name, wrong,
-                        (int)kind, (double)initializer->scale);
-    return false;
-}
-
-static mr_output initial_value(mr_graph *graph, mr_shape shape, const mr_initializer *initializer)
+static mr_output scaled(mr_graph *graph, const mr_initial *initial, double scale, mr_fan_mode mode,
+                        mr_distribution distribution)
 {
     /* The standard deviation of a standard normal distribution truncated at ±2. */
     constexpr double TRUNCATED_STD = 0.87962566103423978;
     double fan_in, fan_out;
-    fans_of(shape, &fan_in, &fan_out);
-    switch (initializer->kind) {
+    fans_of(initial->full, &fan_in, &fan_out);
+    double fan = mode == MR_FAN_IN ? fan_in : mode == MR_FAN_OUT ? fan_out : (fan_in + fan_out) / 2;
+    double variance = scale / fmax(1, fan);
+    double limit = sqrt(3 * variance);
+    if (distribution == MR_DISTRIBUTION_UNIFORM) return mr_initial_uniform(graph, initial, -limit, limit);
+    bool truncated = distribution == MR_DISTRIBUTION_TRUNCATED_NORMAL;
+    return mr_initial_normal(graph, initial->shape, initial->dtype, 0, sqrt(variance) / (truncated ? TRUNCATED_STD : 1),
+                             truncated, initial->initializer->seed);
+}
+
+static mr_output unit_scaled(mr_graph *graph, const mr_initial *initial, double factor)
+{
+    double inputs = 1;
+    for (int32_t i = 0; i < initial->full.rank - 1; i++) inputs *= (double)initial->full.dims[i];
+    double limit = sqrt(3 / fmax(1, inputs)) * factor;
+    return mr_initial_uniform(graph, initial, -limit, limit);
+}
+
+/* ---- Checks ---- */
+
+static bool is_constant(mr_initializer_kind kind)
+{
+    return kind == MR_INIT_ZEROS || kind == MR_INIT_ONES || kind == MR_INIT_CONSTANT || kind == MR_INIT_IDENTITY ||
+           kind == MR_INIT_VALUE;
+}
+
+static bool needs_scale(const mr_initializer *initializer)
+{
+    bool is_bounded = initializer->min != 0 || initializer->max != 0;
+    return (initializer->kind == MR_INIT_UNIFORM && !is_bounded) || initializer->kind == MR_INIT_NORMAL ||
+           initializer->kind == MR_INIT_TRUNCATED_NORMAL;
+}
+
+/* Kinds with a scale, factor or gain whose default is 1. */
+static bool has_gain(mr_initializer_kind kind)
+{
+    return kind == MR_INIT_VARIANCE_SCALING || kind == MR_INIT_UNIFORM_UNIT_SCALING || kind == MR_INIT_ORTHOGONAL ||
+           kind == MR_INIT_IDENTITY || kind == MR_INIT_DELTA_ORTHOGONAL;
+}
+
+static bool has_fractions(mr_dtype dtype)
+{
+    return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
+static const char *wrong_options(const mr_initializer *i)
+{
+    mr_initializer_kind kind = i->kind;
+    bool is_normal = kind == MR_INIT_NORMAL || kind == MR_INIT_TRUNCATED_NORMAL;
+    if ((unsigned)kind > MR_INIT_VALUE) return "kind is not one of mr_initializer_kind";
+    if (needs_scale(i) && !(isfinite(i->scale) && i->scale > 0))
+        return "scale is required by this kind, and must be finite and greater than 0";
+    if (has_gain(kind) && !(isfinite(i->scale) && i->scale >= 0)) return "scale must be finite and at least 0";
+    if (!needs_scale(i) && !has_gain(kind) && (kind != MR_INIT_CONSTANT || i->values != nullptr) && i->scale != 0)
+        return "scale has no effect for this kind";
+    if (is_constant(kind) && i->seed != 0) return "seed has no effect for this kind, which is not random";
+    if (!is_normal && i->mean != 0) return "mean has no effect for this kind";
+    if (!isfinite(i->mean)) return "mean must be finite";
+    if (kind != MR_INIT_UNIFORM && (i->min != 0 || i->max != 0)) return "min and max have no effect for this kind";
+    if ((i->min != 0 || i->max != 0) && !(isfinite(i->min) && isfinite(i->max) && i->min < i->max))
+        return "min must be less than max, and both finite";
+    if (kind != MR_INIT_VARIANCE_SCALING && (i->mode != MR_FAN_IN || i->distribution != 0))
+        return "mode and distribution have no effect for this kind";
+    if ((unsigned)i->mode > MR_FAN_AVG) return "mode is not one of mr_fan_mode";
+    if ((unsigned)i->distribution > MR_DISTRIBUTION_UNIFORM) return "distribution is not one of mr_distribution";
+    if (kind != MR_INIT_CONSTANT && i->values != nullptr) return "values has no effect for this kind";
+    if (kind == MR_INIT_VALUE && i->value.node == nullptr) return "value is required by this kind";
+    if (kind != MR_INIT_VALUE && i->value.node != nullptr) return "value has no effect for this kind";
+    return nullptr;
+}
+
+/* What does not fit the variable. */
+static const char *wrong_variable(const mr_initializer *i, mr_shape full, mr_dtype dtype)
+{
+    bool is_integer_range = i->kind == MR_INIT_UNIFORM && (dtype == MR_INT32 || dtype == MR_INT64);
+    bool is_any = i->kind == MR_INIT_ZEROS || i->kind == MR_INIT_VALUE || i->values != nullptr;
+    bool is_number = i->kind == MR_INIT_ONES || i->kind == MR_INIT_CONSTANT;
+    if (!is_any && !is_integer_range && !has_fractions(dtype) && !(is_number && mr_dtype_size(dtype) > 0))
+        return "this kind does not compute values of the variable's dtype";
+    if (is_number && dtype == MR_STRING && i->values == nullptr)
+        return "this kind does not compute values of the variable's dtype";
+    if (i->kind == MR_INIT_ORTHOGONAL && full.rank < 2) return "the variable needs at least 2 dimensions";
+    if (i->kind == MR_INIT_IDENTITY && full.rank != 2) return "the variable must be a matrix";
+    if (i->kind == MR_INIT_DELTA_ORTHOGONAL && (full.rank < 3 || full.rank > 5))
+        return "the variable must be a kernel of 3 to 5 dimensions";
+    if (i->kind == MR_INIT_DELTA_ORTHOGONAL && full.dims[full.rank - 2] > full.dims[full.rank - 1])
+        return "the kernel must not have more inputs than outputs";
+    if (i->values != nullptr && !mr_shape_equal(i->values->shape, full)) return "values has another shape";
+    if (i->values != nullptr && i->values->dtype != dtype) return "values has another dtype";
+    if (i->kind == MR_INIT_VALUE && mr_output_dtype(i->value) != dtype) return "value has another dtype";
+    return nullptr;
+}
+
+bool mr_initializer_check(mr_graph *graph, const char *name, const mr_initializer *initializer, mr_shape full,
+                          mr_dtype dtype)
+{
+    const char *wrong = wrong_options(initializer);
+    if (wrong == nullptr) wrong = wrong_variable(initializer, full, dtype);
+    if (wrong == nullptr) return true;
+    char text[MR_SHAPE_TEXT_SIZE];
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                        "the initializer of %s: %s (kind %d, scale %g; the variable is %s %s)", name, wrong,
+                        (int)initializer->kind, (double)initializer->scale, mr_dtype_name(dtype),
+                        mr_shape_text(full, text, sizeof text));
+    return false;
+}
+
+/* ---- The value ---- */
+
+static mr_output bounded(mr_graph *graph, const mr_initial *initial)
+{
+    const mr_initializer *i = initial->initializer;
+    bool is_bounded = i->min != 0 || i->max != 0;
+    return mr_initial_uniform(graph, initial, is_bounded ? i->min : -i->scale, is_bounded ? i->max : i->scale);
+}
+
+mr_output mr_initial_value(mr_graph *graph, const void *context)
+{
+    const mr_initial *initial = context;
+    const mr_initializer *i = initial->initializer;
+    float gain = i->scale != 0 ? i->scale : 1;
+    switch (i->kind) {
     case MR_INIT_ZEROS:
-        return filled(graph, shape, 0, "zeros");
+        return mr_initial_filled(graph, initial, 0, "zeros");
     case MR_INIT_ONES:
-        return filled(graph, shape, 1, "ones");
+        return mr_initial_filled(graph, initial, 1, "ones");
     case MR_INIT_CONSTANT:
-        return filled(graph, shape, initializer->scale, "Const");
+        return i->values != nullptr ? mr_initial_elements(graph, initial)
+                                    : mr_initial_filled(graph, initial, i->scale, "Const");
     case MR_INIT_UNIFORM:
-        return uniform(graph, shape, initializer->scale, initializer);
+        return bounded(graph, initial);
     case MR_INIT_NORMAL:
-        return normal(graph, shape, initializer->scale, false, initializer);
     case MR_INIT_TRUNCATED_NORMAL:
-        return normal(graph, shape, initializer->scale, true, initializer);
+        return mr_initial_normal(graph, initial->shape, initial->dtype, i->mean, i->scale,
+                                 i->kind == MR_INIT_TRUNCATED_NORMAL, i->seed);
     case MR_INIT_HE_NORMAL:
-        return normal(graph, shape, sqrt(2 / fmax(1, fan_in)) / TRUNCATED_STD, true, initializer);
+        return scaled(graph, initial, 2, MR_FAN_IN, MR_DISTRIBUTION_TRUNCATED_NORMAL);
+    case MR_INIT_HE_UNIFORM:
+        return scaled(graph, initial, 2, MR_FAN_IN, MR_DISTRIBUTION_UNIFORM);
+    case MR_INIT_LECUN_NORMAL:
+        return scaled(graph, initial, 1, MR_FAN_IN, MR_DISTRIBUTION_TRUNCATED_NORMAL);
+    case MR_INIT_LECUN_UNIFORM:
+        return scaled(graph, initial, 1, MR_FAN_IN, MR_DISTRIBUTION_UNIFORM);
+    case MR_INIT_GLOROT_NORMAL:
+        return scaled(graph, initial, 1, MR_FAN_AVG, MR_DISTRIBUTION_TRUNCATED_NORMAL);
+    case MR_INIT_VARIANCE_SCALING:
+        return scaled(graph, initial, gain, i->mode, i->distribution);
+    case MR_INIT_UNIFORM_UNIT_SCALING:
+        return unit_scaled(graph, initial, gain);
+    case MR_INIT_ORTHOGONAL:
+        return mr_initial_orthogonal(graph, initial);
+    case MR_INIT_DELTA_ORTHOGONAL:
+        return mr_initial_delta_orthogonal(graph, initial);
+    case MR_INIT_IDENTITY:
+        return mr_initial_identity(graph, initial);
+    case MR_INIT_VALUE:
+        return i->value;
     case MR_INIT_DEFAULT:
     case MR_INIT_GLOROT_UNIFORM:
         break;
     }
-    return uniform(graph, shape, sqrt(3 / fmax(1, (fan_in + fan_out) / 2)), initializer);
-}
-
-mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer,
-                              bool trainable)
-{
-    const char *scope = mr_graph_scope(graph);
-    if (mr_shape_count(shape) < 0) {
-        char text[MR_SHAPE_TEXT_SIZE];
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "variable %s: its shape %s is not fully known", name,
-                            mr_shape_text(shape, text, sizeof text));
-    }
-    if (!check(graph, name, &initializer)) return mr_variable_new(graph, name, mr_graph_failed_output(graph));
-    const char *inner = mr_arena_printf(&graph->arena, "%s%s%s/Initializer/", scope, *scope != '\0' ? "/" : "", name);
-    mr_graph_push_control_dependencies(graph, nullptr, 0);
-    mr_graph_push_scope(graph, inner != nullptr ? inner : name);
-    mr_output initial = initial_value(graph, shape, &initializer);
-    mr_graph_pop_scope(graph);
-    mr_graph_pop_control_dependencies(graph);
-    return mr_variable_new(graph, name, initial, .trainable = trainable);
-}
-
-mr_variable mr_get_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer)
-{
-    return mr_train_variable(graph, name, shape, initializer, true);
+    return scaled(graph, initial, 1, MR_FAN_AVG, MR_DISTRIBUTION_UNIFORM);
 }

@@ -1,10 +1,12 @@
-/* Layers as in tf.compat.v1.layers: scopes, variables and operators have the same names, so checkpoints are
+/* What layers have in common: scopes, options, variables, bias, activation and regularization, as the class Layer of
+ * tf.compat.v1.layers; and the dense layer. Scopes, variables and operators have TensorFlow's names, so checkpoints are
  * interchangeable. */
+#include "graph/train/layers.h"
 #include "base/options.h"
-#include "graph/train/train.h"
 #include <millrace/ops.h>
 
-#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 mr_output mr_activation_relu(mr_graph *graph, mr_output input)
 {
@@ -21,243 +23,226 @@ mr_output mr_activation_tanh(mr_graph *graph, mr_output input)
     return mr_tanh(graph, input);
 }
 
-/* Adds weight_decay * sum(kernel^2) / 2, named KERNEL/Regularizer/mul, to the regularization losses. */
-static void decay(mr_graph *graph, mr_variable kernel, float weight_decay)
-{
-    if (weight_decay == 0 || mr_graph_status(graph, nullptr) != MR_OK) return;
-    const char *scope = mr_arena_printf(&graph->arena, "%s/Regularizer/", mr_node_name(kernel.ref.node));
-    mr_graph_push_scope(graph, scope != nullptr ? scope : "Regularizer");
-    mr_output half = mr_l2_loss(graph, kernel.value);
-    mr_output scale = mr_train_float(graph, "mul/x", weight_decay);
-    mr_output loss = mr_mul(graph, scale, half, .name = "mul");
-    mr_graph_pop_scope(graph);
-    mr_graph_add_to_collection(graph, MR_REGULARIZATION_LOSSES, loss);
-}
+/* ---- Options ---- */
 
-static mr_output finish(mr_graph *graph, mr_output output, mr_shape bias_shape, bool use_bias, mr_activation activation)
-{
-    if (use_bias) {
-        mr_variable bias = mr_get_variable(graph, "bias", bias_shape, (mr_initializer){.kind = MR_INIT_ZEROS});
-        output = mr_bias_add(graph, output, bias.value);
-    }
-    return activation != nullptr ? activation(graph, output) : output;
-}
-
-/* The size of the last dimension. Records an error and returns 1 if rank or size do not fit. */
-static int64_t channels_of(mr_graph *graph, mr_output input, int32_t rank, const char *layer)
-{
-    if (mr_graph_status(graph, nullptr) != MR_OK) return 1;
-    mr_shape shape = mr_output_shape(input);
-    if (shape.rank == rank && shape.dims[rank - 1] > 0) return shape.dims[rank - 1];
-    char text[MR_SHAPE_TEXT_SIZE];
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                        "%s needs an input of %d dimensions whose last size is known, not one of shape %s", layer, rank,
-                        mr_shape_text(shape, text, sizeof text));
-    return 1;
-}
-
-/* Copies the options of a layer (base/options.h); false after an error of the graph. */
-static bool read_layer(mr_graph *graph, void *layer, size_t size, const void *given, const char *type)
+bool mr_layer_read(mr_graph *graph, void *layer, size_t size, const void *given, const char *type)
 {
     mr_error error = {0};
     mr_status status = mr_options_read(layer, size, given, type, &error);
     if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s", error.message);
     return status == MR_OK;
 }
-#define READ(type, graph, layer, given) read_layer((graph), (layer), sizeof(type), (given), #type)
 
-static mr_output build_conv2d(mr_graph *graph, mr_output input, const mr_conv2d_layer *layer)
+int64_t mr_layer_channels(mr_graph *graph, mr_output input, int32_t rank, int32_t axis, const char *layer)
 {
-    if (!mr_train_check_required(graph, "filters", layer->filters) ||
-        !mr_train_check_required(graph, "kernel_size", layer->kernel_size) ||
-        !mr_train_check_count(graph, "strides", layer->strides, 1) ||
-        !mr_train_check_number(graph, "weight_decay", layer->weight_decay, 0))
-        return mr_graph_failed_output(graph);
-    int64_t channels = channels_of(graph, input, 4, "conv2d"), stride = layer->strides;
-    mr_shape shape = MR_SHAPE(layer->kernel_size, layer->kernel_size, channels, layer->filters);
-    mr_variable kernel = mr_get_variable(graph, "kernel", shape, layer->kernel_initializer);
-    decay(graph, kernel, layer->weight_decay);
-    mr_output output = mr_conv2d(graph, input, kernel.value, .strides = MR_INTS(1, stride, stride, 1),
-                                 .padding = layer->same ? MR_SAME : MR_VALID);
-    return finish(graph, output, MR_SHAPE(layer->filters), layer->use_bias, layer->activation);
+    if (mr_graph_status(graph, nullptr) != MR_OK) return 1;
+    mr_shape shape = mr_output_shape(input);
+    bool fits = rank > 0 ? shape.rank == rank : shape.rank >= 2;
+    if (fits && axis < 0) axis += shape.rank;
+    if (fits && axis >= 0 && axis < shape.rank && shape.dims[axis] > 0) return shape.dims[axis];
+    char text[MR_SHAPE_TEXT_SIZE], dimension[32] = "last size";
+    if (axis >= 0 && !(fits && axis == shape.rank - 1)) snprintf(dimension, sizeof dimension, "size %d", axis);
+    if (rank > 0 && axis == rank - 1) snprintf(dimension, sizeof dimension, "last size");
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                        "%s needs an input of %s%d dimensions whose %s is known, not one of "
+                        "shape %s",
+                        layer, rank > 0 ? "" : "at least ", rank > 0 ? rank : 2, dimension,
+                        mr_shape_text(shape, text, sizeof text));
+    return 1;
 }
 
-mr_output mr_layer_conv2d_(mr_graph *graph, mr_output input, const mr_conv2d_layer *given)
+bool mr_layer_sizes(mr_graph *graph, const char *option, int32_t plain, const char *list_option, mr_ints list,
+                    int32_t rank, int32_t plain_unset, int64_t *sizes)
 {
-    mr_conv2d_layer layer;
-    if (!READ(mr_conv2d_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
-    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "conv2d");
-    mr_output output = build_conv2d(graph, input, &layer);
-    mr_graph_pop_scope(graph);
-    return output;
+    if (list.count > 0 && plain != 0 && plain != plain_unset) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s and %s are both set, but only one may be", option,
+                            list_option);
+        return false;
+    }
+    if (list.count > 0 && list.count != rank) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s has %d sizes, but the layer has %d dimensions", list_option,
+                            list.count, rank);
+        return false;
+    }
+    if (list.count == 0 && plain_unset == 0 && !mr_train_check_required(graph, option, plain)) return false;
+    for (int32_t i = 0; i < rank; i++) {
+        sizes[i] = list.count > 0 ? list.items[i] : plain;
+        if (!mr_train_check_count(graph, list.count > 0 ? list_option : option, sizes[i], 1)) return false;
+    }
+    return true;
 }
 
-static mr_output build_dense(mr_graph *graph, mr_output input, const mr_dense_layer *layer)
-{
-    if (!mr_train_check_required(graph, "units", layer->units) ||
-        !mr_train_check_number(graph, "weight_decay", layer->weight_decay, 0))
-        return mr_graph_failed_output(graph);
-    int64_t inputs = channels_of(graph, input, 2, "dense");
-    mr_variable kernel = mr_get_variable(graph, "kernel", MR_SHAPE(inputs, layer->units), layer->kernel_initializer);
-    decay(graph, kernel, layer->weight_decay);
-    mr_output output = mr_mat_mul(graph, input, kernel.value);
-    return finish(graph, output, MR_SHAPE(layer->units), layer->use_bias, layer->activation);
-}
-
-mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *given)
-{
-    mr_dense_layer layer;
-    if (!READ(mr_dense_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
-    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "dense");
-    mr_output output = build_dense(graph, input, &layer);
-    mr_graph_pop_scope(graph);
-    return output;
-}
-
-/* Adds moving -= (moving - batch) * (1 - momentum) to the update ops. */
-static void move_average(mr_graph *graph, mr_variable moving, mr_output batch, mr_output momentum)
-{
-    mr_graph_push_scope(graph, "AssignMovingAvg");
-    mr_output share = mr_sub(graph, mr_train_float(graph, "sub/x", 1), momentum, .name = "sub");
-    mr_output distance = mr_sub(graph, moving.value, batch, .name = "sub");
-    mr_output step = mr_mul(graph, distance, share, .name = "mul");
-    mr_output update = mr_assign_sub(graph, moving.ref, step, .name = mr_train_own_name(graph));
-    mr_graph_pop_scope(graph);
-    mr_graph_add_to_collection(graph, MR_UPDATE_OPS, update);
-}
-
-/* training must be a bool, or be omitted; then `option`, which only has an effect in training, must be null. */
-static bool check_training(mr_graph *graph, int32_t training, const char *option)
+bool mr_layer_check_training(mr_graph *graph, int32_t training, mr_output is_training, const char *option)
 {
     if (training != MR_TRAINING_UNSET && training != 0 && training != 1)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "training is %d, but must be true or false", training);
-    else if (training == MR_TRAINING_UNSET && option != nullptr)
+    else if (training != MR_TRAINING_UNSET && is_training.node != nullptr)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "training and is_training are both set, but only one may be");
+    else if (training == MR_TRAINING_UNSET && is_training.node == nullptr && option != nullptr)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s has no effect without training", option);
+    else if (is_training.node != nullptr && mr_graph_status(graph, nullptr) == MR_OK &&
+             mr_output_dtype(is_training) != MR_BOOL)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "is_training is %s, but must be bool",
+                            mr_dtype_name(mr_output_dtype(is_training)));
     else
         return true;
     return false;
 }
 
-static mr_output build_batch_normalization(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *layer)
+mr_ints mr_layer_attr(int64_t *items, const int64_t *sizes, int32_t rank, bool channels_first)
 {
-    float momentum = isnan(layer->momentum) ? 0.99f : layer->momentum;
-    if (!mr_train_check_range(graph, "momentum", momentum, 0, 1, true) ||
-        !mr_train_check_number(graph, "epsilon", layer->epsilon, 0) ||
-        !check_training(graph, layer->training, isnan(layer->momentum) ? nullptr : "momentum"))
-        return mr_graph_failed_output(graph);
-    mr_shape shape = MR_SHAPE(channels_of(graph, input, 4, "batch_normalization"));
-    mr_initializer zeros = {.kind = MR_INIT_ZEROS}, ones = {.kind = MR_INIT_ONES};
-    mr_variable gamma = mr_get_variable(graph, "gamma", shape, ones);
-    mr_variable beta = mr_get_variable(graph, "beta", shape, zeros);
-    mr_variable mean = mr_train_variable(graph, "moving_mean", shape, zeros, false);
-    mr_variable variance = mr_train_variable(graph, "moving_variance", shape, ones, false);
-    mr_fused_batch_norm_v3_outputs normalized =
-        mr_fused_batch_norm_v3(graph, input, gamma.value, beta.value, mean.value, variance.value,
-                               .epsilon = layer->epsilon, .is_training = layer->training == 1);
-    if (layer->training == 1) {
-        mr_output constant = mr_train_float(graph, "Const", momentum);
-        move_average(graph, mean, normalized.batch_mean, constant);
-        move_average(graph, variance, normalized.batch_variance, constant);
+    for (int32_t i = 0; i < rank + 2; i++) items[i] = 1;
+    memcpy(items + (channels_first ? 2 : 1), sizes, (size_t)rank * sizeof *items);
+    return (mr_ints){items, rank + 2};
+}
+
+/* ---- Scopes and variables ---- */
+
+void mr_layer_begin(mr_graph *graph, const char *name, const char *default_name, mr_reuse reuse)
+{
+    /* A layer that reuses variables is the one of its class without a number, if it has no name. */
+    if (name == nullptr && reuse != MR_REUSE_NONE) name = default_name;
+    (void)mr_graph_push_variable_scope(graph, name, .default_name = name == nullptr ? default_name : nullptr,
+                                       .reuse = reuse);
+}
+
+mr_variable mr_layer_variable(mr_graph *graph, const mr_layer_weight *weight)
+{
+    mr_initializer initializer = weight->initializer;
+    bool is_default = initializer.kind == MR_INIT_DEFAULT && initializer.scale == 0 && initializer.seed == 0;
+    if (is_default) initializer.kind = weight->default_kind;
+    return mr_get_variable(graph, weight->name, weight->shape, .initializer = initializer, .dtype = weight->dtype,
+                           .regularizer = weight->regularizer, .trainable = weight->trainable);
+}
+
+mr_output mr_layer_value(mr_graph *graph, mr_variable variable, const char *consumer)
+{
+    if (!mr_variable_is_resource(variable)) return variable.value;
+    const char *name = mr_arena_printf(&graph->arena, "%s/ReadVariableOp", consumer);
+    return mr_read_variable_op(graph, variable.ref, mr_variable_dtype_of(variable), .name = name);
+}
+
+/* ---- After the product with the kernel ---- */
+
+mr_variable mr_layer_bias(mr_graph *graph, const mr_layer_end *end, mr_dtype dtype)
+{
+    if (!end->use_bias) return (mr_variable){0};
+    return mr_layer_variable(graph, &(mr_layer_weight){.name = "bias",
+                                                       .shape = MR_SHAPE(end->units),
+                                                       .dtype = dtype,
+                                                       .initializer = end->bias_initializer,
+                                                       .default_kind = MR_INIT_ZEROS,
+                                                       .regularizer = end->bias_regularizer,
+                                                       .trainable = end->trainable});
+}
+
+mr_output mr_layer_add_bias(mr_graph *graph, mr_output output, const mr_layer_end *end, mr_variable bias)
+{
+    if (!end->use_bias) return output;
+    if (end->rank == 1 && end->channels_first) {
+        int32_t sizes[] = {1, (int32_t)end->units, 1};
+        mr_output shape = mr_constant_int32s(graph, MR_SHAPE(3), sizes, "Reshape/shape");
+        return mr_add_v2(graph, output, mr_reshape(graph, mr_layer_value(graph, bias, "Reshape"), shape),
+                         .name = "add");
     }
-    return normalized.y;
+    return mr_bias_add(graph, output, mr_layer_value(graph, bias, "BiasAdd"),
+                       .data_format = end->channels_first ? MR_NCHW : MR_NHWC);
 }
 
-mr_output mr_layer_batch_normalization_(mr_graph *graph, mr_output input, const mr_batch_normalization_layer *given)
+/* The regularization of a result is a mean over the batch. */
+static void regularize_activity(mr_graph *graph, mr_output output, mr_regularizer regularizer)
 {
-    mr_batch_normalization_layer layer;
-    if (!READ(mr_batch_normalization_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
-    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "batch_normalization");
-    mr_output output = build_batch_normalization(graph, input, &layer);
+    if (regularizer.l1 == 0 && regularizer.l2 == 0) return;
+    mr_graph_push_scope(graph, "ActivityRegularizer");
+    mr_output loss = mr_train_regularization(graph, output, regularizer);
+    mr_output rows = mr_slice(graph, mr_shape_of(graph, output), mr_constant_ints(graph, MR_INTS(0)),
+                              mr_constant_ints(graph, MR_INTS(1)));
+    mr_output count = mr_reshape(graph, rows, mr_constant_int32s(graph, MR_SHAPE(0), nullptr, nullptr));
+    loss = mr_real_div(graph, loss, mr_cast(graph, count, mr_output_dtype(output)), .name = "truediv");
     mr_graph_pop_scope(graph);
+    if (mr_graph_status(graph, nullptr) == MR_OK) mr_graph_add_to_collection(graph, MR_REGULARIZATION_LOSSES, loss);
+}
+
+mr_output mr_layer_finish(mr_graph *graph, mr_output output, const mr_layer_end *end)
+{
+    if (end->activation != nullptr) output = end->activation(graph, output);
+    regularize_activity(graph, output, end->activity_regularizer);
     return output;
 }
 
-static bool check_pool(mr_graph *graph, const mr_pool_layer *layer)
-{
-    return mr_train_check_required(graph, "pool_size", layer->pool_size) &&
-           mr_train_check_count(graph, "strides", layer->strides, 0);
-}
+/* ---- Dense ---- */
 
-mr_output mr_layer_max_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *given)
+/* The product of the last dimension, whatever the number of the others (tf.tensordot). */
+static mr_output last_product(mr_graph *graph, mr_output input, mr_variable kernel, int64_t units)
 {
-    mr_pool_layer layer;
-    if (!READ(mr_pool_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
-    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "max_pooling2d");
-    int64_t size = layer.pool_size, stride = layer.strides != 0 ? layer.strides : size;
-    mr_output output = mr_graph_failed_output(graph);
-    if (check_pool(graph, &layer))
-        output = mr_max_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
-                             .padding = layer.same ? MR_SAME : MR_VALID);
-    mr_graph_pop_scope(graph);
-    return output;
-}
-
-mr_output mr_layer_average_pool_(mr_graph *graph, mr_output input, const mr_pool_layer *given)
-{
-    mr_pool_layer layer;
-    if (!READ(mr_pool_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
-    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "average_pooling2d");
-    int64_t size = layer.pool_size, stride = layer.strides != 0 ? layer.strides : size;
-    mr_output output = mr_graph_failed_output(graph);
-    if (check_pool(graph, &layer))
-        output = mr_avg_pool(graph, input, .ksize = MR_INTS(1, size, size, 1), .strides = MR_INTS(1, stride, stride, 1),
-                             .padding = layer.same ? MR_SAME : MR_VALID);
-    mr_graph_pop_scope(graph);
-    return output;
-}
-
-mr_output mr_layer_global_average_pool(mr_graph *graph, mr_output input)
-{
-    mr_graph_push_scope(graph, "global_average_pooling2d");
-    mr_output output =
-        mr_mean(graph, input, mr_constant_int32s(graph, MR_SHAPE(2), (int32_t[]){1, 2}, "reduction_indices"));
-    mr_graph_pop_scope(graph);
-    return output;
-}
-
-mr_output mr_layer_flatten(mr_graph *graph, mr_output input)
-{
-    mr_graph_push_scope(graph, "flatten");
     mr_shape shape = mr_output_shape(input);
-    int64_t count = 1;
-    for (int32_t i = 1; i < shape.rank; i++) count = shape.dims[i] < 0 || count < 0 ? -1 : count * shape.dims[i];
-    mr_output output;
-    if (shape.rank >= 1 && count > 0) {
-        int32_t sizes[2] = {-1, (int32_t)count};
-        output = mr_reshape(graph, input, mr_constant_int32s(graph, MR_SHAPE(2), sizes, nullptr));
-    } else {
-        mr_output sizes = mr_shape_of(graph, input), one = mr_constant_ints(graph, MR_INTS(1));
-        mr_output rows = mr_slice(graph, sizes, mr_constant_ints(graph, MR_INTS(0)), one);
-        mr_output rest = mr_constant_ints(graph, MR_INTS(-1)), axis = mr_constant_int32(graph, 0);
-        output = mr_reshape(graph, input, mr_concat_v2(graph, MR_OUTPUTS(rows, rest), axis));
-    }
+    int32_t rank = shape.rank, free[MR_RANK_MAX];
+    mr_graph_push_scope(graph, "Tensordot");
+    for (int32_t i = 0; i < rank; i++) free[i] = i;
+    mr_output axes = mr_constant_int32s(graph, MR_SHAPE(1), (int32_t[]){rank - 1}, "axes");
+    mr_output others = mr_constant_int32s(graph, MR_SHAPE(rank - 1), free, "free");
+    mr_output zero = mr_constant_int32(graph, 0), first = mr_constant_ints(graph, MR_INTS(0));
+    mr_output sizes = mr_shape_of(graph, input);
+    mr_output outer = mr_gather_v2(graph, sizes, others, zero), inner = mr_gather_v2(graph, sizes, axes, zero);
+    mr_output rows = mr_prod(graph, outer, first), columns = mr_prod(graph, inner, first);
+    mr_output flat = mr_reshape(graph, input, mr_pack(graph, MR_OUTPUTS(rows, columns), .name = "stack"));
+    mr_output product = mr_mat_mul(graph, flat, mr_layer_value(graph, kernel, "MatMul"));
+    mr_output result_sizes =
+        mr_concat_v2(graph, MR_OUTPUTS(outer, mr_constant_ints(graph, MR_INTS(units))), zero, .name = "concat_1");
+    mr_output result = mr_reshape(graph, product, result_sizes, .name = mr_train_own_name(graph));
     mr_graph_pop_scope(graph);
-    return output;
+    if (mr_graph_status(graph, nullptr) != MR_OK) return result;
+    shape.dims[rank - 1] = units;
+    mr_output_set_shape(result, shape);
+    return result;
 }
 
-mr_output mr_layer_dropout_(mr_graph *graph, mr_output input, const mr_dropout_layer *given)
+bool mr_layer_settle_decay(mr_graph *graph, float weight_decay, mr_regularizer *regularizer)
 {
-    mr_dropout_layer layer;
-    if (!READ(mr_dropout_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
-    mr_graph_push_scope(graph, layer.name != nullptr ? layer.name : "dropout");
-    mr_output output = mr_graph_failed_output(graph);
-    float rate = isnan(layer.rate) ? 0.5f : layer.rate;
-    const char *no_effect = !isnan(layer.rate) ? "rate" : layer.seed != 0 ? "seed" : nullptr;
-    bool legal =
-        mr_train_check_range(graph, "rate", rate, 0, 1, false) && check_training(graph, layer.training, no_effect);
-    if (legal && layer.training != 1) {
-        output = mr_identity(graph, input);
-    } else if (legal) {
-        int64_t seed = 0, seed2 = 0;
-        mr_train_seed_pair(graph, layer.seed, &seed, &seed2);
-        mr_graph_push_scope(graph, "dropout");
-        mr_output scaled = mr_mul(graph, input, mr_train_float(graph, "Const", 1 / (1 - rate)));
-        mr_output unit = mr_random_uniform(graph, mr_shape_of(graph, input), MR_FLOAT, .seed = seed, .seed2 = seed2,
-                                           .name = "random_uniform/RandomUniform");
-        mr_output keep = mr_greater_equal(graph, unit, mr_train_float(graph, "GreaterEqual/y", rate));
-        output = mr_select_v2(graph, keep, scaled, mr_train_float(graph, "Const", 0));
-        mr_graph_pop_scope(graph);
+    if (!mr_train_check_number(graph, "weight_decay", weight_decay, 0)) return false;
+    if (weight_decay != 0 && regularizer->l2 != 0) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "weight_decay and kernel_regularizer.l2 are both set, but only one may be");
+        return false;
     }
-    mr_graph_pop_scope(graph);
+    regularizer->l2 += weight_decay;
+    return true;
+}
+
+static mr_output build_dense(mr_graph *graph, mr_output input, mr_dense_layer *layer)
+{
+    if (!mr_train_check_required(graph, "units", layer->units) ||
+        !mr_layer_settle_decay(graph, layer->weight_decay, &layer->kernel_regularizer))
+        return mr_graph_failed_output(graph);
+    int64_t inputs = mr_layer_channels(graph, input, 0, -1, "dense");
+    mr_dtype dtype = mr_output_dtype(input);
+    mr_layer_end end = {.use_bias = layer->use_bias,
+                        .trainable = !layer->not_trainable,
+                        .units = layer->units,
+                        .bias_initializer = layer->bias_initializer,
+                        .bias_regularizer = layer->bias_regularizer,
+                        .activity_regularizer = layer->activity_regularizer,
+                        .activation = layer->activation};
+    mr_variable kernel = mr_layer_variable(graph, &(mr_layer_weight){.name = "kernel",
+                                                                     .shape = MR_SHAPE(inputs, layer->units),
+                                                                     .dtype = dtype,
+                                                                     .initializer = layer->kernel_initializer,
+                                                                     .regularizer = layer->kernel_regularizer,
+                                                                     .trainable = !layer->not_trainable});
+    mr_variable bias = mr_layer_bias(graph, &end, dtype);
+    if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);
+    mr_output output = mr_output_shape(input).rank > 2
+                           ? last_product(graph, input, kernel, layer->units)
+                           : mr_mat_mul(graph, input, mr_layer_value(graph, kernel, "MatMul"));
+    return mr_layer_finish(graph, mr_layer_add_bias(graph, output, &end, bias), &end);
+}
+
+mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *given)
+{
+    mr_dense_layer layer;
+    if (!MR_LAYER_READ(mr_dense_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
+    mr_layer_begin(graph, layer.name, "dense", layer.reuse);
+    mr_output output = build_dense(graph, input, &layer);
+    mr_graph_pop_variable_scope(graph);
     return output;
 }

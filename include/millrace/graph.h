@@ -73,6 +73,14 @@ typedef struct mr_strings {
 #define MR_FLOATS(...) MR_LIST_(mr_floats, float, __VA_ARGS__)
 #define MR_STRINGS(...) MR_LIST_(mr_strings, mr_string, __VA_ARGS__)
 
+/* A borrowed list of names: MR_NAMES(MR_GLOBAL_VARIABLES, "mine"). */
+typedef const char *mr_name;
+typedef struct mr_names {
+    const mr_name *items;
+    int32_t count;
+} mr_names;
+#define MR_NAMES(...) MR_LIST_(mr_names, mr_name, __VA_ARGS__)
+
 /* Consecutive outputs of one node, returned by operators whose number of outputs is an attribute. */
 typedef struct mr_output_range {
     mr_node *node;
@@ -203,17 +211,23 @@ MR_API mr_output mr_constant_int32s(mr_graph *graph, mr_shape shape, const int32
 MR_API mr_output mr_constant_ints(mr_graph *graph, mr_ints values);
 
 /* A variable as in TensorFlow 1: VariableV2, its initial value, "Assign" and "read". It is added to the collection
- * "variables" and, if trainable, to "trainable_variables". */
+ * "variables" and, if trainable, to "trainable_variables". A resource variable is a VarHandleOp, "Assign" and
+ * "Read/ReadVariableOp". */
 typedef struct mr_variable {
-    mr_output ref;   /* the reference: input of assign operators and optimizers; its name is the checkpoint's key */
-    mr_output value; /* "read": input of computations */
+    mr_output ref; /* the reference, or the handle (MR_RESOURCE): input of assign operators and optimizers; its name is
+                        the checkpoint's key */
+    mr_output value;         /* "read": input of computations */
     mr_node *initializer;    /* the initializer */
     mr_output initial_value; /* the initial value */
 } mr_variable;
 typedef struct mr_variable_options {
-    size_t size;    /* of this struct (api.h) */
-    bool trainable; /* add to "trainable_variables"; default true; no effect on a local variable */
-    bool local;     /* add to "local_variables" instead of "variables": not saved */
+    size_t size;                /* of this struct (api.h) */
+    bool trainable;             /* add to "trainable_variables"; default true; no effect on a local variable */
+    bool local;                 /* add to "local_variables" instead of "variables": not saved */
+    bool use_resource;          /* a resource variable */
+    bool any_shape;             /* the shape may change: validate_shape=False in TensorFlow */
+    mr_names collections;       /* default: "variables"; no effect on a local variable is an error */
+    const char *caching_device; /* "read" is on this device; default: the variable's */
 } mr_variable_options;
 #define MR_VARIABLE_DEFAULTS .trainable = true
 MR_API mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial,
@@ -225,8 +239,13 @@ MR_API mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output
 #define MR_GLOBAL_VARIABLES "variables"
 #define MR_TRAINABLE_VARIABLES "trainable_variables"
 #define MR_LOCAL_VARIABLES "local_variables"
+#define MR_MODEL_VARIABLES "model_variables"
+#define MR_MOVING_AVERAGE_VARIABLES "moving_average_variables"
+#define MR_METRIC_VARIABLES "metric_variables"
 MR_API int32_t mr_graph_variable_count(const mr_graph *graph, const char *collection);
 MR_API mr_variable mr_graph_variable(const mr_graph *graph, const char *collection, int32_t index);
+/* Adds the variable to a collection: to one of those above as a variable, to any other by its name. */
+MR_API void mr_graph_add_variable_to_collection(mr_graph *graph, const char *collection, mr_variable variable);
 /* Creates a node that runs every initializer of the collection (tf.global_variables_initializer). */
 MR_API mr_node *mr_initialize_variables(mr_graph *graph, const char *collection, const char *name);
 /* Creates a NoOp that runs after these nodes (tf.group). */

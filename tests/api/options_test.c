@@ -209,7 +209,7 @@ TEST(options_of_datasets_with_any_size)
 
 TEST(options_of_graphs_with_any_size)
 {
-    CHECK_SIZES(use_conv2d, mr_conv2d_layer, .filters = 3, .kernel_size = 2, .name = "c", MR_CONV2D_LAYER_DEFAULTS);
+    CHECK_SIZES(use_conv2d, mr_conv_layer, .filters = 3, .kernel_size = 2, .name = "c", MR_CONV2D_LAYER_DEFAULTS);
     CHECK_SIZES(use_variable, mr_variable_options, MR_VARIABLE_DEFAULTS);
     CHECK_SIZES(use_saver, mr_saver_options, MR_SAVER_DEFAULTS);
     CHECK_SIZES(use_optimizer, mr_optimizer, MR_OPTIMIZER_DEFAULTS, .kind = MR_ADAM);

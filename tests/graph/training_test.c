@@ -22,7 +22,7 @@ TEST(layers_are_named_as_tensorflows)
         "conv2d_1/kernel",
         "conv2d_1/Conv2D",
         "conv2d_1/BiasAdd",
-        "conv2d_1/kernel/Regularizer/mul",
+        "conv2d_1/kernel/Regularizer/l2_regularizer",
         "flatten/Reshape",
         "batch_normalization/gamma",
         "batch_normalization/moving_variance",

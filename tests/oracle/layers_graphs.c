@@ -1,0 +1,254 @@
+/* Builds a small model around each layer, trains it for 20 steps, and saves its graph and its first values, for
+ * layers_oracle.py, which builds the same models with TensorFlow.
+ *
+ *     layers_graphs DIRECTORY
+ *
+ * Writes DIRECTORY/CASE-0 and its .meta. Prints "CASE KEY VALUE" lines: variable (name and shape), collection (name and
+ * items), loss of each step, error. */
+#include <millrace/millrace.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STEPS = 20 };
+
+typedef struct model {
+    mr_graph *g;
+    mr_output x, training; /* training: a placeholder of some cases */
+} model;
+
+static mr_output images(model *m, mr_shape shape)
+{
+    return m->x = mr_placeholder(m->g, MR_FLOAT, .shape = shape, .name = "x");
+}
+
+static mr_output flag(model *m)
+{
+    return m->training = mr_placeholder(m->g, MR_BOOL, .shape = MR_SCALAR, .name = "training");
+}
+
+static mr_output reused(model *m, mr_output x)
+{
+    mr_output y = mr_layer_dense(m->g, x, .units = 5, .name = "shared", .activation = mr_activation_tanh);
+    return mr_layer_dense(m->g, y, .units = 5, .name = "shared", .reuse = MR_REUSE);
+}
+
+static mr_output scoped(model *m, mr_output x)
+{
+    mr_graph *g = m->g;
+    mr_graph_push_variable_scope(g, "tower", .regularizer = {.l2 = 0.01f});
+    mr_output y = mr_layer_dense(g, x, .units = 4);
+    y = mr_layer_dense(g, y, .units = 4);
+    mr_graph_pop_variable_scope(g);
+    const mr_variable_scope *again = mr_graph_push_variable_scope(g, "tower", .reuse = MR_AUTO_REUSE);
+    y = mr_layer_dense(g, x, .units = 4, .name = "dense", .kernel_regularizer = {.l1 = 0.1f});
+    mr_graph_pop_variable_scope(g);
+    mr_graph_push_variable_scope(g, nullptr, .scope = again);
+    y = mr_layer_dense(g, y, .units = 2, .name = "last");
+    mr_graph_pop_variable_scope(g);
+    return y;
+}
+
+static mr_variable embedding_table(model *m, int32_t parts, bool is_resource)
+{
+    mr_partitioner partitioner = {.kind = parts > 1 ? MR_PARTITION_FIXED_SIZE : MR_PARTITION_DEFAULT,
+                                  .parts_max = parts > 1 ? parts : 0};
+    return mr_get_variable(m->g, "table", MR_SHAPE(11, 3), .partitioner = partitioner, .use_resource = is_resource);
+}
+
+static mr_output ids(model *m)
+{
+    int32_t values[] = {0, 3, 10, 7, 3, 5, 9, 1};
+    (void)images(m, MR_SHAPE(1));
+    return mr_constant_int32s(m->g, MR_SHAPE(4, 2), values, "ids");
+}
+
+static mr_output looked_up(model *m, int32_t parts, bool is_resource, mr_partition_strategy strategy, float max_norm)
+{
+    mr_variable table = embedding_table(m, parts, is_resource);
+    return mr_embedding_lookup(m->g, mr_variable_parts(m->g, table), ids(m), .partition_strategy = strategy,
+                               .max_norm = max_norm);
+}
+
+static mr_output looked_up_sparse(model *m, int32_t parts, mr_combiner combiner, bool is_weighted)
+{
+    mr_graph *g = m->g;
+    mr_variable table = embedding_table(m, parts, false);
+    int32_t rows[] = {0, 0, 0, 1, 1, 0, 1, 1, 3, 0, 3, 1};
+    (void)images(m, MR_SHAPE(1));
+    mr_output indices = mr_cast(g, mr_constant_int32s(g, MR_SHAPE(6, 2), rows, "indices"), MR_INT64);
+    mr_output values = mr_constant_int32s(g, MR_SHAPE(6), (int32_t[]){4, 10, 4, 2, 8, 0}, "values");
+    mr_output weights = {0};
+    if (is_weighted) weights = mr_constant_floats(g, MR_SHAPE(6), (float[]){1, 2, 0.5f, 3, 1, 0.25f}, "weights");
+    return mr_embedding_lookup_sparse(g, mr_variable_parts(g, table), indices, values, weights, .combiner = combiner,
+                                      .partition_strategy = MR_PARTITION_DIV);
+}
+
+static mr_output normalized(model *m, mr_output x)
+{
+    return mr_relu(m->g, x); /* without it, the mean of the result would not depend on beta and gamma's gradient */
+}
+
+#define G m->g
+#define X1 images(m, MR_SHAPE(-1, 5))
+#define X2 images(m, MR_SHAPE(-1, 9, 5))
+#define X3 images(m, MR_SHAPE(-1, 9, 8, 4))
+#define X4 images(m, MR_SHAPE(-1, 5, 6, 7, 2))
+#define CASES(C)                                                                                                       \
+    C(dense, mr_layer_dense(G, X1, .units = 3, .activation = mr_activation_relu))                                      \
+    C(dense_options,                                                                                                   \
+      mr_layer_dense(G, X1, .units = 3, .use_bias = false, .kernel_regularizer = {.l1 = 0.1f, .l2 = 0.2f},             \
+                     .activity_regularizer = {.l2 = 0.3f}, .name = "own"))                                             \
+    C(dense_frozen, mr_layer_dense(G, mr_layer_dense(G, X1, .units = 3, .not_trainable = true), .units = 2))           \
+    C(dense_3, mr_layer_dense(G, X2, .units = 3, .bias_regularizer = {.l1 = 0.1f}))                                    \
+    C(dense_reused, reused(m, X1))                                                                                     \
+    C(scopes, scoped(m, X1))                                                                                           \
+    C(conv1d, mr_layer_conv1d(G, X2, .filters = 3, .kernel_size = 3, .strides = 2, .same = true))                      \
+    C(conv1d_dilated, mr_layer_conv1d(G, X2, .filters = 3, .kernel_size = 3, .dilation_rate = 2))                      \
+    C(conv1d_first, mr_layer_conv1d(G, X2, .filters = 3, .kernel_size = 3, .channels_first = true))                    \
+    C(conv2d, mr_layer_conv2d(G, X3, .filters = 3, .kernel_sizes = MR_INTS(3, 2), .strides_each = MR_INTS(2, 1),       \
+                              .kernel_regularizer = {.l2 = 0.1f}, .activation = mr_activation_relu))                   \
+    C(conv2d_dilated,                                                                                                  \
+      mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 3, .dilation_rates = MR_INTS(2, 3), .same = true))           \
+    C(conv2d_first, mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 3, .channels_first = true))                    \
+    C(conv3d, mr_layer_conv3d(G, X4, .filters = 3, .kernel_size = 2, .strides = 2))                                    \
+    C(conv3d_dilated, mr_layer_conv3d(G, X4, .filters = 2, .kernel_size = 2, .dilation_rates = MR_INTS(2, 1, 1)))      \
+    C(separable1d, mr_layer_separable_conv1d(G, X2, .filters = 3, .kernel_size = 3, .strides = 2, .same = true))       \
+    C(separable2d, mr_layer_separable_conv2d(G, X3, .filters = 3, .kernel_size = 3, .depth_multiplier = 2,             \
+                                             .dilation_rate = 2, .pointwise_regularizer = {.l2 = 0.1f}))               \
+    C(depthwise, mr_layer_depthwise_conv2d(G, X3, .kernel_size = 3, .depth_multiplier = 2, .strides = 2))              \
+    C(transpose2d, mr_layer_conv2d_transpose(G, X3, .filters = 3, .kernel_size = 3, .strides = 2, .same = true))       \
+    C(transpose2d_valid,                                                                                               \
+      mr_layer_conv2d_transpose(G, X3, .filters = 3, .kernel_sizes = MR_INTS(2, 3), .strides_each = MR_INTS(3, 2)))    \
+    C(transpose3d, mr_layer_conv3d_transpose(G, X4, .filters = 2, .kernel_size = 3, .strides = 2, .same = true))       \
+    C(max1d, mr_layer_max_pool1d(G, mr_layer_dense(G, X2, .units = 3), .pool_size = 2))                                \
+    C(average1d,                                                                                                       \
+      mr_layer_average_pool1d(G, mr_layer_dense(G, X2, .units = 3), .pool_size = 3, .strides = 2, .same = true))       \
+    C(max2d, mr_layer_max_pool(G, mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 1), .pool_sizes = MR_INTS(2, 3), \
+                               .strides_each = MR_INTS(2, 1)))                                                         \
+    C(max3d, mr_layer_max_pool3d(G, mr_layer_conv3d(G, X4, .filters = 3, .kernel_size = 1), .pool_size = 2))           \
+    C(average3d, mr_layer_average_pool3d(G, mr_layer_conv3d(G, X4, .filters = 3, .kernel_size = 1), .pool_size = 2))   \
+    C(global, mr_layer_global_max_pool(G, mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 1)))                     \
+    C(norm_fused, normalized(m, mr_layer_batch_normalization(G, X3, .training = true, .momentum = 0.9f)))              \
+    C(norm_flag, normalized(m, mr_layer_batch_normalization(G, X3, .is_training = flag(m), .momentum = 0.9f)))         \
+    C(norm_plain, normalized(m, mr_layer_batch_normalization(G, X1, .training = true, .momentum = 0.9f,                \
+                                                             .gamma_regularizer = {.l2 = 0.1f})))                      \
+    C(norm_plain_flag, normalized(m, mr_layer_batch_normalization(G, X1, .is_training = flag(m))))                     \
+    C(norm_inference, normalized(m, mr_layer_batch_normalization(G, X1)))                                              \
+    C(norm_axis, normalized(m, mr_layer_batch_normalization(G, X3, .axis = 1, .fused = false, .training = true,        \
+                                                            .no_scale = true)))                                        \
+    C(norm_renorm,                                                                                                     \
+      normalized(m, mr_layer_batch_normalization(G, X1, .training = true, .renorm = true, .renorm_rmin = 0.5f,         \
+                                                 .renorm_rmax = 2, .renorm_dmax = 1)))                                 \
+    C(flatten, mr_layer_dense(G, mr_layer_flatten(G, X3), .units = 2))                                                 \
+    C(dropout, mr_layer_dropout(G, mr_layer_dense(G, X1, .units = 30), .training = true, .rate = 0.4f, .seed = 7))     \
+    C(dropout_flag, mr_layer_dropout(G, mr_layer_dense(G, X1, .units = 3), .is_training = flag(m), .rate = 0.4f,       \
+                                     .seed = 7, .noise_shape = MR_INTS(-1, 1)))                                        \
+    C(embedding, looked_up(m, 1, false, MR_PARTITION_MOD, 0))                                                          \
+    C(embedding_resource, looked_up(m, 1, true, MR_PARTITION_MOD, 0))                                                  \
+    C(embedding_mod, looked_up(m, 2, false, MR_PARTITION_MOD, 0))                                                      \
+    C(embedding_div, looked_up(m, 3, false, MR_PARTITION_DIV, 0.5f))                                                   \
+    C(embedding_mean, looked_up_sparse(m, 1, MR_COMBINER_MEAN, false))                                                 \
+    C(embedding_sum, looked_up_sparse(m, 2, MR_COMBINER_SUM, true))                                                    \
+    C(embedding_sqrtn, looked_up_sparse(m, 3, MR_COMBINER_SQRTN, true))
+
+static mr_output loss_of(mr_graph *g, mr_output y)
+{
+    mr_output flat = mr_reshape(g, mr_square(g, y), mr_constant_ints(g, MR_INTS(-1)));
+    mr_output loss = mr_mean(g, flat, mr_constant_ints(g, MR_INTS(0)));
+    for (int32_t i = 0; i < mr_graph_collection_count(g, MR_REGULARIZATION_LOSSES); i++)
+        loss = mr_add_v2(g, loss, mr_graph_collection_item(g, MR_REGULARIZATION_LOSSES, i));
+    return mr_identity(g, loss, .name = "loss");
+}
+
+static mr_status fill(mr_output placeholder, int64_t step, mr_tensor *value, mr_error *error)
+{
+    mr_shape shape = mr_output_shape(placeholder);
+    if (shape.dims[0] < 0) shape.dims[0] = 6;
+    MR_TRY(mr_tensor_init(value, MR_FLOAT, shape, error));
+    for (int64_t i = 0; i < mr_tensor_count(value); i++)
+        mr_tensor_floats(value)[i] = (float)((i * i * 31 + i * 7919 + step * 104729) % 1000) / 500 - 1;
+    return MR_OK;
+}
+
+static void print_graph(mr_graph *g, const char *name)
+{
+    static const char *const lists[] = {MR_GLOBAL_VARIABLES, MR_TRAINABLE_VARIABLES};
+    char text[MR_OUTPUT_NAME_SIZE];
+    for (size_t list = 0; list < 2; list++) {
+        printf("%s collection %s", name, lists[list]);
+        for (int32_t i = 0; i < mr_graph_variable_count(g, lists[list]); i++) {
+            mr_variable v = mr_graph_variable(g, lists[list], i);
+            mr_shape shape = mr_variable_shape_of(v);
+            printf(" %s[", mr_node_name(v.ref.node));
+            for (int32_t j = 0; j < shape.rank; j++) printf("%s%d", j > 0 ? "," : "", (int)shape.dims[j]);
+            printf("]");
+        }
+        printf("\n");
+    }
+    printf("%s collection %s", name, MR_REGULARIZATION_LOSSES);
+    for (int32_t i = 0; i < mr_graph_collection_count(g, MR_REGULARIZATION_LOSSES); i++)
+        printf(" %s", mr_output_name(mr_graph_collection_item(g, MR_REGULARIZATION_LOSSES, i), text, sizeof text));
+    printf("\n%s updates %d\n", name, mr_graph_collection_count(g, MR_UPDATE_OPS));
+}
+
+static mr_status train(model *m, const char *name, mr_output y, const char *directory, mr_error *error)
+{
+    mr_graph *g = m->g;
+    mr_output loss = loss_of(g, y);
+    bool trains = mr_graph_variable_count(g, MR_TRAINABLE_VARIABLES) > 0;
+    mr_node *step_node = nullptr;
+    mr_saver *saver = nullptr;
+    mr_session *session = nullptr;
+    MR_TRY(mr_graph_status(g, error));
+    print_graph(g, name);
+    bool resource = mr_variable_is_resource(mr_graph_variable(g, MR_GLOBAL_VARIABLES, 0));
+    if (trains && !resource)
+        step_node = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.1f), loss, (mr_output){0});
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    saver = resource ? nullptr : mr_saver_new(g);
+    MR_TRY(mr_session_new(g, nullptr, &session, error));
+    MR_TRY(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, error));
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    if (saver != nullptr) MR_TRY(mr_saver_save(saver, session, path, 0, error));
+    for (int64_t step = 0; step < STEPS; step++) {
+        mr_tensor x = {0}, flag_value = {0}, value = {0};
+        bool is_training = step % 3 != 2;
+        MR_TRY(fill(m->x, step, &x, error));
+        MR_TRY(mr_tensor_init_copy(&flag_value, MR_BOOL, MR_SCALAR, &is_training, error));
+        mr_feed feeds[] = {{m->x, x}, {m->training, flag_value}};
+        mr_feeds given = {feeds, m->training.node != nullptr ? 2 : 1};
+        MR_TRY(mr_session_run(session, given, MR_OUTPUTS(loss), &value, &step_node, step_node != nullptr, error));
+        printf("%s loss %.9g\n", name, (double)mr_tensor_floats(&value)[0]);
+        mr_tensor_deinit(&x);
+        mr_tensor_deinit(&flag_value);
+        mr_tensor_deinit(&value);
+    }
+    mr_saver_free(saver);
+    mr_session_free(session);
+    return MR_OK;
+}
+
+static void run(const char *name, mr_output (*build)(model *), const char *directory)
+{
+    mr_error error = {0};
+    model m = {.g = mr_graph_new()};
+    mr_output y = build(&m);
+    if (train(&m, name, y, directory, &error) != MR_OK) printf("%s error %s\n", name, error.message);
+    mr_graph_free(m.g);
+}
+
+#define DEFINE(name, expression)                                                                                       \
+    static mr_output build_##name(model *m)                                                                            \
+    {                                                                                                                  \
+        return expression;                                                                                             \
+    }
+CASES(DEFINE)
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) return 2;
+#define RUN(name, expression) run(#name, build_##name, argv[1]);
+    CASES(RUN)
+    return 0;
+}

@@ -1,0 +1,250 @@
+"""Layers, variable scopes and embeddings, compared with TensorFlow's.
+
+layers_graphs.c builds a small model around each layer, trains it for 20 steps and saves it. TensorFlow builds the same
+model from tf.layers: variables, shapes and collections are equal. It starts from millrace's checkpoint, takes the same
+steps, and gets the same losses; so it does with the graph that millrace exported."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+warnings.filterwarnings("ignore")
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+tf.logging.set_verbosity(tf.logging.ERROR)
+STEPS = 20
+L = tf.layers
+
+
+def l1(scale):
+    def l1_regularizer(w):
+        with tf.name_scope("l1_regularizer") as name:
+            return tf.multiply(tf.constant(scale, name="scale"), tf.reduce_sum(tf.abs(w)), name=name)
+
+    return l1_regularizer
+
+
+def l2(scale):
+    def l2_regularizer(w):
+        with tf.name_scope("l2_regularizer") as name:
+            return tf.multiply(tf.constant(scale, name="scale"), tf.nn.l2_loss(w), name=name)
+
+    return l2_regularizer
+
+
+def both(scale1, scale2):
+    return lambda w: tf.add_n([l1(scale1)(w), l2(scale2)(w)], name="l1_l2_regularizer")
+
+
+def x1():
+    return tf.placeholder(tf.float32, [None, 5], name="x")
+
+
+def x2():
+    return tf.placeholder(tf.float32, [None, 9, 5], name="x")
+
+
+def x3():
+    return tf.placeholder(tf.float32, [None, 9, 8, 4], name="x")
+
+
+def x4():
+    return tf.placeholder(tf.float32, [None, 5, 6, 7, 2], name="x")
+
+
+def flag():
+    return tf.placeholder(tf.bool, [], name="training")
+
+
+def reused():
+    x = x1()
+    y = L.dense(x, 5, name="shared", activation=tf.nn.tanh)
+    return L.dense(y, 5, name="shared", reuse=True)
+
+
+def scoped():
+    x = x1()
+    with tf.variable_scope("tower", regularizer=l2(0.01)):
+        y = L.dense(x, 4)
+        y = L.dense(y, 4)
+    with tf.variable_scope("tower", reuse=tf.AUTO_REUSE) as again:
+        y = L.dense(x, 4, name="dense", kernel_regularizer=l1(0.1))
+    with tf.variable_scope(again):
+        return L.dense(y, 2, name="last")
+
+
+def table(parts, use_resource=False):
+    partitioner = tf.fixed_size_partitioner(parts) if parts > 1 else None
+    return tf.get_variable("table", [11, 3], partitioner=partitioner, use_resource=use_resource)
+
+
+def looked_up(parts, resource, strategy, max_norm):
+    params = table(parts, resource)
+    tf.placeholder(tf.float32, [1], name="x")
+    ids = tf.constant([0, 3, 10, 7, 3, 5, 9, 1], shape=[4, 2], name="ids")
+    return tf.nn.embedding_lookup(params, ids, partition_strategy=strategy, max_norm=max_norm)
+
+
+def looked_up_sparse(parts, combiner, weighted):
+    params = table(parts)
+    tf.placeholder(tf.float32, [1], name="x")
+    indices = tf.constant([[0, 0], [0, 1], [1, 0], [1, 1], [3, 0], [3, 1]], tf.int64)
+    ids = tf.SparseTensor(indices, tf.constant([4, 10, 4, 2, 8, 0]), [4, 2])
+    weights = tf.SparseTensor(indices, tf.constant([1, 2, 0.5, 3, 1, 0.25]), [4, 2]) if weighted else None
+    return tf.nn.embedding_lookup_sparse(params, ids, weights, partition_strategy="div", combiner=combiner)
+
+
+def depthwise():
+    x = x3()
+    layer = tf.keras.layers.DepthwiseConv2D(3, 2, depth_multiplier=2, name="depthwise_conv2d")
+    with tf.variable_scope("", use_resource=False):
+        y = layer(x)
+    for v in layer.trainable_weights:
+        assert v in tf.trainable_variables()
+    return y
+
+
+relu = tf.nn.relu
+norm = L.batch_normalization
+CASES = {
+    "dense": lambda: L.dense(x1(), 3, activation=relu),
+    "dense_options": lambda: L.dense(x1(), 3, use_bias=False, kernel_regularizer=both(0.1, 0.2),
+                                     activity_regularizer=l2(0.3), name="own"),
+    "dense_frozen": lambda: L.dense(L.dense(x1(), 3, trainable=False), 2),
+    "dense_3": lambda: L.dense(x2(), 3, bias_regularizer=l1(0.1)),
+    "dense_reused": reused,
+    "scopes": scoped,
+    "conv1d": lambda: L.conv1d(x2(), 3, 3, 2, "same"),
+    "conv1d_dilated": lambda: L.conv1d(x2(), 3, 3, dilation_rate=2),
+    "conv1d_first": lambda: L.conv1d(x2(), 3, 3, data_format="channels_first"),
+    "conv2d": lambda: L.conv2d(x3(), 3, (3, 2), (2, 1), kernel_regularizer=l2(0.1), activation=relu),
+    "conv2d_dilated": lambda: L.conv2d(x3(), 3, 3, dilation_rate=(2, 3), padding="same"),
+    "conv2d_first": lambda: L.conv2d(x3(), 3, 3, data_format="channels_first"),
+    "conv3d": lambda: L.conv3d(x4(), 3, 2, 2),
+    "conv3d_dilated": lambda: L.conv3d(x4(), 2, 2, dilation_rate=(2, 1, 1)),
+    "separable1d": lambda: L.separable_conv1d(x2(), 3, 3, 2, "same"),
+    "separable2d": lambda: L.separable_conv2d(x3(), 3, 3, depth_multiplier=2, dilation_rate=2,
+                                              pointwise_regularizer=l2(0.1)),
+    "depthwise": depthwise,
+    "transpose2d": lambda: L.conv2d_transpose(x3(), 3, 3, 2, "same"),
+    "transpose2d_valid": lambda: L.conv2d_transpose(x3(), 3, (2, 3), (3, 2)),
+    "transpose3d": lambda: L.conv3d_transpose(x4(), 2, 3, 2, "same"),
+    "max1d": lambda: L.max_pooling1d(L.dense(x2(), 3), 2, 2),
+    "average1d": lambda: L.average_pooling1d(L.dense(x2(), 3), 3, 2, "same"),
+    "max2d": lambda: L.max_pooling2d(L.conv2d(x3(), 3, 1), (2, 3), (2, 1)),
+    "max3d": lambda: L.max_pooling3d(L.conv3d(x4(), 3, 1), 2, 2),
+    "average3d": lambda: L.average_pooling3d(L.conv3d(x4(), 3, 1), 2, 2),
+    "global": lambda: tf.reduce_max(L.conv2d(x3(), 3, 1), [1, 2]),
+    "norm_fused": lambda: relu(norm(x3(), training=True, momentum=0.9)),
+    "norm_flag": lambda: relu(norm(x3(), training=flag(), momentum=0.9)),
+    "norm_plain": lambda: relu(norm(x1(), training=True, momentum=0.9, gamma_regularizer=l2(0.1))),
+    "norm_plain_flag": lambda: relu(norm(x1(), training=flag())),
+    "norm_inference": lambda: relu(norm(x1())),
+    "norm_axis": lambda: relu(norm(x3(), axis=1, fused=False, training=True, scale=False)),
+    "norm_renorm": lambda: relu(norm(x1(), training=True, renorm=True,
+                                     renorm_clipping={"rmin": 0.5, "rmax": 2.0, "dmax": 1.0})),
+    "flatten": lambda: L.dense(L.flatten(x3()), 2),
+    "dropout": lambda: L.dropout(L.dense(x1(), 30), 0.4, seed=7, training=True),
+    "dropout_flag": lambda: L.dropout(L.dense(x1(), 3), 0.4, seed=7, noise_shape=[6, 1], training=flag()),
+    "embedding": lambda: looked_up(1, False, "mod", None),
+    "embedding_resource": lambda: looked_up(1, True, "mod", None),
+    "embedding_mod": lambda: looked_up(2, False, "mod", None),
+    "embedding_div": lambda: looked_up(3, False, "div", 0.5),
+    "embedding_mean": lambda: looked_up_sparse(1, "mean", False),
+    "embedding_sum": lambda: looked_up_sparse(2, "sum", True),
+    "embedding_sqrtn": lambda: looked_up_sparse(3, "sqrtn", True),
+}
+# TensorFlow has no CPU kernels for convolutions with channels first: only names are compared. Resource variables are
+# neither trained nor saved there.
+NAMES_ONLY = ["conv1d_first", "conv2d_first", "embedding_resource"]
+
+
+def feeds(step, graph):
+    x = graph.get_tensor_by_name("x:0")
+    shape = [6 if n is None else n for n in x.shape.as_list()]
+    i = np.arange(np.prod(shape), dtype=np.int64)
+    values = {x: (((i * i * 31 + i * 7919 + step * 104729) % 1000).astype(np.float32) / np.float32(500)
+                  - np.float32(1)).reshape(shape)}
+    try:
+        values[graph.get_tensor_by_name("training:0")] = step % 3 != 2
+    except KeyError:
+        pass
+    return values
+
+
+def named(variables):
+    return " ".join("%s[%s]" % (v.op.name, ",".join(str(n) for n in v.shape.as_list())) for v in variables)
+
+
+def run(session, fetches):
+    return [session.run(fetches, feeds(step, session.graph))[0] for step in range(STEPS)]
+
+
+def check(name, ours, directory):
+    losses = [float(value) for key, value in ours if key == "loss"]
+    errors = [value for key, value in ours if key == "error"]
+    assert not errors, errors
+    collections = {value.split(" ")[0]: value.split(" ")[1:] for key, value in ours if key == "collection"}
+    path = "%s/%s-0" % (directory, name)
+    with tf.Graph().as_default() as graph:
+        y = CASES[name]()
+        loss = tf.reduce_mean(tf.square(y))
+        extra = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+        assert " ".join(collections["variables"]) == named(tf.global_variables()), (
+            collections["variables"], named(tf.global_variables()))
+        assert " ".join(collections["trainable_variables"]) == named(tf.trainable_variables()), (
+            collections["trainable_variables"], named(tf.trainable_variables()))
+        assert collections["regularization_losses"] == [t.name for t in extra], (
+            collections["regularization_losses"], [t.name for t in extra])
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        assert int(dict(ours)["updates"]) == len(updates), updates
+        if name in NAMES_ONLY:
+            return
+        if extra:
+            loss += tf.add_n(extra)
+        with tf.control_dependencies(updates):
+            train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        # Parts of a partitioned variable are saved one by one.
+        saver = tf.train.Saver() if "part_0" not in str(collections) else None
+        with tf.Session() as session:
+            if saver is not None:
+                saver.restore(session, path)
+            else:
+                reader = tf.train.load_checkpoint(path)
+                for v in tf.global_variables():
+                    v.load(reader.get_tensor(v.op.name), session)
+            theirs = run(session, [loss, train])
+    np.testing.assert_allclose(losses, theirs, rtol=1e-5, atol=1e-6)
+    with tf.Graph().as_default(), tf.Session() as session:
+        saver = tf.train.import_meta_graph(path + ".meta")
+        saver.restore(session, path)
+        train = tf.get_collection("train_op")
+        exported = run(session, ["loss:0"] + train)
+    np.testing.assert_allclose(losses, exported, rtol=1e-5, atol=1e-6)
+
+
+def main():
+    tf.disable_v2_behavior()
+    program = os.path.join(os.environ["MILLRACE_ORACLE"], "layers_graphs")
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        text = subprocess.run([program, directory], check=True, capture_output=True, text=True).stdout
+        lines = [line.split(" ", 2) for line in text.splitlines()]
+        for name in CASES:
+            try:
+                check(name, [(line[1], line[2]) for line in lines if line[0] == name], directory)
+                passed += 1
+            except Exception as error:  # the other cases are still compared
+                failed += 1
+                print("%s: %s: %s" % (name, type(error).__name__, str(error)[:1500]))
+    print("%d passed, %d failed" % (passed, failed))
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
