@@ -32,6 +32,18 @@ static mr_output weights(mr_graph *g)
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .weight_decay = 0.1f))                           \
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .activation = mr_activation_relu))               \
     X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .name = "other"))                                \
+    X(conv, "=",                                                                                                       \
+      mr_layer_conv2d(g, x, .filters = 2, .kernel_sizes = MR_INTS(3, 3), .strides_each = MR_INTS(1, 1),                \
+                      .dilation_rate = 1, .bias_initializer = {.kind = MR_INIT_ZEROS}))                                \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_sizes = MR_INTS(3, 4)))                                    \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .strides_each = MR_INTS(1, 2)))                  \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .dilation_rate = 2))                             \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .dilation_rates = MR_INTS(1, 2)))                \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .channels_first = true))                         \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .bias_initializer = {.kind = MR_INIT_ONES}))     \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .kernel_regularizer = {.l1 = 0.1f}))             \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .bias_regularizer = {.l2 = 0.1f}))               \
+    X(conv, "", mr_layer_conv2d(g, x, .filters = 2, .kernel_size = 3, .activity_regularizer = {.l2 = 0.1f}))           \
     X(dense, "", mr_layer_dense(g, features(g), .units = 2))                                                           \
     X(dense, "=", mr_layer_dense(g, features(g), .units = 2, .kernel_initializer = {.kind = MR_INIT_DEFAULT}))         \
     X(dense, "", mr_layer_dense(g, features(g), .units = 3))                                                           \
@@ -47,6 +59,25 @@ static mr_output weights(mr_graph *g)
     X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .momentum = 1))                                   \
     X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .epsilon = 0))                                    \
     X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .name = "other"))                                 \
+    X(norm, "=", mr_layer_batch_normalization(g, x, .training = true, .axis = 3, .fused = true))                       \
+    X(norm, "", mr_layer_batch_normalization(g, x, .is_training = mr_constant_bool(g, true)))                          \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .axis = 1))                                       \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .no_center = true))                               \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .no_scale = true))                                \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .fused = false))                                  \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .renorm = true))                                  \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .renorm = true, .renorm_rmin = 0.5f))             \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .renorm = true, .renorm_rmax = 2))                \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .renorm = true, .renorm_dmax = 1))                \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .renorm = true, .renorm_momentum = 0.9f))         \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .beta_initializer = {.kind = MR_INIT_ONES}))      \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .gamma_initializer = {.kind = MR_INIT_ZEROS}))    \
+    X(norm, "",                                                                                                        \
+      mr_layer_batch_normalization(g, x, .training = true, .moving_mean_initializer = {.kind = MR_INIT_ONES}))         \
+    X(norm, "",                                                                                                        \
+      mr_layer_batch_normalization(g, x, .training = true, .moving_variance_initializer = {.kind = MR_INIT_ZEROS}))    \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .beta_regularizer = {.l2 = 1}))                   \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .gamma_regularizer = {.l2 = 1}))                  \
     X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3))                                                               \
     X(pool, "=", mr_layer_max_pool(g, x, .pool_size = 3, .strides = 3))                                                \
     X(pool, "=", mr_layer_max_pool(g, x, .pool_size = 3, .strides = 0))                                                \
@@ -54,6 +85,10 @@ static mr_output weights(mr_graph *g)
     X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3, .strides = 1))                                                 \
     X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3, .same = true))                                                 \
     X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3, .name = "other"))                                              \
+    X(pool, "=", mr_layer_max_pool(g, x, .pool_sizes = MR_INTS(3, 3), .strides_each = MR_INTS(3, 3)))                  \
+    X(pool, "", mr_layer_max_pool(g, x, .pool_sizes = MR_INTS(3, 2)))                                                  \
+    X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3, .strides_each = MR_INTS(1, 2)))                                \
+    X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3, .channels_first = true))                                       \
     X(pool, "", mr_layer_average_pool(g, x, .pool_size = 3))                                                           \
     X(pool, "", mr_layer_average_pool(g, x, .pool_size = 3, .strides = 1))                                             \
     X(drop, "", mr_layer_dropout(g, x, .training = true))                                                              \
@@ -63,6 +98,24 @@ static mr_output weights(mr_graph *g)
     X(drop, "", mr_layer_dropout(g, x, .training = true, .seed = 7))                                                   \
     X(drop, "", mr_layer_dropout(g, x, .training = true, .seed = MR_SEED_ZERO))                                        \
     X(drop, "", mr_layer_dropout(g, x, .training = true, .name = "other"))                                             \
+    X(drop, "", mr_layer_dropout(g, x, .is_training = mr_constant_bool(g, true)))                                      \
+    X(drop, "", mr_layer_dropout(g, x, .training = true, .noise_shape = MR_INTS(-1, 1, 1, -1)))                        \
+    X(separable, "", mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3))                                  \
+    X(separable, "", mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .strides = 2))                    \
+    X(separable, "", mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .same = true))                    \
+    X(separable, "", mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .depth_multiplier = 2))           \
+    X(separable, "", mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .dilation_rate = 2))              \
+    X(separable, "", mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .use_bias = false))               \
+    X(separable, "",                                                                                                   \
+      mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3,                                                  \
+                                .depthwise_initializer = {.kind = MR_INIT_ONES}))                                      \
+    X(separable, "",                                                                                                   \
+      mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3,                                                  \
+                                .pointwise_initializer = {.kind = MR_INIT_ONES}))                                      \
+    X(separable, "",                                                                                                   \
+      mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .depthwise_regularizer = {.l1 = 1}))             \
+    X(separable, "",                                                                                                   \
+      mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .pointwise_regularizer = {.l1 = 1}))             \
     X(init, "", initial(g, (mr_initializer){0}))                                                                       \
     X(init, "=", initial(g, (mr_initializer){.kind = MR_INIT_GLOROT_UNIFORM}))                                         \
     X(init, "", initial(g, (mr_initializer){.seed = 5}))                                                               \
@@ -132,7 +185,7 @@ static void add_case(exported *cases, int *count, const char *group, const char 
  * graphs differ. */
 TEST(train_options_change_the_graph_each_alone)
 {
-    static exported cases[128];
+    static exported cases[192];
     int count = 0;
 #define ADD(group, mark, expression)                                                                                   \
     {                                                                                                                  \
