@@ -62,7 +62,7 @@ static bool needs_scale(const mr_initializer *initializer)
 static bool has_gain(mr_initializer_kind kind)
 {
     return kind == MR_INIT_VARIANCE_SCALING || kind == MR_INIT_UNIFORM_UNIT_SCALING || kind == MR_INIT_ORTHOGONAL ||
-           kind == MR_INIT_IDENTITY || kind == MR_INIT_DELTA_ORTHOGONAL;
+           kind == MR_INIT_IDENTITY || kind == MR_INIT_DELTA_ORTHOGONAL || kind == MR_INIT_CONVOLUTION_ORTHOGONAL;
 }
 
 static bool has_fractions(mr_dtype dtype)
@@ -74,7 +74,7 @@ static const char *wrong_options(const mr_initializer *i)
 {
     mr_initializer_kind kind = i->kind;
     bool is_normal = kind == MR_INIT_NORMAL || kind == MR_INIT_TRUNCATED_NORMAL;
-    if ((unsigned)kind > MR_INIT_VALUE) return "kind is not one of mr_initializer_kind";
+    if ((unsigned)kind > MR_INIT_CONVOLUTION_ORTHOGONAL) return "kind is not one of mr_initializer_kind";
     if (needs_scale(i) && !(isfinite(i->scale) && i->scale > 0))
         return "scale is required by this kind, and must be finite and greater than 0";
     if (has_gain(kind) && !(isfinite(i->scale) && i->scale >= 0)) return "scale must be finite and at least 0";
@@ -96,6 +96,9 @@ static const char *wrong_options(const mr_initializer *i)
     return nullptr;
 }
 
+/* The graph of MR_INIT_CONVOLUTION_ORTHOGONAL grows with the kernel. */
+constexpr int64_t CONVOLUTION_SIZE_MAX = 16;
+
 /* What does not fit the variable. */
 static const char *wrong_variable(const mr_initializer *i, mr_shape full, mr_dtype dtype)
 {
@@ -108,10 +111,13 @@ static const char *wrong_variable(const mr_initializer *i, mr_shape full, mr_dty
         return "this kind does not compute values of the variable's dtype";
     if (i->kind == MR_INIT_ORTHOGONAL && full.rank < 2) return "the variable needs at least 2 dimensions";
     if (i->kind == MR_INIT_IDENTITY && full.rank != 2) return "the variable must be a matrix";
-    if (i->kind == MR_INIT_DELTA_ORTHOGONAL && (full.rank < 3 || full.rank > 5))
-        return "the variable must be a kernel of 3 to 5 dimensions";
-    if (i->kind == MR_INIT_DELTA_ORTHOGONAL && full.dims[full.rank - 2] > full.dims[full.rank - 1])
+    bool is_kernel = i->kind == MR_INIT_DELTA_ORTHOGONAL || i->kind == MR_INIT_CONVOLUTION_ORTHOGONAL;
+    if (is_kernel && (full.rank < 3 || full.rank > 5)) return "the variable must be a kernel of 3 to 5 dimensions";
+    if (is_kernel && full.dims[full.rank - 2] > full.dims[full.rank - 1])
         return "the kernel must not have more inputs than outputs";
+    for (int32_t d = 0; i->kind == MR_INIT_CONVOLUTION_ORTHOGONAL && d < full.rank - 2; d++)
+        if (full.dims[d] != full.dims[0] || full.dims[d] < 1 || full.dims[d] > CONVOLUTION_SIZE_MAX)
+            return "the kernel's sizes must be equal, and 1 to 16";
     if (i->values != nullptr && !mr_shape_equal(i->values->shape, full)) return "values has another shape";
     if (i->values != nullptr && i->values->dtype != dtype) return "values has another dtype";
     if (i->kind == MR_INIT_VALUE && mr_output_dtype(i->value) != dtype) return "value has another dtype";
@@ -178,6 +184,8 @@ mr_output mr_initial_value(mr_graph *graph, const void *context)
         return mr_initial_orthogonal(graph, initial);
     case MR_INIT_DELTA_ORTHOGONAL:
         return mr_initial_delta_orthogonal(graph, initial);
+    case MR_INIT_CONVOLUTION_ORTHOGONAL:
+        return mr_initial_convolution_orthogonal(graph, initial);
     case MR_INIT_IDENTITY:
         return mr_initial_identity(graph, initial);
     case MR_INIT_VALUE:

@@ -26,15 +26,6 @@ static mr_output orthonormal(mr_graph *graph, const mr_initial *initial, int64_t
     return mr_mul(graph, factors.q, mr_sign(graph, diagonal), .name = "mul");
 }
 
-/* The part of `all` that the variable's part has. */
-static mr_output take_part(mr_graph *graph, mr_output all, const mr_initial *initial)
-{
-    if (initial->offset == nullptr) return all;
-    int32_t rank = initial->shape.rank;
-    return mr_slice(graph, all, sizes_of(graph, "Slice/begin", initial->offset, rank),
-                    sizes_of(graph, "Slice/size", initial->shape.dims, rank));
-}
-
 mr_output mr_initial_orthogonal(mr_graph *graph, const mr_initial *initial)
 {
     mr_shape shape = initial->shape;
@@ -60,8 +51,8 @@ mr_output mr_initial_delta_orthogonal(mr_graph *graph, const mr_initial *initial
     for (int32_t i = 0; i < rank - 2; i++) center[i] = (int32_t)((shape.dims[i] - 1) / 2);
     mr_output at = mr_constant_int32s(graph, MR_SHAPE(1, rank - 2), center, "ScatterNd/indices");
     mr_output block = mr_expand_dims(graph, q, mr_constant_int32(graph, 0));
-    return take_part(graph, mr_scatter_nd(graph, at, block, sizes_of(graph, "ScatterNd/shape", shape.dims, rank)),
-                     initial);
+    return mr_initial_part(graph, mr_scatter_nd(graph, at, block, sizes_of(graph, "ScatterNd/shape", shape.dims, rank)),
+                           initial);
 }
 
 mr_output mr_initial_identity(mr_graph *graph, const mr_initial *initial)
@@ -80,6 +71,6 @@ mr_output mr_initial_identity(mr_graph *graph, const mr_initial *initial)
         eye = mr_matrix_set_diag(graph, zeros, ones, .name = "diag");
     }
     mr_graph_pop_scope(graph);
-    eye = take_part(graph, eye, initial);
+    eye = mr_initial_part(graph, eye, initial);
     return mr_mul(graph, mr_train_scalar(graph, "mul/x", initial->dtype, gain_of(initial)), eye, .name = "mul");
 }

@@ -86,11 +86,8 @@ mr_output mr_initial_filled(mr_graph *graph, const mr_initial *initial, double v
     return result;
 }
 
-/* The elements that the caller gave; of a part: its slice of them. */
-mr_output mr_initial_elements(mr_graph *graph, const mr_initial *initial)
+mr_output mr_initial_part(mr_graph *graph, mr_output all, const mr_initial *initial)
 {
-    const mr_tensor *values = initial->initializer->values;
-    mr_output all = mr_constant(graph, values, initial->offset == nullptr ? "Const" : "Const/all");
     if (initial->offset == nullptr) return all;
     int32_t begin[MR_RANK_MAX], size[MR_RANK_MAX], rank = initial->shape.rank;
     for (int32_t i = 0; i < rank; i++) {
@@ -99,6 +96,12 @@ mr_output mr_initial_elements(mr_graph *graph, const mr_initial *initial)
     }
     return mr_slice(graph, all, mr_constant_int32s(graph, MR_SHAPE(rank), begin, "Slice/begin"),
                     mr_constant_int32s(graph, MR_SHAPE(rank), size, "Slice/size"));
+}
+
+mr_output mr_initial_elements(mr_graph *graph, const mr_initial *initial)
+{
+    const char *name = initial->offset == nullptr ? "Const" : "Const/all";
+    return mr_initial_part(graph, mr_constant(graph, initial->initializer->values, name), initial);
 }
 
 /* ---- Random values ---- */

@@ -88,8 +88,12 @@ mr_output mr_initial_value(mr_graph *graph, const void *context);
 mr_output mr_initial_orthogonal(mr_graph *graph, const mr_initial *initial);
 mr_output mr_initial_delta_orthogonal(mr_graph *graph, const mr_initial *initial);
 mr_output mr_initial_identity(mr_graph *graph, const mr_initial *initial);
+/* The same for MR_INIT_CONVOLUTION_ORTHOGONAL (initializer_convolution.c). */
+mr_output mr_initial_convolution_orthogonal(mr_graph *graph, const mr_initial *initial);
 /* Equal elements, under that name (initializer_values.c). */
 mr_output mr_initial_filled(mr_graph *graph, const mr_initial *initial, double value, const char *name);
+/* The part of `all` that the variable's part has; `all` itself if the variable is not partitioned. */
+mr_output mr_initial_part(mr_graph *graph, mr_output all, const mr_initial *initial);
 /* The elements that the caller gave; of a part: its slice of them. */
 mr_output mr_initial_elements(mr_graph *graph, const mr_initial *initial);
 /* [min, max) as tf.random_uniform computes it. */

@@ -79,6 +79,7 @@ typedef enum mr_initializer_kind {
     MR_INIT_IDENTITY,             /* scale: the gain; a matrix */
     MR_INIT_DELTA_ORTHOGONAL,     /* scale: the gain; a kernel of 1 to 3 dimensions, with no more inputs than outputs */
     MR_INIT_VALUE,                /* value */
+    MR_INIT_CONVOLUTION_ORTHOGONAL, /* scale: the gain; a kernel as for DELTA_ORTHOGONAL, of equal sizes up to 16 */
 } mr_initializer_kind;
 typedef enum mr_fan_mode { MR_FAN_IN = 0, MR_FAN_OUT, MR_FAN_AVG } mr_fan_mode;
 typedef enum mr_distribution {

@@ -54,6 +54,10 @@ def create():
     v("delta1", [3, 2, 4], init_ops.convolutional_delta_orthogonal(1, 7))
     v("delta2", [3, 2, 2, 3], init_ops.convolutional_delta_orthogonal(2, 7))
     v("delta3", [2, 3, 1, 2, 2], init_ops.convolutional_delta_orthogonal(1, 7))
+    v("convolution1", [4, 2, 3], init_ops.convolutional_orthogonal_1d(2, 7))
+    v("convolution2", [3, 3, 2, 3], init_ops.convolutional_orthogonal_2d(1, 7))
+    v("convolution3", [3, 3, 3, 2, 2], init_ops.convolutional_orthogonal_3d(1, 7))
+    v("convolution_small", [1, 1, 2, 3], init_ops.convolutional_orthogonal_2d(1, 7))
     v("double", [3, 4], i.he_normal(7), dtype=tf.float64)
     v("half", [3, 4], i.glorot_uniform(7), dtype=tf.float16)
     v("bfloat", [3, 4], i.random_normal(0, 1, 7), dtype=tf.bfloat16)
@@ -84,7 +88,7 @@ def compare(ours, theirs):
         failures.append("names: %s, not %s" % (list(ours), list(theirs)))
     for key, value in theirs.items():
         tolerance = {"half": 1e-3, "bfloat": 1e-2}.get(key[1], 1e-6)
-        if "orthogonal" in key[1] or "delta" in key[1]:
+        if "orthogonal" in key[1] or "delta" in key[1] or "convolution" in key[1]:
             tolerance = 1e-5
         try:
             np.testing.assert_allclose(ours[key], value, rtol=tolerance, atol=tolerance)

@@ -160,6 +160,8 @@ static mr_output partitioned_twice(mr_graph *g, int32_t first, int32_t second)
     X("must be a matrix", mr_get_variable(g, "w", MR_SHAPE(2), .initializer = {.kind = MR_INIT_IDENTITY}).value)       \
     X("more inputs than outputs",                                                                                      \
       mr_get_variable(g, "w", MR_SHAPE(3, 4, 2), .initializer = {.kind = MR_INIT_DELTA_ORTHOGONAL}).value)             \
+    X("sizes must be equal",                                                                                           \
+      mr_get_variable(g, "w", MR_SHAPE(3, 2, 2, 4), .initializer = {.kind = MR_INIT_CONVOLUTION_ORTHOGONAL}).value)    \
     X("parts_max is required",                                                                                         \
       mr_get_variable(g, "w", MR_SHAPE(2), .partitioner = {.kind = MR_PARTITION_FIXED_SIZE}).value)                    \
     X("size_bytes is required",                                                                                        \
