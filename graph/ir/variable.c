@@ -110,7 +110,8 @@ mr_variable mr_variable_build(mr_graph *graph, const char *name, mr_initial_func
     mr_graph_push_control_dependencies(graph, nullptr, 0);
     mr_graph_push_scope(graph, name != nullptr ? name : "Variable");
     parts p = {.name = mr_arena_printf(&graph->arena, "%s/", mr_graph_scope(graph)), .options = options};
-    if (p.name != nullptr && graph->status == MR_OK) {
+    if (p.name == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a variable");
+    if (graph->status == MR_OK) {
         if (initial != given_value) mr_graph_push_scope(graph, "Initializer");
         p.initial = initial(graph, context);
         if (initial != given_value) mr_graph_pop_scope(graph);

@@ -156,7 +156,11 @@ static mr_variable get_single(const mr_variable_request *request, const slice *p
                                  .variable = variable,
                                  .shape = mr_output_shape(variable.value),
                                  .dtype = request->options.dtype};
-    if (stored.name == nullptr || !mr_variable_store_add(graph, stored)) return failed_variable(graph);
+    if (stored.name == nullptr) {
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for variable %s", name);
+        return failed_variable(graph);
+    }
+    if (!mr_variable_store_add(graph, stored)) return failed_variable(graph);
     mr_train_regularize(graph, name, variable.value, request->options.regularizer);
     return variable;
 }
@@ -191,6 +195,10 @@ static mr_variable_request part_request(const mr_variable_request *whole, int32_
     int64_t length = whole->shape.dims[axis], shorter = length / parts, longer = length % parts;
     mr_variable_request request = *whole;
     request.name = mr_arena_printf(&graph->arena, "%s/part_%d", whole->name, index);
+    if (request.name == nullptr) {
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for the parts of %s", whole->name);
+        return request;
+    }
     request.shape.dims[axis] = shorter + (index < longer);
     *part = (slice){.full_name = whole->name, .full_shape = whole->shape};
     part->offset[axis] = shorter * index + (index < longer ? index : longer);
@@ -356,33 +364,26 @@ mr_variable mr_get_variable_(mr_graph *graph, const char *name, mr_shape shape, 
     return variable;
 }
 
-mr_variables mr_variable_parts(mr_graph *graph, mr_variable variable)
+/* Relative to the current name scope, and not in the store: for slots, whose names are unique without it. */
+static mr_variable make_unstored(mr_graph *graph, const char *name, mr_shape shape,
+                                 const mr_get_variable_options *options)
 {
-    if (graph == nullptr || graph->status != MR_OK || variable.value.node == nullptr) return (mr_variables){0};
-    const mr_variable_store *store = graph->variable_store;
-    for (int32_t i = 0; store != nullptr && i < store->variable_count; i++) {
-        const mr_stored_variable *stored = &store->variables[i];
-        if (stored->parts != nullptr && stored->variable.value.node == variable.value.node)
-            return (mr_variables){stored->parts, stored->part_count};
-    }
-    mr_variable *copy = MR_ARENA_NEW(&graph->arena, mr_variable, 1);
-    if (copy == nullptr) {
-        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a variable");
-        return (mr_variables){0};
-    }
-    *copy = variable;
-    return (mr_variables){copy, 1};
+    if (graph->status != MR_OK) return failed_variable(graph);
+    mr_variable_request request = {.graph = graph, .name = name, .shape = shape, .options = *options};
+    return make_variable(&request, nullptr);
 }
 
-/* Relative to the current name scope, and not in the store: for slots, whose names are unique without it. */
 mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer,
                               bool trainable)
 {
-    if (graph->status != MR_OK) return failed_variable(graph);
-    mr_variable_request request = {
-        .graph = graph,
-        .name = name,
-        .shape = shape,
-        .options = {.initializer = initializer, .dtype = MR_FLOAT, .trainable = trainable, .use_resource = false}};
-    return make_variable(&request, nullptr);
+    mr_get_variable_options options = {.initializer = initializer, .dtype = MR_FLOAT, .trainable = trainable};
+    return make_unstored(graph, name, shape, &options);
+}
+
+mr_variable mr_train_slot(mr_graph *graph, const char *name, mr_variable primary, mr_initializer initializer)
+{
+    mr_get_variable_options options = {.initializer = initializer,
+                                       .dtype = mr_variable_dtype_of(primary),
+                                       .use_resource = mr_variable_is_resource(primary)};
+    return make_unstored(graph, name, mr_variable_shape_of(primary), &options);
 }

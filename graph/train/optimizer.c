@@ -34,8 +34,7 @@ static mr_variable slot_new(parts *p, mr_variable variable, int32_t index)
     if (p->form->slots[index] == 'a')
         initializer = (mr_initializer){.kind = MR_INIT_CONSTANT, .scale = p->optimizer->initial_accumulator_value};
     mr_graph_push_device(graph, mr_node_device(variable.ref.node));
-    mr_variable slot =
-        mr_train_variable(graph, name != nullptr ? name : "slot", mr_output_shape(variable.ref), initializer, false);
+    mr_variable slot = mr_train_slot(graph, name != nullptr ? name : "slot", variable, initializer);
     mr_graph_pop_device(graph);
     return slot;
 }

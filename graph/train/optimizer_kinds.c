@@ -11,75 +11,85 @@
 
 /* ---- Updates ---- */
 
+static mr_output as_output(mr_node *node)
+{
+    return (mr_output){node, 0};
+}
+
+/* The operator for a reference variable, or the one for a resource variable, whose inputs are the same. */
+#define APPLY(name, ...)                                                                                               \
+    (mr_output_dtype(u->variable) == MR_RESOURCE                                                                       \
+         ? as_output(mr_resource_apply_##name(u->graph, u->variable, __VA_ARGS__))                                     \
+         : mr_apply_##name(u->graph, u->variable, __VA_ARGS__))
+
 static mr_output descend(const mr_optimizer_update *u)
 {
-    return mr_apply_gradient_descent(u->graph, u->variable, u->rate, u->gradient);
+    return APPLY(gradient_descent, u->rate, u->gradient);
 }
 
 static mr_output momentum(const mr_optimizer_update *u)
 {
-    return mr_apply_momentum(u->graph, u->variable, u->slots[0], u->rate, u->gradient, u->numbers[MR_NUMBER_MOMENTUM],
-                             .use_nesterov = u->optimizer->nesterov);
+    return APPLY(momentum, u->slots[0], u->rate, u->gradient, u->numbers[MR_NUMBER_MOMENTUM],
+                 .use_nesterov = u->optimizer->nesterov);
 }
 
 static mr_output adam(const mr_optimizer_update *u)
 {
     const mr_output *n = u->numbers;
-    return mr_apply_adam(u->graph, u->variable, u->slots[0], u->slots[1], u->powers[0], u->powers[1], u->rate,
-                         n[MR_NUMBER_BETA1], n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient);
+    return APPLY(adam, u->slots[0], u->slots[1], u->powers[0], u->powers[1], u->rate, n[MR_NUMBER_BETA1],
+                 n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient);
 }
 
 static mr_output adagrad(const mr_optimizer_update *u)
 {
-    return mr_apply_adagrad(u->graph, u->variable, u->slots[0], u->rate, u->gradient);
+    return APPLY(adagrad, u->slots[0], u->rate, u->gradient);
 }
 
 static mr_output adadelta(const mr_optimizer_update *u)
 {
-    return mr_apply_adadelta(u->graph, u->variable, u->slots[0], u->slots[1], u->rate, u->numbers[MR_NUMBER_DECAY],
-                             u->numbers[MR_NUMBER_EPSILON], u->gradient);
+    return APPLY(adadelta, u->slots[0], u->slots[1], u->rate, u->numbers[MR_NUMBER_DECAY],
+                 u->numbers[MR_NUMBER_EPSILON], u->gradient);
 }
 
 static mr_output rms_prop(const mr_optimizer_update *u)
 {
     const mr_output *n = u->numbers;
-    return mr_apply_rms_prop(u->graph, u->variable, u->slots[0], u->slots[1], u->rate, n[MR_NUMBER_DECAY],
-                             n[MR_NUMBER_MOMENTUM], n[MR_NUMBER_EPSILON], u->gradient);
+    return APPLY(rms_prop, u->slots[0], u->slots[1], u->rate, n[MR_NUMBER_DECAY], n[MR_NUMBER_MOMENTUM],
+                 n[MR_NUMBER_EPSILON], u->gradient);
 }
 
 static mr_output centered_rms_prop(const mr_optimizer_update *u)
 {
     const mr_output *n = u->numbers;
-    return mr_apply_centered_rms_prop(u->graph, u->variable, u->slots[1], u->slots[0], u->slots[2], u->rate,
-                                      n[MR_NUMBER_DECAY], n[MR_NUMBER_MOMENTUM], n[MR_NUMBER_EPSILON], u->gradient);
+    return APPLY(centered_rms_prop, u->slots[1], u->slots[0], u->slots[2], u->rate, n[MR_NUMBER_DECAY],
+                 n[MR_NUMBER_MOMENTUM], n[MR_NUMBER_EPSILON], u->gradient);
 }
 
 static mr_output ftrl(const mr_optimizer_update *u)
 {
     const mr_output *n = u->numbers;
     if (u->optimizer->l2_shrinkage > 0)
-        return mr_apply_ftrl_v2(u->graph, u->variable, u->slots[0], u->slots[1], u->gradient, u->rate, n[MR_NUMBER_L1],
-                                n[MR_NUMBER_L2], n[MR_NUMBER_L2_SHRINKAGE], n[MR_NUMBER_POWER]);
-    return mr_apply_ftrl(u->graph, u->variable, u->slots[0], u->slots[1], u->gradient, u->rate, n[MR_NUMBER_L1],
-                         n[MR_NUMBER_L2], n[MR_NUMBER_POWER]);
+        return APPLY(ftrl_v2, u->slots[0], u->slots[1], u->gradient, u->rate, n[MR_NUMBER_L1], n[MR_NUMBER_L2],
+                     n[MR_NUMBER_L2_SHRINKAGE], n[MR_NUMBER_POWER]);
+    return APPLY(ftrl, u->slots[0], u->slots[1], u->gradient, u->rate, n[MR_NUMBER_L1], n[MR_NUMBER_L2],
+                 n[MR_NUMBER_POWER]);
 }
 
 static mr_output adagrad_da(const mr_optimizer_update *u)
 {
-    return mr_apply_adagrad_da(u->graph, u->variable, u->slots[0], u->slots[1], u->gradient, u->rate,
-                               u->numbers[MR_NUMBER_L1], u->numbers[MR_NUMBER_L2], u->step);
+    return APPLY(adagrad_da, u->slots[0], u->slots[1], u->gradient, u->rate, u->numbers[MR_NUMBER_L1],
+                 u->numbers[MR_NUMBER_L2], u->step);
 }
 
 static mr_output proximal_descend(const mr_optimizer_update *u)
 {
-    return mr_apply_proximal_gradient_descent(u->graph, u->variable, u->rate, u->numbers[MR_NUMBER_L1],
-                                              u->numbers[MR_NUMBER_L2], u->gradient);
+    return APPLY(proximal_gradient_descent, u->rate, u->numbers[MR_NUMBER_L1], u->numbers[MR_NUMBER_L2], u->gradient);
 }
 
 static mr_output proximal_adagrad(const mr_optimizer_update *u)
 {
-    return mr_apply_proximal_adagrad(u->graph, u->variable, u->slots[0], u->rate, u->numbers[MR_NUMBER_L1],
-                                     u->numbers[MR_NUMBER_L2], u->gradient);
+    return APPLY(proximal_adagrad, u->slots[0], u->rate, u->numbers[MR_NUMBER_L1], u->numbers[MR_NUMBER_L2],
+                 u->gradient);
 }
 
 /* ---- Kinds ---- */

@@ -5,9 +5,12 @@
 #include "graph/ir/graph.h"
 #include <millrace/train.h>
 
-/* mr_get_variable, also for variables that optimizers do not update. */
+/* A float variable whose name is relative to the current name scope; it is not found by mr_get_variable. */
 mr_variable mr_train_variable(mr_graph *graph, const char *name, mr_shape shape, mr_initializer initializer,
                               bool trainable);
+/* A slot: a variable with the shape and the dtype of another one, and of its kind (reference or resource), that is not
+ * trained. */
+mr_variable mr_train_slot(mr_graph *graph, const char *name, mr_variable primary, mr_initializer initializer);
 /* Removes what a killed process left of checkpoints named path-STEP: partial files, and data and graphs without an
  * index. Saving also does so, once for each directory; a resumed run with nothing left to save calls it directly. */
 mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error);

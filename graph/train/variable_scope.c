@@ -50,6 +50,24 @@ bool mr_variable_store_add(mr_graph *graph, mr_stored_variable variable)
     return true;
 }
 
+mr_variables mr_variable_parts(mr_graph *graph, mr_variable variable)
+{
+    if (graph == nullptr || graph->status != MR_OK || variable.value.node == nullptr) return (mr_variables){0};
+    const mr_variable_store *store = graph->variable_store;
+    for (int32_t i = 0; store != nullptr && i < store->variable_count; i++) {
+        const mr_stored_variable *stored = &store->variables[i];
+        if (stored->parts != nullptr && stored->variable.value.node == variable.value.node)
+            return (mr_variables){stored->parts, stored->part_count};
+    }
+    mr_variable *copy = MR_ARENA_NEW(&graph->arena, mr_variable, 1);
+    if (copy == nullptr) {
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a variable");
+        return (mr_variables){0};
+    }
+    *copy = variable;
+    return (mr_variables){copy, 1};
+}
+
 /* ---- Numbers of scopes ---- */
 
 static mr_scope_count *find_count(const mr_variable_store *store, const char *name)

@@ -233,6 +233,7 @@ static void run(const char *name, mr_output (*build)(model *), const char *direc
 {
     mr_error error = {0};
     model m = {.g = mr_graph_new()};
+    mr_graph_set_seed(m.g, 42);
     mr_output y = build(&m);
     if (train(&m, name, y, directory, &error) != MR_OK) printf("%s error %s\n", name, error.message);
     mr_graph_free(m.g);

@@ -245,7 +245,7 @@ TEST(train_options_change_the_graph_each_alone)
     X("kind is not one of", initial(g, (mr_initializer){.kind = (mr_initializer_kind)99}))                             \
     X("GradientDescent: a learning rate is required", minimize(g, mr_gradient_descent()))                              \
     X("Momentum: a learning rate is required", minimize(g, mr_momentum(.momentum = 0.9f)))                             \
-    X("Momentum: momentum is nan", minimize(g, mr_momentum(.learning_rate = 1)))                                       \
+    X("Momentum: momentum is required", minimize(g, mr_momentum(.learning_rate = 1)))                                  \
     X("Momentum: momentum is -1", minimize(g, mr_momentum(.learning_rate = 1, .momentum = -1)))                        \
     X("learning_rate must be finite", minimize(g, mr_adam(.learning_rate = -1)))                                       \
     X("learning_rate must be finite", minimize(g, mr_adam(.learning_rate = INFINITY)))                                 \
@@ -260,7 +260,7 @@ TEST(train_options_change_the_graph_each_alone)
     X("GradientDescent: beta2 has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .beta2 = 0.5f)))     \
     X("Momentum: epsilon has no effect", minimize(g, mr_momentum(.learning_rate = 1, .momentum = 0, .epsilon = 1)))    \
     X("GradientDescent: momentum has no effect", minimize(g, mr_gradient_descent(.learning_rate = 1, .momentum = 0)))  \
-    X("unknown optimizer kind 9", minimize(g, MR_OPTIONS(mr_optimizer, .kind = (mr_optimizer_kind)9)))                 \
+    X("unknown optimizer kind 99", minimize(g, MR_OPTIONS(mr_optimizer, .kind = (mr_optimizer_kind)99)))               \
     X("ExponentialDecay: decay_steps is 0", mr_exponential_decay(g, 1, x, 0, 0.5f, false))                             \
     X("ExponentialDecay: learning_rate is nan", mr_exponential_decay(g, MR_UNSET, x, 1, 0.5f, false))                  \
     X("ExponentialDecay: decay_rate is 0", mr_exponential_decay(g, 1, x, 1, 0, false))                                 \

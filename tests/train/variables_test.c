@@ -300,3 +300,43 @@ TEST(variables_in_parts_have_the_values_of_one)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* Five steps of an optimizer, for a variable of either kind. */
+static void train_kind(const mr_optimizer *optimizer, bool use_resource, float result[3])
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_tensor elements = {0}, value = {0};
+    CHECK_OK(mr_tensor_init_copy(&elements, MR_FLOAT, MR_SHAPE(3), (float[]){1, -2, 3}, &error));
+    mr_variable v = mr_get_variable(g, "v", MR_SHAPE(3), .use_resource = use_resource,
+                                    .initializer = {.kind = MR_INIT_CONSTANT, .values = &elements});
+    mr_output loss = mr_l2_loss(g, mr_mul(g, v.value, v.value));
+    mr_node *train = mr_minimize(g, optimizer, loss, mr_global_step(g).ref);
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    for (int i = 0; i < 5; i++)
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &train, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(v.value), &value, nullptr, 0, &error));
+    memcpy(result, mr_tensor_floats(&value), 3 * sizeof *result);
+    mr_tensor_deinit(&value);
+    mr_tensor_deinit(&elements);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(variables_of_both_kinds_are_trained_the_same_way)
+{
+    const mr_optimizer optimizers[] = {
+        *mr_gradient_descent(.learning_rate = 0.01f),
+        *mr_momentum(.learning_rate = 0.01f, .momentum = 0.9f),
+        *mr_adam(.learning_rate = 0.01f),
+    };
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+        float reference[3], resource[3];
+        train_kind(&optimizers[i], false, reference);
+        train_kind(&optimizers[i], true, resource);
+        CHECK(reference[0] != 1 && memcmp(reference, resource, sizeof reference) == 0);
+    }
+}
