@@ -56,6 +56,18 @@ void mr_conv_backward_input(const mr_conv *conv, const float *filter, const floa
 int64_t mr_conv_backward_filter_scratch(const mr_conv *conv, int threads);
 void mr_conv_backward_filter(const mr_conv *conv, const float *input, const float *gradient, float *filter_gradient,
                              mr_conv_scratch scratch, mr_pool *pool);
+/* A large filter of 1 x 1 without padding, which the functions above leave to these. */
+bool mr_conv_is_pointwise(const mr_conv *conv);
+bool mr_conv_pointwise_has_filter(const mr_conv *conv);
+int64_t mr_conv_pointwise_forward_scratch(const mr_conv *conv, int threads);
+void mr_conv_pointwise_forward(const mr_conv *conv, const float *input, const float *filter, float *output,
+                               mr_conv_scratch scratch, mr_pool *pool);
+int64_t mr_conv_pointwise_input_scratch(const mr_conv *conv, int threads);
+void mr_conv_pointwise_input(const mr_conv *conv, const float *filter, const float *gradient, float *input_gradient,
+                             mr_conv_scratch scratch, mr_pool *pool);
+int64_t mr_conv_pointwise_filter_scratch(const mr_conv *conv, int threads);
+void mr_conv_pointwise_filter(const mr_conv *conv, const float *input, const float *gradient, float *filter_gradient,
+                              mr_conv_scratch scratch, mr_pool *pool);
 /* The gradient of a large filter over small images, which the two functions above leave to these. */
 bool mr_conv_filter_has_patches(const mr_conv *conv);
 int64_t mr_conv_filter_patches_scratch(const mr_conv *conv, int threads);

@@ -168,12 +168,6 @@ static window_job forward_job(const mr_conv *v)
                       .rows = v->out_height,
                       .columns = v->out_width,
                       .out_channels = v->out_channels};
-    bool pointwise = v->filter_height == 1 && v->filter_width == 1 && v->stride_y == 1 && v->stride_x == 1 &&
-                     v->pad_top == 0 && v->pad_left == 0 && v->pad_bottom == 0 && v->pad_right == 0;
-    if (pointwise) { /* the rows of an image form a single row */
-        job.width = job.columns = v->in_width * v->in_height;
-        job.height = job.rows = 1;
-    }
     job.column_stride = v->out_channels;
     job.row_stride = job.columns * v->out_channels;
     job.image_size = v->out_height * v->out_width * v->out_channels;
@@ -188,6 +182,7 @@ static int64_t filter_depth(const mr_conv *v)
 
 int64_t mr_conv_forward_scratch(const mr_conv *v, int threads)
 {
+    if (mr_conv_is_pointwise(v)) return mr_conv_pointwise_forward_scratch(v, threads);
     window_job job = forward_job(v);
     int64_t direct = mr_panels_size(filter_depth(v), v->out_channels) + (threads + 1) * window_slot_size(&job);
     return mr_winograd_has_forward(v) ? MR_MAX(direct, mr_winograd_forward_scratch(v, threads)) : direct;
@@ -196,6 +191,10 @@ int64_t mr_conv_forward_scratch(const mr_conv *v, int threads)
 void mr_conv_forward(const mr_conv *v, const float *input, const float *filter, float *output, mr_conv_scratch scratch,
                      mr_pool *pool)
 {
+    if (mr_conv_is_pointwise(v)) {
+        mr_conv_pointwise_forward(v, input, filter, output, scratch, pool);
+        return;
+    }
     if (mr_winograd_has_forward(v) && mr_winograd_forward(v, input, filter, output, scratch, pool)) return;
     window_job job = forward_job(v);
     mr_slots slots;
@@ -260,6 +259,7 @@ static bool is_empty(phase y, phase x)
 
 int64_t mr_conv_backward_input_scratch(const mr_conv *v, int threads)
 {
+    if (mr_conv_is_pointwise(v)) return mr_conv_pointwise_input_scratch(v, threads);
     int64_t slot = 0;
     for (int64_t py = 0; py < phase_count(v->stride_y, v->in_height); py++)
         for (int64_t px = 0; px < phase_count(v->stride_x, v->in_width); px++) {
@@ -290,6 +290,10 @@ static void rotate_filter(const mr_conv *v, phase y, phase x, const float *filte
 void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *gradient, float *input_gradient,
                             mr_conv_scratch scratch, mr_pool *pool)
 {
+    if (mr_conv_is_pointwise(v)) {
+        mr_conv_pointwise_input(v, filter, gradient, input_gradient, scratch, pool);
+        return;
+    }
     if (mr_winograd_has_input(v) && mr_winograd_backward_input(v, filter, gradient, input_gradient, scratch, pool))
         return;
     bool covers_input = v->stride_y <= v->filter_height && v->stride_x <= v->filter_width;
@@ -435,6 +439,7 @@ static void merge_pieces(void *context, int64_t begin, int64_t end)
 
 int64_t mr_conv_backward_filter_scratch(const mr_conv *v, int threads)
 {
+    if (mr_conv_pointwise_has_filter(v)) return mr_conv_pointwise_filter_scratch(v, threads);
     filter_job job = filter_plan(v);
     int64_t partials = job.groups > 1 ? job.groups * filter_depth(v) * v->out_channels : 0;
     int64_t direct = round_up(partials) + (threads + 1) * (job.frame_size + job.gradient_size);
@@ -445,6 +450,10 @@ int64_t mr_conv_backward_filter_scratch(const mr_conv *v, int threads)
 void mr_conv_backward_filter(const mr_conv *v, const float *input, const float *gradient, float *filter_gradient,
                              mr_conv_scratch scratch, mr_pool *pool)
 {
+    if (mr_conv_pointwise_has_filter(v)) {
+        mr_conv_pointwise_filter(v, input, gradient, filter_gradient, scratch, pool);
+        return;
+    }
     if (mr_winograd_has_filter(v) && mr_winograd_backward_filter(v, input, gradient, filter_gradient, scratch, pool))
         return;
     if (mr_conv_filter_has_patches(v)) {

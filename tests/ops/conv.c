@@ -157,6 +157,33 @@ static void check_tiles(void)
     mr_pool_free(pool);
 }
 
+/* Filters of 1 x 1 that are products of matrices, with pixels that a stride skips, and with groups of pixels. */
+static void check_pointwise(void)
+{
+    mr_error error = {0};
+    mr_pool *pool;
+    const struct {
+        mr_conv conv;
+        bool is_used, has_filter;
+    } cases[] = {
+        {tile_conv(2, 9, 7, 70, 64, 1, 1, 0, 0), true, false},
+        {tile_conv(3, 8, 9, 130, 40, 1, 2, 0, 0), true, true},
+        {tile_conv(2, 21, 20, 128, 48, 1, 3, 0, 0), true, true},
+        {tile_conv(4, 17, 16, 129, 33, 1, 1, 0, 0), true, true},
+        {tile_conv(8, 24, 25, 128, 70, 1, 2, 0, 0), true, true},
+        {tile_conv(1, 5, 5, 300, 260, 1, 1, 0, 0), true, true},
+        {tile_conv(2, 9, 7, 63, 64, 1, 1, 0, 0), false, false},
+        {tile_conv(1, 3, 1, 64, 64, 1, 4, 0, 0), true, false},
+    };
+    CHECK_OK(mr_pool_new(3, &pool, &error));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK(mr_conv_is_pointwise(&cases[i].conv) == cases[i].is_used);
+        CHECK(mr_conv_pointwise_has_filter(&cases[i].conv) == cases[i].has_filter);
+        check_conv(&cases[i].conv, pool, 3, 1e-4);
+    }
+    mr_pool_free(pool);
+}
+
 static void check_same_kinds(const mr_tensor *a, const mr_tensor *b)
 {
     for (int64_t i = 0; i < mr_tensor_count(a); i++) {
@@ -211,6 +238,7 @@ static void check_convs(void)
     }
     mr_pool_free(pool);
     check_tiles();
+    check_pointwise();
 }
 
 /* Below, at and above each limit of mr_conv_filter_has_patches; the last ones need several parts. */
