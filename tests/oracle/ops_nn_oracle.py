@@ -50,6 +50,17 @@ def conv_cases():
             near("Conv2DBackpropFilter", dtype, 4, input=x, filter_sizes=f.shape, out_backprop=dy, **kind)
 
 
+    # large enough for Winograd's method and for matrix products: window, stride, channels, filters
+    for window, stride, channels, filters in [(3, 1, 32, 48), (5, 1, 32, 32), (5, 2, 48, 32), (1, 2, 128, 64)]:
+        for padding in ["SAME", "VALID"]:
+            kind = {"strides": [1, stride, stride, 1], "padding": padding}
+            x, f = values([6, 26, 25, channels]), values([window, window, channels, filters])
+            dy = run(raw.Conv2D(input=x, filter=f, **kind)) * np.float32(0.1)
+            near("Conv2D", scale=10, input=x, filter=f, **kind)
+            near("Conv2DBackpropInput", scale=10, input_sizes=x.shape, filter=f, out_backprop=dy, **kind)
+            near("Conv2DBackpropFilter", scale=20, input=x, filter_sizes=f.shape, out_backprop=dy, **kind)
+
+
 def volume_cases():
     for dtype in REALS:
         for stride, padding in [(1, "SAME"), (2, "VALID"), (2, "SAME")]:
