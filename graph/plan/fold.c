@@ -9,8 +9,11 @@
 
 #include <assert.h>
 #include <string.h>
+#include <time.h>
 
 constexpr size_t FOLDED_BYTES_MAX = (size_t)10 << 20;
+/* Of a plan. What takes longer is left to the runs, whose time can be limited. */
+constexpr uint64_t FOLDING_NS_MAX = 1'000'000'000;
 constexpr int32_t FOLDED_INPUTS_MAX = 64;
 constexpr int32_t FOLDED_OUTPUTS_MAX = 16;
 
@@ -126,6 +129,13 @@ static mr_status evaluate(mr_planner *planner, const mr_plan_node *node, const m
     return kernel->run(&call, &ignored);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1'000'000'000u + (uint64_t)now.tv_nsec;
+}
+
 /* A kernel that fails here fails again in the run, which reports its error. */
 static void fold_computed(mr_planner *planner, mr_plan_node *node)
 {
@@ -157,6 +167,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error)
     bool trust_inference = mr_plan_optimizes(planner) && !feeds_a_constant(planner->signature);
     bool *anchored = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->node_count + 1);
     if (!anchored) return mr_fail_memory(error, (size_t)planner->node_count);
+    uint64_t deadline_ns = now_ns() + FOLDING_NS_MAX;
     for (int32_t i = 0; i < count; i++) {
         mr_plan_node *node = &planner->nodes[order[i]];
         bool after = is_anchored(planner, node, anchored);
@@ -165,7 +176,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error)
         if (fold_known(planner, node, trust_inference && !after)) {
             node->kernel = nullptr;
             node->input_count = 0;
-        } else if (mr_plan_optimizes(planner) && may_compute(planner, node)) {
+        } else if (mr_plan_optimizes(planner) && may_compute(planner, node) && now_ns() < deadline_ns) {
             fold_computed(planner, node);
         }
     }

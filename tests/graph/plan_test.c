@@ -486,3 +486,22 @@ TEST(plan_model_random_graphs)
         mr_graph_free(r.g);
     }
 }
+
+/* Constants that take long to compute are left to the run, whose time is limited. */
+TEST(plan_folds_for_a_limited_time)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output size = mr_constant_ints(g, MR_INTS(1200, 1200));
+    mr_output matrix = mr_fill(g, size, mr_constant_float(g, 0.0008f)), product = matrix;
+    for (int i = 0; i < 3000; i++) product = mr_mat_mul(g, product, matrix);
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    mr_tensor result = {0};
+    CHECK_STATUS(mr_session_run_with(session, MR_OPTIONS(mr_run_options, .timeout_ms = 20), MR_NO_FEEDS,
+                                     MR_OUTPUTS(product), &result, nullptr, 0, &error),
+                 MR_DEADLINE_EXCEEDED);
+    mr_tensor_deinit(&result);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
