@@ -71,9 +71,10 @@ mr_output mr_global_norm(mr_graph *graph, mr_outputs values)
 
 mr_output mr_clip_by_global_norm(mr_graph *graph, mr_gradients_and_variables list, float norm)
 {
-    mr_output *values = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)(list.count > 0 ? list.count : 0) + 1);
+    if (list.count < 0 || list.items == nullptr) list.count = 0;
+    mr_output *values = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)list.count + 1);
     if (values == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a norm");
-    for (int32_t i = 0; i < list.count && list.items != nullptr; i++) values[i] = list.items[i].gradient;
+    for (int32_t i = 0; i < list.count; i++) values[i] = list.items[i].gradient;
     mr_output found = mr_global_norm(graph, (mr_outputs){values, list.count});
     mr_graph_push_scope(graph, "clip_by_global_norm");
     if (check(graph, norm)) {
