@@ -314,11 +314,14 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     const double work = (double)g->m * (double)g->n * (double)g->k, pieces = work / (double)PIECE_WORK;
     const int64_t least = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
     const int64_t wanted = threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN(64.0 * threads, work / (double)UNIT_WORK));
-    const int64_t columns = MR_MIN(column_block(), MR_MAX(64, ceiling(ceiling(g->n, wanted), 32) * 32));
+    /* Wide units read less if A and B do not stay in the second cache, provided that there are enough of them. */
+    const bool is_wide = g->k > INNER_BLOCK && ceiling(g->n, 128) * ceiling(g->m, 12 * rows_max) >= 3 * threads;
+    const int64_t narrowest = is_wide ? 128 : 64;
+    const int64_t columns = MR_MIN(column_block(), MR_MAX(narrowest, ceiling(ceiling(g->n, wanted), 32) * 32));
     job->rows_step = rows_max;
     job->columns_step = 32;
     job->column_blocks = ceiling(g->n, columns);
-    const int64_t fewest = (job->column_blocks < least ? 4 : 12) * rows_max;
+    const int64_t fewest = (job->column_blocks * ceiling(g->m, 12 * rows_max) < least ? 4 : 12) * rows_max;
     job->row_blocks = ceiling(g->m, MR_MAX(fewest, ceiling(g->m, ceiling(wanted, job->column_blocks))));
 }
 

@@ -219,14 +219,18 @@ static void join_runs(reduce_job *job, mr_shape shape, const bool reduced[MR_RAN
 
 static mr_status run_job(reduce_job *job, mr_kernel_call *call, void *output, mr_error *error)
 {
-    constexpr int64_t SPLITS_MAX = 64, BLOCK = 8192;
-    job->row_block = MR_MIN(job->row, BLOCK);
-    job->row_blocks = (job->row + BLOCK - 1) / BLOCK;
+    constexpr int64_t SPLITS_MAX = 64, BLOCK = 8192, NARROWEST = 512, UNITS = 16;
+    int64_t block = BLOCK;
+    if (!job->row_reduced && job->kept < UNITS) /* narrower blocks rather than partial sums of wide rows */
+        block = MR_MIN(BLOCK, MR_MAX(NARROWEST, job->row * job->kept / UNITS / 64 * 64));
+    job->row_block = MR_MIN(job->row, block);
+    job->row_blocks = (job->row + block - 1) / block;
     int64_t units = job->kept * (job->row_reduced ? 1 : job->row_blocks);
     int64_t steps = job->reduced_count * (job->row_reduced ? job->row_blocks : 1);
     int64_t unit_work = job->reduced_count * job->row / (job->row_reduced ? 1 : job->row_blocks);
     job->splits = 1;
-    if (units < 16 && unit_work > 2 * MR_GRAIN) job->splits = MR_MIN(MR_MIN(SPLITS_MAX, steps), unit_work / MR_GRAIN);
+    if (units < UNITS && unit_work > 2 * MR_GRAIN)
+        job->splits = MR_MIN(MR_MIN(SPLITS_MAX, steps), unit_work / MR_GRAIN);
     job->target = output;
     char *partials = nullptr;
     if (job->splits > 1) {
