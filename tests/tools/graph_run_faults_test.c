@@ -16,6 +16,7 @@
 #include "tools/graph-run/restore.c"
 #include "tools/graph-run/trace.c"
 #include "tools/graph-run/value.c"
+#include "tools/graph-run/watchdog.c"
 #undef main
 
 #include <fcntl.h>

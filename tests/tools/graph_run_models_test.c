@@ -64,6 +64,25 @@ TEST(graph_run_explains_a_graph)
     CHECK_CONTAINS(text, "initializers: init");
     CHECK_CONTAINS(text, "what to try next");
     CHECK_CONTAINS(graph_run("run/m-2.meta", 0), "--restore run/m-2");
+    static const char *const others[] = {"run", "run/", "run/m-2", "run/m-2.index", "run/checkpoint"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK_CONTAINS(graph_run(others[i], 1), "(the graph of this checkpoint is in run/m-2.meta)\n");
+    CHECK_CONTAINS(graph_run("run/m-3", 1), "no such file or directory\n");
+}
+
+/* A product that takes many seconds: the program does not wait for it. */
+TEST(graph_run_ends_in_the_middle_of_an_operator)
+{
+    save_text("long.pbtxt",
+              NODE("n", "Placeholder", ATTR("dtype", "type: DT_INT32") ATTR("shape", "shape { dim { size: 2 } }"))
+                  NODE("zero", "Const",
+                       ATTR("dtype", "type: DT_FLOAT")
+                           ATTR("value", "tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0 }"))
+                      NODE("x", "Fill", "input: \"n\" input: \"zero\" " ATTR("T", "type: DT_FLOAT"))
+                          NODE("y", "MatMul", "input: \"x\" input: \"x\" " ATTR("T", "type: DT_FLOAT"))
+                              NODE("shape", "Shape", "input: \"y\" " ATTR("T", "type: DT_FLOAT")));
+    const char *text = graph_run("long.pbtxt --feed n=[16000,16000] --fetch shape --timeout 0.5 --threads 1", 1);
+    CHECK_CONTAINS(text, "graph-run: not finished after 0.5 s (--timeout 0.5), in the middle of an operator, after 0 ");
 }
 
 TEST(graph_run_feeds_and_writes_npz)

@@ -107,7 +107,7 @@ TEST(graph_run_names_missing_nodes)
         const char *arguments, *part;
     } cases[] = {
         {"model.meta --fetch none", "the graph has no output none"},
-        {"model.meta --fetch y:1", "y (Add) has 1 outputs; there is no y:1"},
+        {"model.meta --fetch y:1", "y (Add) has 1 output; there is no y:1"},
         {"model.meta --fetch y:99999999999999999999", "there is no y:9999"},
         {"model.meta --fetch train", "train (NoOp) has no outputs; run it with --target train"},
         {"model.meta --feed train=1 --fetch y", "train (NoOp) has no outputs"},

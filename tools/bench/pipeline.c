@@ -171,7 +171,7 @@ static const char *torch_python(void)
     return access(path, X_OK) == 0 ? path : nullptr;
 }
 
-BENCH(pipeline, "rows through shuffle and batch, a trivial map, a queue between threads")
+BENCH(pipeline, "shuffle and batch, a trivial map, a queue between threads")
 {
     enum { ROUNDS_MAX = 15 };
     int rounds = bench_rounds(report, 3), threads = bench_threads(report);

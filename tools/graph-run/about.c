@@ -187,12 +187,22 @@ static bool is_float_scalar(const mr_node *node)
     return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF;
 }
 
+/* Whether the node is an average of what is true or false: an accuracy. */
+static bool is_share(const mr_node *node)
+{
+    if (!IS_ONE_OF(node, "Mean") || mr_node_input_count(node) == 0) return false;
+    const mr_node *cast = mr_node_input(node, 0).node;
+    return cast && IS_ONE_OF(cast, "Cast") && mr_node_input_count(cast) == 1 &&
+           mr_output_dtype(mr_node_input(cast, 0)) == MR_BOOL;
+}
+
 /* 0: not a loss; more: the more likely. */
 static int loss_rank(const mr_node *node)
 {
     static const char *const words[] = {"loss", "cost", "error", "cross_entropy", "xentropy"};
     const char *name = mr_node_name(node), *part = last_part(name);
     if (!is_float_scalar(node) || begins_with(name, "gradients") || is_of_saver(node)) return 0;
+    if (is_share(node) || strstr(part, "accuracy")) return 0;
     if (IS_ONE_OF(node, "Const", "Placeholder", "PlaceholderWithDefault", "VariableV2", "Variable", "Assign")) return 0;
     int depth = 0;
     for (const char *c = name; *c; c++) depth += *c == '/';

@@ -190,7 +190,27 @@ static char *find_checkpoint(const char *path)
     return found;
 }
 
-static void print_feeds(command_line *line, const node_list *feeds)
+/* A value that one would expect of a scalar. */
+static const char *scalar_value(mr_output output, const char *name, bool trains)
+{
+    switch (mr_output_dtype(output)) {
+    case MR_BOOL:
+        return trains ? "true" : "false";
+    case MR_STRING:
+        return "text";
+    case MR_FLOAT:
+    case MR_DOUBLE:
+    case MR_HALF:
+        if (strstr(name, "keep")) return trains ? "0.5" : "1";
+        if (strstr(name, "drop")) return trains ? "0.5" : "0";
+        if (strstr(name, "rate") || strcmp(name, "lr") == 0) return "0.001";
+        return "1";
+    default:
+        return "1";
+    }
+}
+
+static void print_feeds(command_line *line, const node_list *feeds, bool trains)
 {
     for (int32_t i = 0; i < feeds->count; i++) {
         const char *name = mr_node_name(feeds->items[i]);
@@ -198,10 +218,7 @@ static void print_feeds(command_line *line, const node_list *feeds)
         char *word = nullptr;
         bool is_scalar = mr_output_shape(output).rank == 0;
         const char *base = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
-        const char *value = !is_scalar                             ? nullptr
-                            : mr_output_dtype(output) == MR_BOOL   ? "true"
-                            : mr_output_dtype(output) == MR_STRING ? "text"
-                                                                   : "1";
+        const char *value = is_scalar ? scalar_value(output, base, trains) : nullptr;
         if ((value ? asprintf(&word, "%s=%s", name, value) : asprintf(&word, "%s=@%s.npy", name, base)) < 0)
             return output_lose(ENOMEM);
         command_break(line);
@@ -252,7 +269,7 @@ static void print_command(const command *c, const node_list *feeds, const char *
     print_firsts(&line, c);
     if (c->checkpoint) command_add(&line, "--restore", c->checkpoint);
     if (c->queue_runners) command_add(&line, "--queue-runners", nullptr);
-    print_feeds(&line, feeds);
+    print_feeds(&line, feeds, target != nullptr);
     if (target || fetch) command_break(&line);
     if (target) command_add(&line, "--target", target);
     if (fetch) command_add(&line, "--fetch", fetch);

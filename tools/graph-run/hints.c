@@ -1,7 +1,10 @@
 #include "graph-run/hints.h"
 
+#include "graph-run/restore.h"
+
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* "--first A or --first B": the initializers that are iterators' or variables'. Returns their number. */
 static int list_firsts(const about *a, bool of_iterators, char *text, size_t size)
@@ -48,4 +51,15 @@ void hints_add(mr_model *model, const options *o, mr_error *error)
         add_firsts(model, true, error);
     else if (strstr(before, "uninitialized value"))
         add_firsts(model, false, error);
+}
+
+void hints_add_graph(const char *path, mr_error *error)
+{
+    char prefix[4096], meta[sizeof prefix + 8], before[MR_ERROR_SIZE];
+    mr_error unused = {0};
+    if (restore_find(path, prefix, sizeof prefix, &unused) != MR_OK) return;
+    snprintf(before, sizeof before, "%s", error->message);
+    snprintf(meta, sizeof meta, "%s.meta", prefix);
+    if (strcmp(meta, path) == 0 || access(meta, R_OK) != 0) return;
+    (void)mr_fail(error, error->status, "%.600s (the graph of this checkpoint is in %.1000s)", before, meta);
 }

@@ -13,6 +13,7 @@
 #include "graph-run/restore.h"
 #include "graph-run/trace.h"
 #include "graph-run/value.h"
+#include "graph-run/watchdog.h"
 
 #include <inttypes.h>
 #include <millrace/device.h>
@@ -20,6 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The state of a run. */
 typedef struct run {
@@ -39,6 +41,7 @@ typedef struct run {
     int64_t done;
     bool has_ended;  /* the input */
     bool is_written; /* what the steps computed */
+    const options *options;
 } run;
 
 static mr_status find_output(const mr_graph *graph, const char *name, bool is_fetch, mr_output *output, mr_error *error)
@@ -51,8 +54,9 @@ static mr_status find_output(const mr_graph *graph, const char *name, bool is_fe
     free(plain);
     if (!node) return mr_fail(error, MR_NOT_FOUND, "the graph has no output %s (--list prints its nodes)", name);
     if (mr_node_output_count(node) > 0)
-        return mr_fail(error, MR_NOT_FOUND, "%s (%s) has %d outputs; there is no %s", mr_node_name(node),
-                       mr_node_op(node), (int)mr_node_output_count(node), name);
+        return mr_fail(error, MR_NOT_FOUND, "%s (%s) has %d output%s; there is no %s", mr_node_name(node),
+                       mr_node_op(node), (int)mr_node_output_count(node), mr_node_output_count(node) == 1 ? "" : "s",
+                       name);
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s (%s) has no outputs%s%s", mr_node_name(node), mr_node_op(node),
                    is_fetch ? "; run it with --target " : "", is_fetch ? mr_node_name(node) : "");
 }
@@ -224,31 +228,6 @@ static mr_status show(const options *o, run *r, int64_t step, mr_error *error)
     return output_error() ? mr_fail(error, MR_CANCELLED, "standard output is closed") : MR_OK;
 }
 
-static int by_duration(const void *a, const void *b)
-{
-    const mr_node_time *x = a, *y = b;
-    return x->duration_ns < y->duration_ns ? 1 : x->duration_ns > y->duration_ns ? -1 : 0;
-}
-
-static mr_status show_profile(const mr_session *session, mr_error *error)
-{
-    mr_node_time *times;
-    int32_t count;
-    uint64_t total_ns = 0;
-    MR_TRY(trace_times(session, &times, &count, error));
-    for (int32_t i = 0; i < count; i++) total_ns += times[i].duration_ns;
-    qsort(times, (size_t)count, sizeof times[0], by_duration);
-    printf("%d calls, %.3f ms\n", (int)count, (double)total_ns / 1e6);
-    for (int32_t i = 0; i < count && i < 20; i++) {
-        printf("%9.3f ms  %5.1f %%  %-24s ", (double)times[i].duration_ns / 1e6,
-               100.0 * (double)times[i].duration_ns / (double)(total_ns ? total_ns : 1), times[i].op);
-        text_print_sentence(stdout, times[i].node);
-        printf("\n");
-    }
-    free(times);
-    return MR_OK;
-}
-
 /* Prints notes, which are lines that contain names from the graph. */
 static void show_notes(const char *notes)
 {
@@ -283,13 +262,17 @@ static mr_status prepare(const options *o, run *r, mr_error *error)
     if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
     MR_TRY(check(o, r, error));
+    watchdog_begin();
     MR_TRY(mr_model_initialize(r->model, r->session, error));
     for (int i = 0; i < o->first_count; i++) {
         mr_node *first;
         MR_TRY(find_node(r->graph, o->firsts[i], &first, error));
+        watchdog_begin();
         MR_TRY(mr_session_run(r->session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &first, 1, error));
     }
+    watchdog_begin();
     if (o->restore) MR_TRY(restore_checkpoint(r->model, r->session, o->restore, error));
+    watchdog_end();
     if (o->logdir) MR_TRY(mr_event_writer_open(o->logdir, &r->events, error));
     return o->queue_runners ? queue_runners_start(r->model, r->session, &r->runners, error) : MR_OK;
 }
@@ -308,7 +291,9 @@ static mr_status run_step(const options *o, run *r, mr_step *step, int64_t numbe
     mr_tensor results[ITEMS_MAX] = {0};
     MR_TRY(read_arrays(r, number, error));
     mr_session_trace(r->session, o->profile || o->trace); /* any step may be the last one */
+    watchdog_begin();
     MR_TRY(mr_step_run(step, r->values, results, error));
+    watchdog_end();
     for (int i = 0; i < o->fetch_count; i++) {
         mr_tensor_deinit(&r->results[i]);
         r->results[i] = results[i];
@@ -352,7 +337,7 @@ static mr_status write_times(const options *o, run *r, mr_error *error)
 
 static mr_status print_times(const options *o, run *r, mr_error *error)
 {
-    mr_status status = o->profile && r->done > 0 ? show_profile(r->session, error) : MR_OK;
+    mr_status status = o->profile && r->done > 0 ? trace_print(r->session, error) : MR_OK;
     mr_session_trace(r->session, false);
     return status;
 }
@@ -362,13 +347,14 @@ static mr_status save(const options *o, run *r, mr_error *error)
     return o->save ? mr_model_save(r->model, r->session, o->save, error) : MR_OK;
 }
 
-/* Writes everything, also after an error; returns the first error. */
-static mr_status finish(const options *o, run *r, mr_error *error)
+/* Writes everything, also after an error; returns the first error. While a run is busy only results are written: the
+ * variables may be in the middle of an update. */
+static mr_status finish(const options *o, run *r, bool is_busy, mr_error *error)
 {
     static mr_status (*const parts[])(const options *, run *, mr_error *) = {write_results, write_out, write_times,
                                                                              print_times, save};
     mr_status first = MR_OK;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < (is_busy ? 2 : sizeof parts / sizeof *parts); i++) {
         mr_error late = {0};
         mr_status status = parts[i](o, r, &late);
         if (status == MR_OK || first != MR_OK) continue;
@@ -406,7 +392,7 @@ static mr_status run_prepared(const options *o, run *r, mr_error *error)
         fprintf(stderr, "graph-run: the input ended after %" PRId64 " steps\n", r->done);
     }
     if (status != MR_OK && r->done == 0) return status;
-    mr_status written = finish(o, r, &late);
+    mr_status written = finish(o, r, false, &late);
     r->is_written = written == MR_OK && (has_files(o) || o->logdir);
     if (written == MR_OK) return status;
     if (status != MR_OK && !output_error()) {
@@ -417,9 +403,29 @@ static mr_status run_prepared(const options *o, run *r, mr_error *error)
     return written;
 }
 
+/* A run is busy and does not end in time: writes what the steps before it have computed, and ends the program. */
+static void end_late(void *context)
+{
+    run *r = context;
+    const options *o = r->options;
+    mr_error error = {0};
+    bool has_written = r->done > 0 && (o->out || o->write);
+    if (has_written && finish(o, r, true, &error) != MR_OK) {
+        print_error(&error);
+        has_written = false;
+    }
+    fprintf(stderr,
+            "graph-run: not finished after %g s (--timeout %g), in the middle of an operator, after %" PRId64
+            " steps%s%s\n",
+            o->timeout, o->timeout, r->done, has_written ? "; what they computed is written" : "",
+            o->save ? "; the variables are not saved" : "");
+    _exit(output_close("graph-run", 1));
+}
+
 static mr_status run_model(const options *o, run *r, mr_error *error)
 {
     mr_error late = {0};
+    if (o->timeout > 0) MR_TRY(watchdog_start(o->timeout, end_late, r, error));
     /* Interrupted, the run ends after the current step, so that what it has computed is written. */
     if (has_files(o) || o->logdir) interrupt_defer_pipe();
     mr_status status = prepare(o, r, error);
@@ -444,13 +450,18 @@ static int run_graph(const options *o, run *r)
     if (status == MR_OK) {
         r->graph = mr_model_graph(r->model);
         r->steps = o->steps > 0 ? o->steps : 1;
+        r->options = o;
         status = o->list                     ? list_graph(r->model, &error)
                  : !options_run_something(o) ? explain_graph(r->model, o->graph, &error)
                                              : run_model(o, r, &error);
     }
     (void)fflush(stdout);
     if (status == MR_OK) return 0;
-    if (r->model) hints_add(r->model, o, &error);
+    watchdog_end();
+    if (r->model)
+        hints_add(r->model, o, &error);
+    else
+        hints_add_graph(o->graph, &error);
     /* output_close reports why the output failed. */
     if (!output_error()) print_error(&error);
     if (r->is_written && !interrupt_signal())

@@ -21,21 +21,25 @@ static size_t prefix_length(const char *path)
     return length - strlen(data);
 }
 
-static mr_status find_prefix(const char *path, char *prefix, size_t size, mr_error *error)
+/* The latest checkpoint in the directory that the first `length` characters of the path name. */
+static mr_status find_latest(const char *path, size_t length, char *prefix, size_t size, mr_error *error)
+{
+    char directory[4096];
+    while (length > 1 && path[length - 1] == '/') length--;
+    if (length >= sizeof directory) return mr_fail(error, MR_INVALID_ARGUMENT, "%.100s…: too long", path);
+    snprintf(directory, sizeof directory, "%.*s", length ? (int)length : 1, length ? path : ".");
+    return mr_latest_checkpoint(directory, prefix, size, error);
+}
+
+mr_status restore_find(const char *path, char *prefix, size_t size, mr_error *error)
 {
     struct stat about;
     bool exists = stat(path, &about) == 0;
-    if (exists && S_ISDIR(about.st_mode)) return mr_latest_checkpoint(path, prefix, size, error);
+    if (exists && S_ISDIR(about.st_mode)) return find_latest(path, strlen(path), prefix, size, error);
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
+    if (exists && strcmp(name, "checkpoint") == 0) return find_latest(path, (size_t)(name - path), prefix, size, error);
     size_t length = prefix_length(path);
-    if (exists && strcmp(name, "checkpoint") == 0) {
-        char directory[4096];
-        int written =
-            snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-        if (written >= (int)sizeof directory) return mr_fail(error, MR_INVALID_ARGUMENT, "%.100s…: too long", path);
-        return mr_latest_checkpoint(directory, prefix, size, error);
-    }
     if (length >= size) return mr_fail(error, MR_INVALID_ARGUMENT, "%.100s…: too long", path);
     memcpy(prefix, path, length);
     prefix[length] = '\0';
@@ -45,6 +49,6 @@ static mr_status find_prefix(const char *path, char *prefix, size_t size, mr_err
 mr_status restore_checkpoint(mr_model *model, mr_session *session, const char *path, mr_error *error)
 {
     char prefix[4096];
-    MR_TRY(find_prefix(path, prefix, sizeof prefix, error));
+    MR_TRY(restore_find(path, prefix, sizeof prefix, error));
     return mr_model_restore(model, session, prefix, error);
 }

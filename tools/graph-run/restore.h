@@ -4,6 +4,9 @@
 
 #include <millrace/model.h>
 
+/* The prefix of the checkpoint that a path means (see below). Whether it exists is not checked. */
+mr_status restore_find(const char *path, char *prefix, size_t size, mr_error *error);
+
 /* Restores the variables of the graph.
  * path    the prefix of a checkpoint or one of its files; or a directory, or its file `checkpoint`, for the latest
  *         checkpoint there

@@ -4,9 +4,10 @@
 #include "common/out.h"
 #include "common/text.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
-mr_status trace_times(const mr_session *session, mr_node_time **times, int32_t *count, mr_error *error)
+static mr_status trace_times(const mr_session *session, mr_node_time **times, int32_t *count, mr_error *error)
 {
     mr_node_time one;
     *count = mr_session_trace_times(session, &one, 0);
@@ -60,4 +61,29 @@ mr_status trace_write(const mr_session *session, const char *path, mr_error *err
                                     : file_write_all(path, o.bytes, o.size, error);
     out_deinit(&o);
     return status;
+}
+
+static int by_duration(const void *a, const void *b)
+{
+    const mr_node_time *x = a, *y = b;
+    return x->duration_ns < y->duration_ns ? 1 : x->duration_ns > y->duration_ns ? -1 : 0;
+}
+
+mr_status trace_print(const mr_session *session, mr_error *error)
+{
+    mr_node_time *times;
+    int32_t count;
+    uint64_t total_ns = 0;
+    MR_TRY(trace_times(session, &times, &count, error));
+    for (int32_t i = 0; i < count; i++) total_ns += times[i].duration_ns;
+    qsort(times, (size_t)count, sizeof times[0], by_duration);
+    printf("%d calls, %.3f ms\n", (int)count, (double)total_ns / 1e6);
+    for (int32_t i = 0; i < count && i < 20; i++) {
+        printf("%9.3f ms  %5.1f %%  %-24s ", (double)times[i].duration_ns / 1e6,
+               100.0 * (double)times[i].duration_ns / (double)(total_ns ? total_ns : 1), times[i].op);
+        text_print_sentence(stdout, times[i].node);
+        printf("\n");
+    }
+    free(times);
+    return MR_OK;
 }

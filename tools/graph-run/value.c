@@ -94,6 +94,13 @@ static mr_status parse_text(parser *p, mr_error *error)
     return MR_OK;
 }
 
+/* What is missing, and where. */
+static mr_status fail_at(const parser *p, const char *what, mr_error *error)
+{
+    if (*p->at == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "%s at the end", what);
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s at \"%.20s\"", what, p->at);
+}
+
 /* The length of a number: everything up to the end of the element. */
 static int token_length(const char *at)
 {
@@ -103,7 +110,7 @@ static int token_length(const char *at)
 
 static mr_status bad_element(const parser *p, const char *what, mr_error *error)
 {
-    if (token_length(p->at) == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "missing value at \"%.20s\"", p->at);
+    if (token_length(p->at) == 0) return fail_at(p, "missing value", error);
     return mr_fail(error, MR_INVALID_ARGUMENT, "%.*s is %s %s", token_length(p->at), p->at, what,
                    mr_dtype_name(p->dtype));
 }
@@ -186,7 +193,7 @@ static mr_status parse_any(parser *p, int32_t depth, mr_error *error)
         if (*p->at == ',')
             p->at++;
         else if (*p->at != ']')
-            return mr_fail(error, MR_INVALID_ARGUMENT, "missing , or ] at \"%.20s\"", p->at);
+            return fail_at(p, "missing , or ]", error);
     }
     p->at++;
     if (p->known[depth] && p->shape.dims[depth] != elements)
