@@ -141,6 +141,7 @@ static bool copies_rows(const mr_gemm *g)
 
 int64_t mr_gemm_scratch(const mr_gemm *g)
 {
+    if (mr_gemm_is_gemv(g)) return 0;
     int64_t floats = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, column_block())) : 0;
     return floats + (copies_rows(g) ? COPIED : 0);
 }
@@ -331,6 +332,10 @@ void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
     if (g->k == 0) {
         if (!g->accumulate) memset(g->c, 0, (size_t)(g->m * g->n) * sizeof *g->c);
         for (int64_t i = 0; g->bias && i < g->m * g->n; i++) g->c[i] += g->bias[i % g->n];
+        return;
+    }
+    if (mr_gemm_is_gemv(g)) {
+        mr_gemv_run(g, pool);
         return;
     }
     assert((slots && slots->size >= mr_gemm_scratch(g)) || mr_gemm_scratch(g) == 0);

@@ -21,6 +21,8 @@ typedef struct twice {
 GEMM(dgemm_, double)
 GEMM(cgemm_, single)
 GEMM(zgemm_, twice)
+void dgemv_(const char *, const int *, const int *, const double *, const double *, const int *, const double *,
+            const int *, const double *, double *, const int *, size_t);
 
 typedef struct blas_job {
     const mr_product *product;
@@ -56,6 +58,29 @@ static void block_product(const blas_job *job, int64_t row, int64_t column)
                &c_step, 1, 1);
 }
 
+/* Numbers [first, first + count) of a matrix of doubles times a vector, or of a vector times a matrix. */
+static void block_vector(const blas_job *job, int64_t first, int count)
+{
+    const mr_product *p = job->product;
+    const bool is_row = p->m == 1, is_transposed = is_row ? !p->b_transposed : p->a_transposed;
+    const double *matrix = is_row ? p->b : p->a, *vector = is_row ? p->a : p->b;
+    const int inner = (int)p->k, length = (int)(is_row ? p->n : p->m), one = 1;
+    double *c = (double *)p->c + first;
+    if (is_transposed) /* a row of the matrix has one number for each of the result */
+        dgemv_("N", &count, &inner, &(double){1}, matrix + first, &length, vector, &one, &(double){0}, c, &one, 1);
+    else
+        dgemv_("T", &inner, &count, &(double){1}, matrix + first * p->k, &inner, vector, &one, &(double){0}, c, &one,
+               1);
+}
+
+static void block_vectors(void *context, int64_t begin, int64_t end)
+{
+    const blas_job *job = context;
+    const int64_t length = MR_MAX(job->product->m, job->product->n);
+    for (int64_t i = begin; i < end; i++)
+        block_vector(job, i * job->block, (int)MR_MIN(job->block, length - i * job->block));
+}
+
 static void block_products(void *context, int64_t begin, int64_t end)
 {
     const blas_job *job = context;
@@ -75,6 +100,12 @@ void mr_product_blas(mr_dtype dtype, const mr_product *p, mr_pool *pool)
 {
     assert(mr_product_is_blas(dtype, p));
     blas_job job = {.product = p, .dtype = dtype, .size = mr_dtype_size(dtype)};
+    if (dtype == MR_DOUBLE && MR_MIN(p->m, p->n) == 1) {
+        job.block = BLOCK;
+        mr_pool_for(pool, (MR_MAX(p->m, p->n) + BLOCK - 1) / BLOCK, MR_MAX(1, (1 << 17) / (BLOCK * p->k)),
+                    block_vectors, &job);
+        return;
+    }
     job.block = MR_MAX(p->m, p->n) >= LARGE_SIZE && MR_MIN(p->m, p->n) >= LARGE_BLOCK ? LARGE_BLOCK : BLOCK;
     job.column_blocks = (p->n + job.block - 1) / job.block;
     const int64_t rows = (p->m + job.block - 1) / job.block;

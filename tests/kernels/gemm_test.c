@@ -2,11 +2,12 @@
 #include "kernels/gemm.h"
 #include "tests/ops/run.h"
 
-static void check_product(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed, mr_pool *pool)
+/* adds: c += a · b, with a bias */
+static void check_sum(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed, bool adds, mr_pool *pool)
 {
     mr_tensor a = random_floats(MR_SHAPE(m, k), 1), b = random_floats(MR_SHAPE(k, n), 2);
     mr_tensor c = random_floats(MR_SHAPE(m, n), 3), plain = random_floats(MR_SHAPE(m, n), 3),
-              alone = random_floats(MR_SHAPE(m, n), 3);
+              alone = random_floats(MR_SHAPE(m, n), 3), bias = random_floats(MR_SHAPE(n), 5);
     mr_gemm gemm = {.m = m,
                     .n = n,
                     .k = k,
@@ -14,7 +15,9 @@ static void check_product(int64_t m, int64_t n, int64_t k, bool a_transposed, bo
                     .b = b.data,
                     .a_transposed = a_transposed,
                     .b_transposed = b_transposed,
-                    .c = c.data};
+                    .c = c.data,
+                    .accumulate = adds,
+                    .bias = adds ? bias.data : nullptr};
     const int threads = mr_pool_thread_count(pool);
     mr_tensor scratch = random_floats(MR_SHAPE(mr_gemm_scratch(&gemm) * threads + 1), 4);
     mr_slots slots;
@@ -26,8 +29,31 @@ static void check_product(int64_t m, int64_t n, int64_t k, bool a_transposed, bo
     gemm.c = alone.data;
     mr_gemm_run(&gemm, &slots, nullptr);
     check_same_bits(&c, &alone);
-    mr_tensor *all[] = {&a, &b, &c, &plain, &alone, &scratch};
-    for (int i = 0; i < 6; i++) mr_tensor_deinit(all[i]);
+    mr_tensor *all[] = {&a, &b, &c, &plain, &alone, &scratch, &bias};
+    for (int i = 0; i < 7; i++) mr_tensor_deinit(all[i]);
+}
+
+static void check_product(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed, mr_pool *pool)
+{
+    check_sum(m, n, k, a_transposed, b_transposed, false, pool);
+}
+
+/* A matrix and a vector, at sizes around those of vectors and blocks. */
+static void check_vectors(mr_pool *pool)
+{
+    static const int64_t sizes[] = {1, 3, 4, 5, 15, 16, 17, 31, 33, 127, 128, 129, 255, 256, 257, 700};
+    constexpr int count = sizeof sizes / sizeof *sizes;
+    for (int i = 0; i < count * count * 4; i++) {
+        const int64_t size = sizes[i % count], k = sizes[i / count % count];
+        const int form = i / count / count;
+        check_sum(1, size, k, form & 1, form & 2, i % 3 == 0, pool);
+        check_sum(size, 1, k, form & 1, form & 2, i % 3 == 0, pool);
+    }
+    check_sum(1, 40000, 20, false, false, true, pool); /* several pieces */
+    check_sum(1, 40000, 20, false, true, true, pool);
+    check_sum(40000, 1, 20, false, false, true, pool);
+    check_sum(40000, 1, 20, true, false, true, pool);
+    check_sum(1, 30, 140000, true, true, false, pool);
 }
 
 static void check_products(void)
@@ -51,6 +77,8 @@ static void check_products(void)
         check_product(1024, 130, 530, transposed & 1, transposed & 2, pool);
         check_product(512, 200, 3, transposed & 1, transposed & 2, pool);
     }
+    for (int form = 0; form < 4; form++) check_sum(60, 70, 80, form & 1, form & 2, true, pool);
+    check_vectors(pool);
     mr_pool_free(pool);
 }
 

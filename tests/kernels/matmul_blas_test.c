@@ -92,6 +92,12 @@ TEST(matmul_blas_model)
         p.b_conjugated = p.b_transposed && i & 8 && dtype != MR_DOUBLE;
         if (p.m * p.n * p.k >= 1024) check_product(dtype, p, pool, &random);
     }
+    for (int i = 0; i < 64; i++) { /* a matrix and a vector */
+        const int64_t size = sizes[2 + mr_random_below(&random, 9)];
+        mr_product p = {.m = i & 1 ? 1 : size, .n = i & 1 ? size : 1, .a_transposed = i & 2, .b_transposed = i & 4};
+        p.k = 1024 / size + (int64_t)mr_random_below(&random, 200) + 1;
+        check_product(MR_DOUBLE, p, pool, &random);
+    }
     check_product(MR_DOUBLE, (mr_product){.m = 1100, .n = 270, .k = 3}, pool, &random);
     check_product(MR_DOUBLE, (mr_product){.m = 257, .n = 1025, .k = 2, .b_transposed = true}, pool, &random);
     check_product(MR_COMPLEX64, (mr_product){.m = 1030, .n = 260, .k = 2, .a_transposed = true}, pool, &random);

@@ -1,5 +1,5 @@
-/* The suites "networks", training steps of peer_networks.py, and "conv", single layers of peer_conv.py. Both sides are
- * fed from memory and run in turn. */
+/* The suites "networks", training steps of peer_networks.py, "conv", single layers of peer_conv.py, and "gemm",
+ * products of peer_gemm.py. Both sides are fed from memory and run in turn. */
 #include "tools/bench/run.h"
 
 static const run_row rows[] = {
@@ -10,6 +10,11 @@ static const run_row rows[] = {
 BENCH(networks, "training steps of networks of the usual sizes")
 {
     bench_run_rows(report, "networks", rows, sizeof rows / sizeof rows[0]);
+}
+
+BENCH(gemm, "products of matrices beside oneDNN, OpenBLAS and MKL")
+{
+    bench_run_tasks(report, "gemm", 0.95);
 }
 
 BENCH(conv, "convolutions of the usual networks, forward and both gradients")

@@ -1,20 +1,26 @@
 """TensorFlow's side of the suite "run": graphs as users write them, exported for millrace and timed here.
 
-    peer_run.py THREADS DIRECTORY run|networks|conv PART
+    peer_run.py THREADS DIRECTORY run|networks|conv|gemm PART
 
 The tasks are those of the suite whose names contain PART. Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME
 FILE.npy", "fetch NAME", "target NAME", "first NAME", "divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each,
 and prints "task TASK" for each, then "ready VERSION". Afterwards each input line is "TASK COUNT"; the answer is "value
-SECONDS", the average time of a run. COUNT 0 measures import and first run."""
+SECONDS [LIBRARY]", the average time of a run, by TensorFlow or the library named. COUNT 0 measures import and first
+run."""
 import os
 import sys
 import time
 import warnings
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["OPENBLAS_NUM_THREADS"] = sys.argv[1]
+# Threads of a library that wait for its next call must not disturb millrace meanwhile.
+os.environ["OPENBLAS_THREAD_TIMEOUT"] = "17"
+os.environ["KMP_BLOCKTIME"] = "1"
 import millrace
 import numpy as np
 import peer_conv
+import peer_gemm
 import peer_networks
 import tensorflow.compat.v1 as tf
 from peer_layers import Cells, dense
@@ -232,12 +238,15 @@ GRAPHS = {
 }
 DIVIDE = {"chain of adds": 1000, "while_loop": 100000}
 PYTHON_TASK = "one fed add, Python"
-graphs = {"run": GRAPHS, "networks": peer_networks.NETWORKS, "conv": peer_conv.CONVOLUTIONS}[suite]
+graphs = {"run": GRAPHS, "networks": peer_networks.NETWORKS, "conv": peer_conv.CONVOLUTIONS,
+          "gemm": peer_gemm.PRODUCTS}[suite]
 tasks = {name: Task(name, make, DIVIDE.get(name, 1)) for name, make in graphs.items()
          if part in name or name == "one fed add" and part in PYTHON_TASK}
 for task in tasks.values():
     task.export()
 by_name = dict(tasks)
+if suite == "gemm":
+    by_name = {name: peer_gemm.Fastest(name, task, threads) for name, task in tasks.items()}
 if "one fed add" in tasks:
     add = by_name["one fed add"]
     millrace_session = millrace.Session(add.graph_def.SerializeToString(), {"threads": threads})
@@ -248,6 +257,7 @@ for name in tasks:
 print(f"ready {tf.__version__}", flush=True)
 for line in sys.stdin:
     name, count = line.rstrip("\n").rsplit(" ", 1)
-    print("value", by_name[name].run(int(count)), flush=True)
+    seconds = by_name[name].run(int(count))
+    print("value", seconds, getattr(by_name[name], "library", ""), flush=True)
 for task in tasks.values():
     task.stop()

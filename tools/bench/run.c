@@ -3,6 +3,8 @@
  * rounds. */
 #include "tools/bench/run.h"
 
+#include <math.h>
+
 static const run_row rows[] = {
     {"chain of adds", 8},
     {"one fed add", 5},
@@ -28,17 +30,20 @@ static int count_for(double seconds)
     return count;
 }
 
-static void report_times(bench_report *report, const run_row *r, const peer *p, const double *ours, const double *peers,
-                         int rounds)
+/* Returns how many times the peer's time is ours. */
+static double report_times(bench_report *report, const run_row *r, const peer *p, const double *ours,
+                           const double *peers, int rounds)
 {
+    const double our_median = bench_median(ours, rounds) * 1e6, peer_median = bench_median(peers, rounds) * 1e6;
     bench_row(report, (bench_result){.task = r->name,
                                      .unit = "us",
-                                     .peer = p->name,
-                                     .ours = bench_median(ours, rounds) * 1e6,
-                                     .peer_value = bench_median(peers, rounds) * 1e6,
+                                     .peer = *p->library ? p->library : p->name,
+                                     .ours = our_median,
+                                     .peer_value = peer_median,
                                      .less_is_better = true,
                                      .goal = r->goal,
                                      .runs = rounds});
+    return peer_median / our_median;
 }
 
 static int round_count(bench_report *report, int default_value)
@@ -55,7 +60,7 @@ static mr_status our_time(task *t, int count, double *seconds, mr_error *error)
     return MR_OK;
 }
 
-static mr_status measure_steps(bench_report *report, const run_row *r, task *t, peer *p, mr_error *error)
+static mr_status measure_steps(bench_report *report, const run_row *r, task *t, peer *p, double *ratio, mr_error *error)
 {
     double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX], seconds = 0;
     int rounds = round_count(report, 7);
@@ -68,11 +73,12 @@ static mr_status measure_steps(bench_report *report, const run_row *r, task *t, 
         MR_TRY(our_time(t, count, &ours[i], error));
         peers[i] = peer_time(p, r->name, peer_count);
     }
-    report_times(report, r, p, ours, peers, rounds);
+    *ratio = report_times(report, r, p, ours, peers, rounds);
     return MR_OK;
 }
 
-static mr_status measure_import(bench_report *report, const run_row *r, task *t, peer *p, mr_error *error)
+static mr_status measure_import(bench_report *report, const run_row *r, task *t, peer *p, double *ratio,
+                                mr_error *error)
 {
     double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX];
     int rounds = round_count(report, 3);
@@ -83,19 +89,23 @@ static mr_status measure_import(bench_report *report, const run_row *r, task *t,
         MR_TRY(task_stop(t, error));
         peers[i] = peer_time(p, r->name, 0);
     }
-    report_times(report, r, p, ours, peers, rounds);
+    *ratio = report_times(report, r, p, ours, peers, rounds);
     return MR_OK;
 }
 
-static void measure_task(bench_report *report, const run_row *r, peer *p, const char *directory)
+/* Returns the peer's time over ours; 0: not measured. */
+static double measure_task(bench_report *report, const run_row *r, peer *p, const char *directory)
 {
     mr_error error = {0};
+    double ratio = 0;
     task t;
     mr_status status = task_init(&t, directory, r->name, &error);
-    if (status == MR_OK) status = (r->kind == RUN_IMPORT ? measure_import : measure_steps)(report, r, &t, p, &error);
+    if (status == MR_OK)
+        status = (r->kind == RUN_IMPORT ? measure_import : measure_steps)(report, r, &t, p, &ratio, &error);
     if (status != MR_OK) bench_note(report, "run: %s: %s", r->name, error.message);
     if (task_stop(&t, &error) != MR_OK) bench_note(report, "run: %s: %s", r->name, error.message);
     task_deinit(&t);
+    return ratio;
 }
 
 static void measure_python(bench_report *report, const run_row *r, peer *p)
@@ -111,7 +121,7 @@ static void measure_python(bench_report *report, const run_row *r, peer *p)
         ours[i] = peer_time(p, ours_name, count);
         peers[i] = peer_time(p, r->name, peer_count);
     }
-    report_times(report, r, p, ours, peers, rounds);
+    (void)report_times(report, r, p, ours, peers, rounds);
 }
 
 static bool start(bench_report *report, const char *suite, peer *p)
@@ -145,7 +155,7 @@ void bench_run_rows(bench_report *report, const char *suite, const run_row *all,
             bench_run_memory(report, &p, directory, all[i].name, all[i].goal);
             break;
         default:
-            measure_task(report, &all[i], &p, directory);
+            (void)measure_task(report, &all[i], &p, directory);
         }
     }
     stop(report, suite, &p);
@@ -154,11 +164,18 @@ void bench_run_rows(bench_report *report, const char *suite, const run_row *all,
 void bench_run_tasks(bench_report *report, const char *suite, double goal)
 {
     peer p;
+    double logarithms = 0;
+    int measured = 0;
     if (!start(report, suite, &p)) return;
     for (size_t i = 0; i < p.task_count; i++) {
         const run_row row = {p.tasks[i], goal, RUN_STEPS};
-        if (bench_wants(report, row.name)) measure_task(report, &row, &p, bench_directory(suite));
+        if (!bench_wants(report, row.name)) continue;
+        const double ratio = measure_task(report, &row, &p, bench_directory(suite));
+        if (!(ratio > 0)) continue;
+        logarithms += log(ratio);
+        measured++;
     }
+    if (measured > 1) bench_note(report, "%s: geometric mean %.2f", suite, exp(logarithms / measured));
     stop(report, suite, &p);
 }
 

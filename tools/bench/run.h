@@ -1,4 +1,4 @@
-/* The parts of the suites "run" and "networks". */
+/* The parts of the suites "run", "networks", "conv" and "gemm". */
 #ifndef MR_TOOLS_BENCH_RUN_H
 #define MR_TOOLS_BENCH_RUN_H
 
@@ -17,6 +17,7 @@ typedef struct peer {
     pid_t process;
     FILE *to, *from;
     char name[48];     /* with its version */
+    char library[16];  /* of the last time: the library that was faster than TensorFlow; or "" */
     char (*tasks)[64]; /* owned: all tasks, in the order of the suite */
     size_t task_count;
 } peer;

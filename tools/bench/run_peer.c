@@ -50,9 +50,10 @@ double peer_time(peer *p, const char *task, int count)
 {
     char line[256];
     double seconds;
+    p->library[0] = '\0';
     if (!p->to || fprintf(p->to, "%s %d\n", task, count) < 0 || fflush(p->to) != 0) return 0;
     while (fgets(line, sizeof line, p->from))
-        if (sscanf(line, "value %lf", &seconds) == 1) return seconds;
+        if (sscanf(line, "value %lf %15s", &seconds, p->library) >= 1) return seconds;
     return 0;
 }
 
