@@ -121,6 +121,7 @@ typedef enum mr_op_flags {
     MR_OP_CALL = 1 << 9,        /* calls the function of that name in the graph's library */
     MR_OP_WAITS = 1 << 10,      /* may wait for another call of the same run, or of another one: queues */
     MR_OP_IDENTITY = 1 << 11,   /* output 0 is input 0, the only one */
+    MR_OP_TRAINS = 1 << 12,     /* a step of an optimizer on a variable by handle */
 } mr_op_flags;
 
 /* A kernel that computes neighboring nodes. It is used if the values between them have no other reader. */

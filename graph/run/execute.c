@@ -134,10 +134,11 @@ static mr_status find_updates(const mr_frame *frame, const mr_call *call, held *
 
 static mr_status own_updates(mr_frame *frame, const mr_call *call, mr_error *error)
 {
+    const mr_variable_use use = mr_node_has_flag(call->source, MR_OP_TRAINS) ? MR_VARIABLE_TRAIN : MR_VARIABLE_CHANGE;
     for (int32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i].mode != MR_INPUT_UPDATE) continue;
         mr_variable_state *variable = frame->slots[call->inputs[i].slot].data;
-        if (!variable->initialized) return mr_variable_uninitialized(variable, error);
+        if (!variable->initialized) return mr_variable_uninitialized(variable, use, error);
         MR_TRY(mr_variable_own(variable, error));
         frame->inputs[i] = variable->value;
         frame->may_reuse[i] = false;
@@ -166,7 +167,7 @@ mr_status mr_frame_read_variable(const mr_frame *frame, const mr_call *call, int
 {
     mr_resource *resource = mr_tensor_resource(&frame->slots[call->inputs[input].slot], &mr_variable_class);
     if (!resource) return mr_fail(error, MR_INVALID_ARGUMENT, "input %d is not a variable", (int)input);
-    return mr_variable_read((mr_variable_state *)resource, value, error);
+    return mr_variable_read((mr_variable_state *)resource, MR_VARIABLE_READ, value, error);
 }
 
 static mr_status run_with_variables(mr_frame *frame, const mr_call *call, mr_error *error)

@@ -80,7 +80,7 @@ static mr_status guard_value(const mr_frame *frame, mr_tensor *value, mr_error *
     const mr_tensor *slot = &frame->slots[program->fetch_slots[guard]];
     if (!program->fetch_is_ref[guard]) return mr_tensor_to_host(slot, value, error);
     mr_tensor share = {0};
-    MR_TRY(mr_variable_read(slot->data, &share, error));
+    MR_TRY(mr_variable_read(slot->data, MR_VARIABLE_READ, &share, error));
     mr_status status = mr_tensor_to_host(&share, value, error);
     mr_tensor_deinit(&share);
     return status;
@@ -175,7 +175,7 @@ static mr_status check_inputs(finding *f, const mr_frame *frame, const mr_call *
         mr_resource *resource = slot->data;
         mr_tensor share = {0};
         if (!resource || resource->class != &mr_variable_class) continue;
-        if (mr_variable_read((mr_variable_state *)resource, &share, nullptr) != MR_OK) continue;
+        if (mr_variable_read((mr_variable_state *)resource, MR_VARIABLE_READ, &share, nullptr) != MR_OK) continue;
         mr_status status = check(f, &share, false, "the variable ", resource->name, -1, error);
         mr_tensor_deinit(&share);
         MR_TRY(status);

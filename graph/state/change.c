@@ -10,7 +10,7 @@ mr_status mr_change_strings(mr_kernel_call *call, mr_variable_state *variable, c
                             const int64_t *offsets, int64_t count, int64_t width, int64_t step, mr_error *error)
 {
     mr_tensor before = {0}, after = {0};
-    MR_TRY(mr_variable_read(variable, &before, error));
+    MR_TRY(mr_variable_read(variable, MR_VARIABLE_CHANGE, &before, error));
     const mr_string *from = mr_tensor_strings(updates);
     int64_t total = mr_tensor_count(&before);
     mr_string *strings = malloc((size_t)MR_MAX(total, 1) * sizeof *strings);

@@ -8,7 +8,7 @@ static mr_status gather_value(mr_kernel_call *call, const char *op, mr_tensor ax
     const mr_kernel *kernel = mr_kernel_find(op, MR_DEVICE_CPU, call->node->attrs);
     if (!kernel) return mr_kernel_unsupported(call->node, error);
     MR_TRY(mr_handle_get(call, 0, &mr_variable_class, &resource, error));
-    MR_TRY(mr_variable_read((mr_variable_state *)resource, &inputs[0], error));
+    MR_TRY(mr_variable_read((mr_variable_state *)resource, MR_VARIABLE_CHANGE, &inputs[0], error));
     mr_dtype dtypes[3] = {inputs[0].dtype, inputs[1].dtype, MR_INT32};
     mr_kernel_node node = *call->node;
     node.input_count = 3;

@@ -100,7 +100,7 @@ static mr_status scatter_strings(mr_kernel_call *call, mr_error *error)
     const mr_tensor *indices = &call->inputs[1], *updates = &call->inputs[2];
     MR_TRY(mr_handle_get(call, 0, &mr_variable_class, &resource, error));
     mr_variable_state *variable = (mr_variable_state *)resource;
-    MR_TRY(mr_variable_read(variable, &value, error));
+    MR_TRY(mr_variable_read(variable, MR_VARIABLE_CHANGE, &value, error));
     mr_status status = check(call, &value, error);
     int64_t count = mr_tensor_count(indices);
     int64_t *rows = nullptr;

@@ -121,7 +121,7 @@ static mr_status scatter_strings(mr_kernel_call *call, mr_error *error)
     slices s = {0};
     MR_TRY(mr_handle_get(call, 0, &mr_variable_class, &resource, error));
     mr_variable_state *variable = (mr_variable_state *)resource;
-    MR_TRY(mr_variable_read(variable, &value, error));
+    MR_TRY(mr_variable_read(variable, MR_VARIABLE_CHANGE, &value, error));
     mr_status status = measure(call, &value, &s, error);
     if (status == MR_OK && mr_tensor_count(&call->inputs[2]) == 0) s.count = 0;
     int64_t *offsets = nullptr;

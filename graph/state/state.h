@@ -117,11 +117,17 @@ typedef struct mr_variable_state {
 
 extern const mr_resource_class mr_variable_class;
 
+/* What a variable's value is for: TensorFlow's error for a variable without one depends on it. */
+typedef enum mr_variable_use {
+    MR_VARIABLE_READ,   /* its value: MR_FAILED_PRECONDITION */
+    MR_VARIABLE_CHANGE, /* rows or a difference: MR_NOT_FOUND by handle */
+    MR_VARIABLE_TRAIN,  /* a step of an optimizer: MR_INTERNAL by handle */
+} mr_variable_use;
 /* Returns a reference to the value. By handle it never changes, because a later update works on a copy. Otherwise it is
  * the variable's own buffer, and every later update of the variable changes it, as in TensorFlow: programs read a
  * variable before an assignment and use it after.
- * errors  MR_FAILED_PRECONDITION with TensorFlow's message if the variable is not initialized */
-mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_error *error);
+ * errors  TensorFlow's if the variable is not initialized */
+mr_status mr_variable_read(mr_variable_state *variable, mr_variable_use use, mr_tensor *value, mr_error *error);
 /* Returns a value that no later update changes. */
 mr_status mr_variable_snapshot(mr_variable_state *variable, mr_tensor *value, mr_error *error);
 /* Assigns a value, which must be on the variable's device. A variable that is read by reference and has a value of as
@@ -137,7 +143,7 @@ mr_status mr_variable_own(mr_variable_state *variable, mr_error *error);
 /* Copies the elements to a buffer of their own, on the device. */
 mr_status mr_tensor_duplicate(mr_device *device, const mr_tensor *source, mr_tensor *copy, mr_error *error);
 /* The error for a variable without a value. */
-mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error *error);
+mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_variable_use use, mr_error *error);
 
 /* ---- Operators that name a resource ---- */
 

@@ -32,27 +32,33 @@ static void variable_reset(mr_resource *resource)
 const mr_resource_class mr_variable_class = {
     .name = "variable", .size_bytes = sizeof(mr_variable_state), .deinit = variable_deinit, .reset = variable_reset};
 
-mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_error *error)
+mr_status mr_variable_uninitialized(const mr_variable_state *variable, mr_variable_use use, mr_error *error)
 {
+    static const struct {
+        mr_status status;
+        const char *prefix;
+    } uses[] = {[MR_VARIABLE_READ] = {MR_FAILED_PRECONDITION, ""},
+                [MR_VARIABLE_CHANGE] = {MR_NOT_FOUND, ""},
+                [MR_VARIABLE_TRAIN] = {MR_INTERNAL, "Invalid variable reference. "}};
     if (!variable->by_handle)
         return mr_fail(error, MR_FAILED_PRECONDITION, "Attempting to use uninitialized value %s",
                        variable->resource.name);
     return mr_fail(
-        error, MR_FAILED_PRECONDITION,
-        "Could not find variable %s. This could mean that the variable has been deleted. In TF1, it can also "
+        error, uses[use].status,
+        "%sCould not find variable %s. This could mean that the variable has been deleted. In TF1, it can also "
         "mean the variable is uninitialized. Debug info: container=localhost, status error message=Resource "
         "localhost/%s/N10tensorflow3VarE does not exist.",
-        variable->resource.name, variable->resource.name);
+        uses[use].prefix, variable->resource.name, variable->resource.name);
 }
 
-mr_status mr_variable_read(mr_variable_state *variable, mr_tensor *value, mr_error *error)
+mr_status mr_variable_read(mr_variable_state *variable, mr_variable_use use, mr_tensor *value, mr_error *error)
 {
     pthread_mutex_lock(&variable->mutex);
     bool initialized = variable->initialized;
     assert(!initialized || variable->value.dtype == variable->dtype);
     if (initialized) *value = mr_tensor_ref(&variable->value);
     pthread_mutex_unlock(&variable->mutex);
-    return initialized ? MR_OK : mr_variable_uninitialized(variable, error);
+    return initialized ? MR_OK : mr_variable_uninitialized(variable, use, error);
 }
 
 mr_status mr_variable_snapshot(mr_variable_state *variable, mr_tensor *value, mr_error *error)
@@ -60,7 +66,7 @@ mr_status mr_variable_snapshot(mr_variable_state *variable, mr_tensor *value, mr
     pthread_mutex_lock(&variable->mutex);
     mr_status status = MR_OK;
     if (!variable->initialized)
-        status = mr_variable_uninitialized(variable, error);
+        status = mr_variable_uninitialized(variable, MR_VARIABLE_READ, error);
     else if (variable->value.buffer && variable->value.buffer->is_mutable)
         status = mr_tensor_duplicate(variable->device, &variable->value, value, error);
     else
@@ -255,7 +261,7 @@ static mr_status read_by_handle(mr_kernel_call *call, mr_error *error)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable %s is a %s, but a %s was requested",
                               variable->resource.name, mr_dtype_name(variable->dtype),
                               mr_dtype_name(call->node->output_dtypes[0]));
-    return mr_variable_read(variable, &call->outputs[0], error);
+    return mr_variable_read(variable, MR_VARIABLE_READ, &call->outputs[0], error);
 }
 
 static mr_status is_initialized(mr_kernel_call *call, mr_error *error)
@@ -274,7 +280,7 @@ static mr_status variable_shape(mr_kernel_call *call, mr_error *error)
     mr_variable_state *variable;
     MR_TRY(variable_at(call, 0, &variable, error));
     mr_tensor value = {0};
-    MR_TRY(mr_variable_read(variable, &value, error));
+    MR_TRY(mr_variable_read(variable, MR_VARIABLE_CHANGE, &value, error));
     mr_status status = mr_kernel_output(call, 0, MR_SHAPE(value.shape.rank), error);
     for (int32_t i = 0; status == MR_OK && i < value.shape.rank; i++) {
         if (call->outputs[0].dtype == MR_INT64)
@@ -290,8 +296,13 @@ static mr_status destroy(mr_kernel_call *call, mr_error *error)
 {
     mr_variable_state *variable;
     MR_TRY(variable_at(call, 0, &variable, error));
+    pthread_mutex_lock(&variable->mutex);
+    const bool is_absent = !variable->initialized;
+    pthread_mutex_unlock(&variable->mutex);
     variable_reset(&variable->resource);
-    return MR_OK;
+    if (!is_absent || mr_attr_bool_or(call->node->attrs, "ignore_lookup_error", true)) return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_NOT_FOUND, "Resource localhost/%s/N10tensorflow3VarE does not exist.",
+                          variable->resource.name);
 }
 
 static mr_status pass_reference(mr_kernel_call *call, mr_error *)

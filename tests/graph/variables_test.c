@@ -355,6 +355,18 @@ TEST(variable_by_handle)
     CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(read), &result, nullptr, 0, &error),
                  MR_FAILED_PRECONDITION);
     CHECK(strstr(error.message, "Could not find variable v") != nullptr);
+    /* TensorFlow has other codes for operators that change it. */
+    mr_node *scatter = mr_resource_scatter_add(g, handle, mr_constant_ints(g, MR_INTS(0)), mr_constant_float(g, 1)),
+            *step = mr_resource_apply_gradient_descent(g, handle, mr_constant_float(g, 1), ones),
+            *destroy = mr_destroy_resource_op(g, handle, .ignore_lookup_error = false),
+            *reset = mr_destroy_resource_op(g, handle);
+    mr_node *changes[] = {add, scatter, destroy};
+    for (int i = 0; i < 3; i++)
+        CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &changes[i], 1, &error),
+                     MR_NOT_FOUND);
+    CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &step, 1, &error), MR_INTERNAL);
+    CHECK(strstr(error.message, "Invalid variable reference. Could not find variable v") != nullptr);
+    run_node(session, reset);
     result = fetch(session, known);
     CHECK(!mr_tensor_bools(&result)[0]);
     mr_tensor_deinit(&result);

@@ -49,7 +49,7 @@ void hints_add(mr_model *model, const options *o, mr_error *error)
         (void)mr_fail(error, error->status, "--device: %s", before + strlen(device));
     else if (strstr(before, "the iterator has not been initialized"))
         add_firsts(model, true, error);
-    else if (strstr(before, "uninitialized value"))
+    else if (strstr(before, "uninitialized value") || strstr(before, "Could not find variable"))
         add_firsts(model, false, error);
 }
 
