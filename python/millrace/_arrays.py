@@ -27,22 +27,23 @@ DTYPES = {
     8: np.dtype(np.complex64),
     9: np.dtype(np.int64),
     10: np.dtype(np.bool_),
-    11: np.dtype([("qint8", np.int8)]),
-    12: np.dtype([("quint8", np.uint8)]),
-    13: np.dtype([("qint32", np.int32)]),
+    11: np.dtype(np.int8),
+    12: np.dtype(np.uint8),
+    13: np.dtype(np.int32),
     14: np.dtype(_bfloat16),
-    15: np.dtype([("qint16", np.int16)]),
-    16: np.dtype([("quint16", np.uint16)]),
+    15: np.dtype(np.int16),
+    16: np.dtype(np.uint16),
     17: np.dtype(np.uint16),
     18: np.dtype(np.complex128),
     19: np.dtype(np.float16),
     22: np.dtype(np.uint32),
     23: np.dtype(np.uint64),
 }
-QUANTIZED = {11, 12, 13, 15, 16}
+# TensorFlow's own NumPy dtypes for these have one field of that name; what it fetches are plain integers.
+QUANTIZED = {11: "qint8", 12: "quint8", 13: "qint32", 15: "qint16", 16: "quint16"}
 NAMES = {
     1: "float32", 2: "float64", 7: "string", 14: "bfloat16", 19: "float16", 20: "resource", 21: "variant",
-    **{number: dtype.names[0] for number, dtype in DTYPES.items() if dtype.names},
+    **QUANTIZED,
 }  # fmt: skip
 
 
@@ -142,7 +143,6 @@ def convert(value, number, dtype):
     """An array in native byte order with the fed tensor's dtype."""
     if number in QUANTIZED:
         array = np.asarray(value)
-        plain = dtype[0]
-        array = array.view(plain) if array.dtype == dtype else array.astype(plain)
+        array = array.view(dtype) if array.dtype.names == (QUANTIZED[number],) else array.astype(dtype)
         return np.asarray(array, order="C")
     return np.asarray(value, dtype=dtype)

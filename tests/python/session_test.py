@@ -70,8 +70,11 @@ class Arrays(unittest.TestCase):
 
     def test_quantized(self):
         s, _ = session(lambda: placeholder(tf.qint8))
-        self.assertEqual(s.run("y:0", {"x:0": [1, -2]})["qint8"].tolist(), [1, -2])
-        self.assertEqual(s.run("y:0", {"x:0": s.run("y:0", {"x:0": [3]})})["qint8"].tolist(), [3])
+        self.assertEqual(s.run("y:0", {"x:0": [1, -2]}).tolist(), [1, -2])
+        self.assertEqual(s.run("y:0", {"x:0": [1, -2]}).dtype, np.int8)
+        self.assertEqual(s.run("y:0", {"x:0": s.run("y:0", {"x:0": [3]})}).tolist(), [3])
+        structured = np.array([5, -6], np.int8).view([("qint8", np.int8)])
+        self.assertEqual(s.run("y:0", {"x:0": structured}).tolist(), [5, -6])
 
     def test_results_outlive_the_session(self):
         s, _ = session(lambda: placeholder(tf.int64))
