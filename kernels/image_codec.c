@@ -1,13 +1,16 @@
 /* EncodeJpeg, EncodePng, DecodeAndCropJpeg, ExtractJpegShape: the functions of <millrace/image.h> as operators. The
  * operators that decode complete images are in image_ops.c. */
 #include "kernels/common.h"
+#include "kernels/image/image_encode.h"
 #include <inttypes.h>
 #include <millrace/image.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Bad contents are an invalid argument in TensorFlow. */
 static mr_status named(const mr_kernel_call *call, mr_status status, mr_error *error)
 {
+    if (status == MR_DATA_LOSS) status = MR_INVALID_ARGUMENT;
     return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
 }
 
@@ -40,8 +43,18 @@ static mr_status run_encode_jpeg(mr_kernel_call *call, int64_t quality, mr_error
     if (mr_string_equal(format, MR_STR("rgb")) && channels != 3)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "format 'rgb' expects 3 channels, got %s",
                               mr_shape_text(image->shape, text, sizeof text));
-    /* libjpeg treats quality 0 as 1; for mr_image_encode_jpeg 0 is the default. */
-    return named(call, mr_image_encode_jpeg(image, (int32_t)MR_MAX(quality, 1), &call->outputs[0], error), error);
+    const mr_attrs *attrs = call->node->attrs;
+    const mr_jpeg_encoding encoding = {
+        .quality = (int32_t)MR_MAX(quality, 1), /* libjpeg treats quality 0 as 1; here 0 is the default */
+        .is_progressive = mr_attr_bool_or(attrs, "progressive", false),
+        .optimizes_size = mr_attr_bool_or(attrs, "optimize_size", false),
+        .keeps_chroma = !mr_attr_bool_or(attrs, "chroma_downsampling", true),
+        .is_per_cm = mr_string_equal(mr_attr_string_or(attrs, "density_unit", "in"), MR_STR("cm")),
+        .x_density = (int32_t)mr_attr_int_or(attrs, "x_density", 300),
+        .y_density = (int32_t)mr_attr_int_or(attrs, "y_density", 300),
+        .xmp_metadata = mr_attr_string_or(attrs, "xmp_metadata", ""),
+    };
+    return named(call, mr_jpeg_encode(image, &encoding, &call->outputs[0], error), error);
 }
 
 static mr_status encode_jpeg(mr_kernel_call *call, mr_error *error)
@@ -54,10 +67,6 @@ static mr_status prepare_encode_jpeg(const mr_kernel_node *node, void *, mr_erro
     int64_t quality = mr_attr_int_or(node->attrs, "quality", 95);
     if (quality < 0 || quality > 100)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "quality must be in [0,100], got %" PRId64, quality);
-    if (!mr_attr_bool_or(node->attrs, "chroma_downsampling", true))
-        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "chroma_downsampling = false is not supported");
-    if (mr_attr_string_or(node->attrs, "xmp_metadata", "").size_bytes != 0)
-        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED, "xmp_metadata is not supported");
     return MR_OK;
 }
 
@@ -81,7 +90,8 @@ static mr_status encode_one(const mr_kernel_call *call, int64_t index, mr_tensor
     const int64_t *dims = images->shape.dims + images->shape.rank - 3;
     mr_tensor image = {.dtype = images->dtype, .shape = MR_SHAPE(dims[0], dims[1], dims[2])};
     image.data = (char *)images->data + (size_t)index * mr_tensor_size_bytes(&image);
-    return named(call, mr_image_encode_png(&image, bytes, error), error);
+    return named(call, mr_png_encode(&image, (int)mr_attr_int_or(call->node->attrs, "compression", -1), bytes, error),
+                 error);
 }
 
 static mr_status encode_png(mr_kernel_call *call, mr_error *error)
@@ -149,9 +159,19 @@ static mr_status prepare_decode(const mr_kernel_node *node, void *prepared, mr_e
         .no_fancy_upsampling = !mr_attr_bool_or(node->attrs, "fancy_upscaling", true),
         .ratio = (int32_t)ratio,
         .try_recover_truncated = mr_attr_bool_or(node->attrs, "try_recover_truncated", false),
+        .acceptable_fraction = mr_attr_float_or(node->attrs, "acceptable_fraction", 1),
         .accept_damaged = true,
     };
     return MR_OK;
+}
+
+/* In TensorFlow's words. */
+static mr_status crop_status(const mr_kernel_call *call, mr_status status, mr_error *error)
+{
+    if (status == MR_DATA_LOSS)
+        status =
+            mr_fail_prefix(error, MR_INVALID_ARGUMENT, "jpeg::Uncompress failed. Invalid JPEG data or crop window.");
+    return named(call, status, error);
 }
 
 /* Decodes the image and copies the window. */
@@ -167,15 +187,23 @@ static mr_status decode_and_crop_jpeg(mr_kernel_call *call, mr_error *error)
     if (window->shape.dims[0] != 4)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "crop_size must have four elements");
     const int32_t *w = mr_tensor_int32s(window);
-    MR_TRY(named(call, mr_image_probe(contents.data, contents.size_bytes, &info, error), error));
+    if (contents.size_bytes == 0) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Input is empty.");
+    mr_status status = mr_image_probe(contents.data, contents.size_bytes, &info, error);
+    if (status == MR_INVALID_ARGUMENT)
+        return mr_kernel_fail(call->node, error, status,
+                              "Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
+    MR_TRY(crop_status(call, status, error));
     if (info.format != MR_IMAGE_JPEG)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "DecodeAndCropJpeg operation can run on JPEG only, but detected %s.",
                               mr_image_format_name(info.format));
     mr_tensor image = {0};
-    MR_TRY(named(call, mr_image_decode(contents.data, contents.size_bytes, options, &image, error), error));
+    mr_image_decode_options decode = *options; /* what follows the window may be missing */
+    const float needed = (float)w[0] + options->acceptable_fraction * (float)w[2] - 0.5f;
+    if (info.height > 0 && needed > 0) decode.acceptable_fraction = needed / (float)info.height;
+    status = mr_image_decode(contents.data, contents.size_bytes, &decode, &image, error);
+    MR_TRY(crop_status(call, status, error));
     int64_t height = image.shape.dims[0], width = image.shape.dims[1], channels = image.shape.dims[2];
-    mr_status status = MR_OK;
     if (w[0] < 0 || w[1] < 0 || w[2] <= 0 || w[3] <= 0 || (int64_t)w[0] + w[2] > height || (int64_t)w[1] + w[3] > width)
         status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                 "Invalid JPEG data or crop window, data size %zu", contents.size_bytes);

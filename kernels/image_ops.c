@@ -40,6 +40,7 @@ static mr_status prepare(const mr_kernel_node *node, decoder decoder, void *prep
                 .no_fancy_upsampling = !mr_attr_bool_or(node->attrs, "fancy_upscaling", true),
                 .ratio = (int32_t)ratio,
                 .try_recover_truncated = mr_attr_bool_or(node->attrs, "try_recover_truncated", false),
+                .acceptable_fraction = mr_attr_float_or(node->attrs, "acceptable_fraction", 1),
                 .accept_damaged = true,
             },
         .decoder = decoder,
@@ -123,7 +124,19 @@ static mr_status decode_format(const mr_kernel_call *call, mr_string contents, m
     if (is_bmp) return mr_bmp_decode(contents.data, contents.size_bytes, decode.channels, image, error);
     if (format == MR_IMAGE_GIF) return decode_gif(options, contents, image, error);
     if (decode.dtype == MR_FLOAT) decode.dtype = format == MR_IMAGE_JPEG ? MR_UINT8 : MR_UINT16;
-    MR_TRY(mr_image_decode(contents.data, contents.size_bytes, &decode, image, error));
+    mr_error reason = {0};
+    mr_status status = mr_image_decode(contents.data, contents.size_bytes, &decode, image, &reason);
+    if (status == MR_DATA_LOSS) { /* in TensorFlow's words */
+        if (format == MR_IMAGE_JPEG)
+            return mr_fail(error, MR_INVALID_ARGUMENT,
+                           "jpeg::Uncompress failed. Invalid JPEG data or crop window. (%s)", reason.message);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "Invalid PNG data, size %zu (%s)", contents.size_bytes,
+                       reason.message);
+    }
+    if (status != MR_OK) {
+        if (error != nullptr) *error = reason;
+        return status;
+    }
     if (options->decoder == DECODE_GIF)
         image->shape = MR_SHAPE(1, image->shape.dims[0], image->shape.dims[1], image->shape.dims[2]);
     return MR_OK;
@@ -153,6 +166,7 @@ static mr_status decode_image(mr_kernel_call *call, mr_error *error)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "`contents` must be scalar but got shape%s",
                               mr_shape_text(call->inputs[0].shape, text, sizeof text));
     mr_status status = decode_format(call, mr_tensor_strings(&call->inputs[0])[0], &image, error);
+    if (status == MR_DATA_LOSS) status = MR_INVALID_ARGUMENT; /* as in TensorFlow */
     if (status != MR_OK) return mr_fail_prefix(error, status, "%s (%s)", call->node->name, call->node->op);
     if (image.dtype == options->image.dtype) {
         call->outputs[0] = image;

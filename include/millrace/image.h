@@ -195,6 +195,8 @@ typedef struct mr_image_decode_options {
     bool try_recover_truncated; /* TensorFlow's try_recover_truncated: fill missing data with gray instead of failing */
     bool accept_damaged;        /* as in mr_image_options; TensorFlow's operators always do */
     int64_t pixels_max;         /* 0: 100,000,000 */
+    float
+        acceptable_fraction; /* JPEG: if this share of the rows, below 1, precedes a truncation, fill the rest; 0: 1 */
 } mr_image_decode_options;
 /* Returns a tensor [height, width, channels] that is byte-identical to the result of TensorFlow 2.15's DecodeJpeg and
  * DecodePng. The format is detected from the contents, as in TensorFlow, where either operator accepts either format.

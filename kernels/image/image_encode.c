@@ -1,8 +1,8 @@
-/* Image encoding: JPEG with the defaults of TensorFlow's EncodeJpeg (4:2:0, 300 dots per inch), PNG like EncodePng.
+/* Image encoding: the bytes of TensorFlow's EncodeJpeg and EncodePng.
  *
  * Both libraries report errors through functions that must not return. Each encoder here has one setjmp, and everything
  * that must survive the jump is stored in its struct. */
-#include <millrace/image.h>
+#include "kernels/image/image_encode.h"
 
 #include "base/status.h"
 
@@ -53,7 +53,16 @@ static void jpeg_output_message(j_common_ptr common)
     (void)common;
 }
 
-static void write_jpeg(jpeg_writer *writer, const mr_tensor *image, int quality)
+/* An APP1 segment in front of the image. */
+static void write_xmp(struct jpeg_compress_struct *compress, mr_string xmp)
+{
+    static const char name[] = "http://ns.adobe.com/xap/1.0/";
+    jpeg_write_m_header(compress, JPEG_APP0 + 1, (unsigned)(sizeof name + xmp.size_bytes));
+    for (size_t i = 0; i < sizeof name; i++) jpeg_write_m_byte(compress, name[i]);
+    for (size_t i = 0; i < xmp.size_bytes; i++) jpeg_write_m_byte(compress, (unsigned char)xmp.data[i]);
+}
+
+static void write_jpeg(jpeg_writer *writer, const mr_tensor *image, const mr_jpeg_encoding *encoding)
 {
     struct jpeg_compress_struct *compress = &writer->compress;
     jpeg_create_compress(compress);
@@ -63,10 +72,16 @@ static void write_jpeg(jpeg_writer *writer, const mr_tensor *image, int quality)
     compress->input_components = (int)image->shape.dims[2];
     compress->in_color_space = compress->input_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
     jpeg_set_defaults(compress);
-    jpeg_set_quality(compress, quality, TRUE);
-    compress->density_unit = 1;
-    compress->X_density = compress->Y_density = 300;
+    jpeg_set_quality(compress, encoding->quality ? encoding->quality : 95, TRUE);
+    compress->density_unit = encoding->is_per_cm ? 2 : 1;
+    compress->X_density = (UINT16)(encoding->x_density ? encoding->x_density : 300);
+    compress->Y_density = (UINT16)(encoding->y_density ? encoding->y_density : 300);
+    if (encoding->is_progressive) jpeg_simple_progression(compress);
+    if (encoding->optimizes_size) compress->optimize_coding = TRUE;
+    for (int i = 0; encoding->keeps_chroma && i < compress->num_components; i++)
+        compress->comp_info[i].h_samp_factor = compress->comp_info[i].v_samp_factor = 1;
     jpeg_start_compress(compress, TRUE);
+    if (encoding->xmp_metadata.size_bytes > 0) write_xmp(compress, encoding->xmp_metadata);
     size_t row_bytes = (size_t)image->shape.dims[1] * (size_t)image->shape.dims[2];
     while (compress->next_scanline < compress->image_height) {
         JSAMPROW row = (JSAMPROW)image->data + compress->next_scanline * row_bytes;
@@ -77,13 +92,21 @@ static void write_jpeg(jpeg_writer *writer, const mr_tensor *image, int quality)
 
 mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tensor *bytes, mr_error *error)
 {
+    return mr_jpeg_encode(image, &(mr_jpeg_encoding){.quality = quality}, bytes, error);
+}
+
+mr_status mr_jpeg_encode(const mr_tensor *image, const mr_jpeg_encoding *encoding, mr_tensor *bytes, mr_error *error)
+{
+    constexpr size_t XMP_MAX = 65535 - 2 - 29; /* of one segment */
     MR_TRY(check_image(image, 3, "JPEG", error));
     if (image->dtype != MR_UINT8 || image->shape.dims[2] == 2)
         return mr_fail(error, MR_INVALID_ARGUMENT, "JPEG images must have 1 or 3 channels of uint8, not %lld of %s",
                        (long long)image->shape.dims[2], mr_dtype_name(image->dtype));
-    if (quality == 0) quality = 95;
-    if (quality < 1 || quality > 100)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "the JPEG quality must be 1 to 100, not %d", quality);
+    if (encoding->quality < 0 || encoding->quality > 100)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the JPEG quality must be 1 to 100, not %d", encoding->quality);
+    if (encoding->xmp_metadata.size_bytes > XMP_MAX)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the XMP metadata has %zu bytes, more than %zu",
+                       encoding->xmp_metadata.size_bytes, XMP_MAX);
     jpeg_writer *writer = calloc(1, sizeof(*writer));
     if (writer == nullptr) return mr_fail_memory(error, sizeof(*writer));
     writer->compress.err = jpeg_std_error(&writer->errors);
@@ -92,7 +115,7 @@ mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tenso
     writer->errors.output_message = jpeg_output_message;
     mr_status status = MR_OK;
     if (setjmp(writer->jump) == 0) {
-        write_jpeg(writer, image, quality);
+        write_jpeg(writer, image, encoding);
         mr_string written = {(const char *)writer->bytes, writer->size_bytes};
         status = mr_tensor_init_string(bytes, written, error);
     } else {
@@ -145,7 +168,7 @@ static void png_flush_nothing(png_structp png)
     (void)png;
 }
 
-static void write_png(png_writer *writer, const mr_tensor *image)
+static void write_png(png_writer *writer, const mr_tensor *image, int compression)
 {
     static const int color_types[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
                                       PNG_COLOR_TYPE_RGB_ALPHA};
@@ -158,7 +181,7 @@ static void write_png(png_writer *writer, const mr_tensor *image)
     const int64_t *dims = image->shape.dims;
     bool wide = image->dtype == MR_UINT16;
     png_set_write_fn(writer->png, writer, png_append, png_flush_nothing);
-    png_set_compression_level(writer->png, Z_DEFAULT_COMPRESSION);
+    png_set_compression_level(writer->png, compression);
     png_set_compression_mem_level(writer->png, MAX_MEM_LEVEL);
     png_set_IHDR(writer->png, writer->info, (png_uint_32)dims[1], (png_uint_32)dims[0], wide ? 16 : 8,
                  color_types[dims[2]], PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -172,6 +195,11 @@ static void write_png(png_writer *writer, const mr_tensor *image)
 
 mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error *error)
 {
+    return mr_png_encode(image, Z_DEFAULT_COMPRESSION, bytes, error);
+}
+
+mr_status mr_png_encode(const mr_tensor *image, int compression, mr_tensor *bytes, mr_error *error)
+{
     MR_TRY(check_image(image, 4, "PNG", error));
     if (image->dtype != MR_UINT8 && image->dtype != MR_UINT16)
         return mr_fail(error, MR_INVALID_ARGUMENT, "PNG images must be uint8 or uint16, not %s",
@@ -180,7 +208,7 @@ mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error
     if (writer == nullptr) return mr_fail_memory(error, sizeof(*writer));
     mr_status status = MR_OK;
     if (setjmp(writer->jump) == 0) {
-        write_png(writer, image);
+        write_png(writer, image, compression);
         mr_string written = {(const char *)writer->bytes, writer->size_bytes};
         status = mr_tensor_init_string(bytes, written, error);
     } else {

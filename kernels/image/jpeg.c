@@ -450,6 +450,13 @@ static mr_status decode(mr_jpeg_reader *reader, const void *bytes, size_t size_b
     for (int32_t y = 0; y < reader->height && status == MR_OK; y++, row += row_bytes)
         status = mr_jpeg_reader_row(reader, row, error);
     if (status == MR_OK) status = mr_jpeg_reader_finish(reader, error);
+    const int64_t rows = reader->rows_read;
+    const float fraction = options != nullptr ? options->acceptable_fraction : 0;
+    if (status == MR_DATA_LOSS && reader->message_code == JERR_INPUT_EOF && fraction > 0 && fraction < 1 &&
+        rows < reader->height && (float)rows >= fraction * (float)reader->height) {
+        memset(mr_tensor_uint8s(image) + (size_t)rows * row_bytes, 0, (size_t)(reader->height - rows) * row_bytes);
+        return MR_OK;
+    }
     if (status != MR_OK) mr_tensor_deinit(image);
     return status;
 }

@@ -127,6 +127,20 @@ def coding():
             add("DecodeImage", 1e-7, contents=jpeg, dtype=tf.float32, channels=channels)
         add("ExtractJpegShape", 0, contents=jpeg)
         add("ExtractJpegShape", 0, contents=jpeg, output_type=tf.int64)
+        image = values(shape, np.uint8, 0, 255)
+        for quality in (1, 50, 100):
+            for number in range(8):
+                add("EncodeJpeg", 0, image=image, quality=quality, progressive=number & 1 > 0,
+                    optimize_size=number & 2 > 0, chroma_downsampling=number & 4 == 0)
+        add("EncodeJpeg", 0, image=image, density_unit="cm", x_density=72, y_density=500)
+        add("EncodeJpeg", 0, image=image, xmp_metadata="<x:xmpmeta/>")
+        for level in (-1, 0, 1, 9):
+            add("EncodePng", 0, image=image, compression=level)
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            data = session.run(tf.io.encode_jpeg(image))
+        for length in (len(data) - 40, len(data) - 1):  # what is truncated completely is in ops_messages
+            add("DecodeJpeg", 0, contents=data[:length], acceptable_fraction=0.2)
+            add("DecodeAndCropJpeg", 0, contents=data[:length], crop_window=[0, 0, 5, 7])
 
 
 def audio():

@@ -117,6 +117,16 @@ for image in ("input", "scale", "offset", "mean", "variance"):
     CASES.append(("FusedBatchNormV3", wrong))
     CASES.append(("FusedBatchNormV3", dict(norm, **{image if image != "input" else "x": f(2, 2)})))
 
+with tf.Graph().as_default(), tf.Session() as session:
+    pixels = np.arange(40 * 50 * 3).reshape(40, 50, 3).astype(np.uint8)
+    JPEG, PNG = session.run([tf.io.encode_jpeg(pixels), tf.io.encode_png(pixels)])
+for length in (0, 2, 5, 30, len(JPEG) // 2, len(JPEG) - 40, len(JPEG) - 1):
+    CASES.append(("DecodeJpeg", dict(contents=JPEG[:length])))
+    CASES.append(("DecodeJpeg", dict(contents=JPEG[:length], acceptable_fraction=0.99)))
+    CASES.append(("DecodeAndCropJpeg", dict(contents=JPEG[:length], crop_window=[30, 3, 10, 7])))
+for length in (0, 3, 60, len(PNG) // 2, len(PNG) - 1):
+    CASES.append(("DecodePng", dict(contents=PNG[:length])))
+
 
 def text(error):
     message = re.split(r"\n?\s*\[\[\{\{node", getattr(error, "message", None) or str(error))[0]
