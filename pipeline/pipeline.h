@@ -444,6 +444,9 @@ static inline bool mr_dataset_failed(const mr_dataset *dataset)
 {
     return dataset == nullptr || dataset->failure != nullptr;
 }
+/* As mr_dataset_record_files, but the files are only read when it is their turn: the records in front of damage are
+ * delivered, then the error, then the next file. */
+mr_dataset *mr_dataset_record_stream(const char *const *paths, int32_t count);
 /* Copies the spec, including names, to the dataset; fails the dataset if it is invalid. */
 mr_dataset *mr_dataset_take_spec(mr_dataset *dataset, const mr_element_spec *spec);
 /* Joins two specs: dtypes must be equal; sizes that differ become unknown. errors: MR_INVALID_ARGUMENT */

@@ -104,7 +104,14 @@ static mr_status records(mr_kernel_call *call, mr_error *error)
     paths p;
     MR_TRY(check_compression(call, 1, error));
     mr_status status = read_paths(call, &p, error);
-    if (status == MR_OK) status = mr_data_output(call, mr_dataset_record_files(p.items, p.count), error);
+    if (status == MR_OK) {
+        mr_dataset *dataset = mr_dataset_record_files(p.items, p.count);
+        if (dataset != nullptr && dataset->failure != nullptr && dataset->failure->status == MR_DATA_LOSS) {
+            mr_dataset_free(dataset);
+            dataset = mr_dataset_record_stream(p.items, p.count);
+        }
+        status = mr_data_output(call, dataset, error);
+    }
     mr_arena_deinit(&p.arena);
     return status;
 }

@@ -13,6 +13,7 @@ typedef struct records_settings {
     const char **paths;
     mr_record_file **files; /* null for a stream */
     uint64_t *firsts;       /* count + 1: number of each file's first record */
+    bool leaves_damaged;    /* a stream that continues with the next file after an error */
 } records_settings;
 
 /* Hashes the offset of each record: distinguishes files that differ only between the blocks that are read. */
@@ -117,10 +118,13 @@ static mr_status stream_next(records_stage *self, mr_item *item, mr_error *error
         if (self->reader == nullptr) MR_TRY(mr_record_reader_open(s->paths[self->file], nullptr, &self->reader, error));
         mr_status status = mr_record_reader_next(self->reader, &record, error);
         if (status == MR_OK) break;
-        if (status != MR_OUT_OF_RANGE) return status;
+        if (status != MR_OUT_OF_RANGE && !s->leaves_damaged) return status;
         mr_record_reader_close(self->reader);
         self->reader = nullptr;
         self->file++;
+        if (status == MR_OUT_OF_RANGE) continue;
+        self->stage.position++; /* the error takes the place of an element */
+        return status;
     }
     mr_payload *payload = mr_payload_new(1);
     if (payload == nullptr) return mr_fail_memory(error, sizeof *payload);
@@ -204,7 +208,7 @@ static mr_status open_files(mr_dataset *dataset, records_settings *s, mr_error *
     return MR_OK;
 }
 
-mr_dataset *mr_dataset_record_files(const char *const *paths, int32_t count)
+static mr_dataset *record_files(const char *const *paths, int32_t count, bool is_stream)
 {
     mr_dataset *dataset = mr_dataset_new(&records_kind, nullptr, sizeof(records_settings));
     if (mr_dataset_is_unallocated(dataset)) return dataset;
@@ -221,8 +225,23 @@ mr_dataset *mr_dataset_record_files(const char *const *paths, int32_t count)
     }
     if (s->paths == nullptr) return mr_dataset_fail(dataset, MR_RESOURCE_EXHAUSTED, "records: no memory");
     s->count = count;
+    if (is_stream) {
+        s->leaves_damaged = true;
+        dataset->count = MR_CARDINALITY_UNKNOWN;
+        return dataset;
+    }
     mr_error error = {0};
     return open_files(dataset, s, &error) == MR_OK ? dataset : mr_dataset_fail_with(dataset, &error);
+}
+
+mr_dataset *mr_dataset_record_files(const char *const *paths, int32_t count)
+{
+    return record_files(paths, count, false);
+}
+
+mr_dataset *mr_dataset_record_stream(const char *const *paths, int32_t count)
+{
+    return record_files(paths, count, true);
 }
 
 mr_dataset *mr_dataset_records(const char *pattern)

@@ -28,6 +28,13 @@ with open(LINES, "w") as file:
 with tf.io.TFRecordWriter(RECORDS) as writer:
     for i in range(9):
         writer.write(b"record %d" % i)
+with open(RECORDS, "rb") as file:
+    content = file.read()
+TRUNCATED, DAMAGED = RECORDS + " truncated", RECORDS + " damaged"
+with open(TRUNCATED, "wb") as file:
+    file.write(content[:-3])
+with open(DAMAGED, "wb") as file:
+    file.write(content[:50] + bytes([content[50] ^ 1]) + content[51:])
 
 
 CSV = os.path.join(DIRECTORY, "table.csv")
@@ -103,6 +110,11 @@ DATASETS = {
     "zip": lambda: Dataset.zip((Dataset.range(5), Dataset.range(10, 20))),
     "concatenate": lambda: Dataset.range(3).concatenate(Dataset.range(10, 12)),
     "lines": lambda: tf1.data.TextLineDataset(LINES).skip(2).take(5),
+    "truncated records": lambda: tf1.data.TFRecordDataset([TRUNCATED, RECORDS]),
+    "damaged records": lambda: tf1.data.TFRecordDataset([RECORDS, DAMAGED, RECORDS]),
+    "damaged records without their files": lambda: tf1.data.TFRecordDataset([RECORDS, DAMAGED, RECORDS]).apply(
+        experimental.ignore_errors()
+    ),
     "records": lambda: tf1.data.TFRecordDataset([RECORDS, RECORDS]).shard(3, 1),
     "fixed length": lambda: tf1.data.FixedLengthRecordDataset(LINES, 5, 0, 1).take(4),
     "padded_batch": lambda: Dataset.range(1, 9).map(lambda x: tf.fill([x], x)).padded_batch(3, padded_shapes=[None]),
@@ -227,6 +239,8 @@ def drain(session, fetches, initializer=None, feeds=None):
             elements.append(session.run(fetches))
         except (tf.errors.OutOfRangeError, millrace.errors.OutOfRangeError):
             break
+        except (tf.errors.DataLossError, millrace.errors.DataLossError):
+            elements.append([b"damaged"])
     return elements
 
 
