@@ -19,6 +19,7 @@
 #include <millrace/optimizers.h>
 #include <millrace/queue.h>
 #include <millrace/record.h>
+#include <millrace/rnn.h>
 #include <millrace/run.h>
 #include <millrace/saver.h>
 #include <millrace/session.h>

@@ -1,0 +1,164 @@
+/* What recurrent cells have in common: scopes, checks, states; and cells of the caller's. */
+#include "graph/train/rnn_cell.h"
+#include <millrace/ops.h>
+
+#include <string.h>
+
+void *mr_rnn_alloc(mr_graph *graph, size_t size_bytes)
+{
+    void *memory = MR_ARENA_NEW(&graph->arena, char, size_bytes);
+    if (memory == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a recurrent network");
+    return memory;
+}
+
+static const char *check_functions(const mr_rnn_cell_functions *f)
+{
+    if (f->call == nullptr) return "call is missing";
+    if (f->default_name == nullptr) return "default_name is missing";
+    if (f->state_sizes == nullptr) return "state_sizes is missing";
+    if (f->state_count < 1 || f->state_count > MR_RNN_STATES_MAX) return "state_count is not between 1 and 256";
+    if (f->output_size < 1) return "output_size is not at least 1";
+    for (int32_t i = 0; i < f->state_count; i++)
+        if (f->state_sizes[i] < 1) return "a state size is not at least 1";
+    return nullptr;
+}
+
+static mr_rnn_cell *cell_new(mr_graph *graph, const mr_rnn_cell_functions *given, void *context, bool is_wrapper)
+{
+    mr_rnn_cell_functions functions;
+    if (graph == nullptr || !MR_LAYER_READ(mr_rnn_cell_functions, graph, &functions, given)) return nullptr;
+    const char *wrong = check_functions(&functions);
+    if (wrong != nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_rnn_cell_functions: %s", wrong);
+        return nullptr;
+    }
+    mr_rnn_cell *cell = mr_rnn_alloc(graph, sizeof *cell);
+    int64_t *sizes = mr_rnn_alloc(graph, (size_t)functions.state_count * sizeof *sizes);
+    if (cell == nullptr || sizes == nullptr) return nullptr;
+    memcpy(sizes, functions.state_sizes, (size_t)functions.state_count * sizeof *sizes);
+    functions.state_sizes = sizes;
+    functions.default_name = mr_arena_strdup(&graph->arena, functions.default_name);
+    if (functions.name != nullptr) functions.name = mr_arena_strdup(&graph->arena, functions.name);
+    *cell = (mr_rnn_cell){.graph = graph, .functions = functions, .context = context, .is_wrapper = is_wrapper};
+    return cell;
+}
+
+mr_rnn_cell *mr_rnn_cell_new(mr_graph *graph, const mr_rnn_cell_functions *functions, void *context)
+{
+    return cell_new(graph, functions, context, false);
+}
+
+mr_rnn_cell *mr_rnn_cell_new_wrapper(mr_graph *graph, const mr_rnn_cell_functions *functions, void *context)
+{
+    return cell_new(graph, functions, context, true);
+}
+
+int32_t mr_rnn_cell_state_count(const mr_rnn_cell *cell)
+{
+    return cell != nullptr ? cell->functions.state_count : 0;
+}
+
+int64_t mr_rnn_cell_state_size(const mr_rnn_cell *cell, int32_t index)
+{
+    return cell != nullptr && index >= 0 && index < cell->functions.state_count ? cell->functions.state_sizes[index]
+                                                                                : 0;
+}
+
+int64_t mr_rnn_cell_output_size(const mr_rnn_cell *cell)
+{
+    return cell != nullptr ? cell->functions.output_size : 0;
+}
+
+/* Records an error and returns false if the cell could not be created or belongs to another graph. */
+static bool check_cell(mr_graph *graph, const mr_rnn_cell *cell)
+{
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
+    if (cell == nullptr)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there is no cell", mr_graph_scope(graph));
+    else if (cell->graph != graph)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the cell %s belongs to another graph",
+                            mr_graph_scope(graph), cell->functions.default_name);
+    return mr_graph_status(graph, nullptr) == MR_OK;
+}
+
+void mr_rnn_cell_zero_state(mr_graph *graph, const mr_rnn_cell *cell, mr_output batch_size, mr_dtype dtype,
+                            mr_output *states)
+{
+    const int32_t count = mr_rnn_cell_state_count(cell);
+    for (int32_t i = 0; i < count; i++) states[i] = mr_graph_failed_output(graph);
+    if (!check_cell(graph, cell)) return;
+    const char *base = cell->functions.name != nullptr ? cell->functions.name : cell->functions.default_name;
+    const char *scope = mr_arena_printf(&graph->arena, "%sZeroState", base);
+    if (scope == nullptr) return;
+    mr_graph_push_scope(graph, scope);
+    for (int32_t i = 0; i < count; i++) {
+        mr_output size =
+            mr_constant_int32s(graph, MR_SHAPE(1), &(int32_t){(int32_t)cell->functions.state_sizes[i]}, "Const");
+        mr_output batch = mr_expand_dims(graph, batch_size, mr_constant_int32(graph, 0));
+        mr_output shape = mr_concat_v2(graph, MR_OUTPUTS(batch, size), mr_constant_int32(graph, 0), .name = "concat");
+        states[i] = mr_fill(graph, shape, mr_train_scalar(graph, "zeros/Const", dtype, 0), .name = "zeros");
+    }
+    mr_graph_pop_scope(graph);
+}
+
+bool mr_rnn_cell_build(mr_graph *graph, mr_rnn_cell *cell, int64_t input_size, mr_dtype dtype)
+{
+    if (!check_cell(graph, cell)) return false;
+    const mr_rnn_cell_functions *f = &cell->functions;
+    if (cell->is_built && (cell->input_size != input_size || cell->dtype != dtype)) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "%s: the cell %s has variables for inputs of %lld features of %s, not %lld of %s",
+                            mr_graph_scope(graph), f->default_name, (long long)cell->input_size,
+                            mr_dtype_name(cell->dtype), (long long)input_size, mr_dtype_name(dtype));
+        return false;
+    }
+    if (cell->is_built) return true;
+    if (!cell->is_wrapper) mr_layer_begin(graph, f->name, f->default_name, f->reuse);
+    if (f->build != nullptr) f->build(cell->context, graph, input_size, dtype);
+    if (!cell->is_wrapper) mr_graph_pop_variable_scope(graph);
+    cell->is_built = true;
+    cell->input_size = input_size;
+    cell->dtype = dtype;
+    return mr_graph_status(graph, nullptr) == MR_OK;
+}
+
+bool mr_rnn_check_states(mr_graph *graph, const mr_rnn_cell *cell, const mr_output *states)
+{
+    char text[MR_SHAPE_TEXT_SIZE];
+    for (int32_t i = 0; i < cell->functions.state_count; i++) {
+        const mr_shape shape = mr_output_shape(states[i]);
+        const int64_t size = cell->functions.state_sizes[i];
+        const bool fits = shape.rank < 0 || (shape.rank == 2 && (shape.dims[1] < 0 || shape.dims[1] == size));
+        if (!fits || mr_output_dtype(states[i]) != cell->dtype) {
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: state %d of the cell %s is %s%s, not %s[?,%lld]",
+                                mr_graph_scope(graph), (int)i, cell->functions.default_name,
+                                mr_dtype_name(mr_output_dtype(states[i])), mr_shape_text(shape, text, sizeof text),
+                                mr_dtype_name(cell->dtype), (long long)size);
+            return false;
+        }
+    }
+    return true;
+}
+
+mr_output mr_rnn_cell_call(mr_graph *graph, mr_rnn_cell *cell, mr_output input, const mr_output *states,
+                           mr_output *next)
+{
+    const mr_output failed = mr_graph_failed_output(graph);
+    const int32_t count = mr_rnn_cell_state_count(cell);
+    mr_output before[MR_RNN_STATES_MAX], after[MR_RNN_STATES_MAX];
+    for (int32_t i = 0; i < count; i++) {
+        before[i] = states[i];
+        after[i] = next[i] = failed;
+    }
+    if (!check_cell(graph, cell)) return failed;
+    const int64_t features = mr_layer_channels(graph, input, 2, 1, "a recurrent cell");
+    if (mr_graph_status(graph, nullptr) != MR_OK || !mr_rnn_cell_build(graph, cell, features, mr_output_dtype(input)) ||
+        !mr_rnn_check_states(graph, cell, before))
+        return failed;
+    const mr_rnn_cell_functions *f = &cell->functions;
+    if (!cell->is_wrapper) mr_graph_push_scope(graph, f->name != nullptr ? f->name : f->default_name);
+    const mr_output output = f->call(cell->context, graph, input, before, after);
+    if (!cell->is_wrapper) mr_graph_pop_scope(graph);
+    for (int32_t i = 0; i < count; i++) next[i] = after[i];
+    return output;
+}

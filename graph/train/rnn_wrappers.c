@@ -1,0 +1,251 @@
+/* Cells made of other cells. */
+#include "graph/train/rnn_cell.h"
+#include <millrace/ops.h>
+
+#include <math.h>
+
+typedef struct wrapper {
+    mr_rnn_cell *cell;
+    mr_rnn_cells cells; /* of a stack */
+    mr_dropout_wrapper_options dropout;
+    const char *device;
+} wrapper;
+
+static wrapper *wrapper_new(mr_graph *graph, mr_rnn_cell *cell, const char *name)
+{
+    if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return nullptr;
+    if (cell == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there is no cell", name);
+        return nullptr;
+    }
+    wrapper *self = mr_rnn_alloc(graph, sizeof *self);
+    if (self != nullptr) *self = (wrapper){.cell = cell};
+    return self;
+}
+
+/* The functions of a wrapper whose states and output are those of its cell. */
+static mr_rnn_cell_functions functions_of(const mr_rnn_cell *cell, const char *name)
+{
+    return (mr_rnn_cell_functions){.size = sizeof(mr_rnn_cell_functions),
+                                   .state_count = cell->functions.state_count,
+                                   .state_sizes = cell->functions.state_sizes,
+                                   .output_size = cell->functions.output_size,
+                                   .default_name = name};
+}
+
+static void build_one(void *context, mr_graph *graph, int64_t input_size, mr_dtype dtype)
+{
+    const wrapper *self = context;
+    (void)mr_rnn_cell_build(graph, self->cell, input_size, dtype);
+}
+
+/* ---- Stacks ---- */
+
+static const char *number_name(mr_graph *graph, int32_t number)
+{
+    const char *name = mr_arena_printf(&graph->arena, "cell_%d", (int)number);
+    return name != nullptr ? name : "cell";
+}
+
+static void multi_build(void *context, mr_graph *graph, int64_t input_size, mr_dtype dtype)
+{
+    const wrapper *self = context;
+    for (int32_t i = 0; i < self->cells.count; i++) {
+        mr_graph_push_variable_scope(graph, number_name(graph, i));
+        (void)mr_rnn_cell_build(graph, self->cells.items[i], input_size, dtype);
+        mr_graph_pop_variable_scope(graph);
+        input_size = mr_rnn_cell_output_size(self->cells.items[i]);
+    }
+}
+
+static mr_output multi_call(void *context, mr_graph *graph, mr_output input, const mr_output *states, mr_output *next)
+{
+    const wrapper *self = context;
+    for (int32_t i = 0; i < self->cells.count; i++) {
+        mr_rnn_cell *cell = self->cells.items[i];
+        mr_graph_push_scope(graph, number_name(graph, i));
+        input = mr_rnn_cell_call(graph, cell, input, states, next);
+        mr_graph_pop_scope(graph);
+        states += mr_rnn_cell_state_count(cell);
+        next += mr_rnn_cell_state_count(cell);
+    }
+    return input;
+}
+
+mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells)
+{
+    int64_t sizes[MR_RNN_STATES_MAX];
+    int32_t count = 0;
+    if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return nullptr;
+    const char *wrong = cells.count < 1 || cells.items == nullptr ? "there are no cells" : nullptr;
+    for (int32_t i = 0; wrong == nullptr && i < cells.count; i++) {
+        const int32_t own = mr_rnn_cell_state_count(cells.items[i]);
+        for (int32_t j = 0; j < i; j++)
+            if (cells.items[i] == cells.items[j]) wrong = "a cell is there twice";
+        if (own == 0) wrong = "a cell is missing";
+        if (count + own > MR_RNN_STATES_MAX) wrong = "there are more than 256 states";
+        for (int32_t j = 0; wrong == nullptr && j < own; j++)
+            sizes[count++] = mr_rnn_cell_state_size(cells.items[i], j);
+    }
+    if (wrong != nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "multi_rnn_cell: %s", wrong);
+        return nullptr;
+    }
+    wrapper *self = mr_rnn_alloc(graph, sizeof *self);
+    mr_rnn_cell **items = mr_rnn_alloc(graph, (size_t)cells.count * sizeof *items);
+    if (self == nullptr || items == nullptr) return nullptr;
+    for (int32_t i = 0; i < cells.count; i++) items[i] = cells.items[i];
+    *self = (wrapper){.cells = {items, cells.count}};
+    const mr_rnn_cell_functions functions = {.size = sizeof functions,
+                                             .state_count = count,
+                                             .state_sizes = sizes,
+                                             .output_size = mr_rnn_cell_output_size(items[cells.count - 1]),
+                                             .default_name = "multi_rnn_cell",
+                                             .build = multi_build,
+                                             .call = multi_call};
+    return mr_rnn_cell_new(graph, &functions, self);
+}
+
+/* ---- Dropout ---- */
+
+/* keep: null: keep_prob. */
+static mr_output drop(mr_graph *graph, mr_output value, float keep_prob, mr_output keep, int64_t seed)
+{
+    if (keep.node == nullptr && keep_prob == 1) return value;
+    if (keep.node == nullptr)
+        return mr_layer_dropout(graph, value, .rate = 1 - keep_prob, .seed = seed, .training = true);
+    int64_t first = 0, second = 0;
+    const mr_dtype dtype = mr_output_dtype(value);
+    mr_train_seed_pair(graph, seed, &first, &second);
+    mr_graph_push_scope(graph, "dropout");
+    mr_output one = mr_train_scalar(graph, "Const", dtype, 1), rate = mr_sub(graph, one, keep, .name = "sub");
+    mr_output scaled = mr_mul(graph, value, mr_real_div(graph, one, mr_sub(graph, one, rate)), .name = "Mul");
+    mr_output unit = mr_random_uniform(graph, mr_shape_of(graph, value), dtype, .seed = first, .seed2 = second,
+                                       .name = "random_uniform/RandomUniform");
+    mr_output kept =
+        mr_select_v2(graph, mr_greater_equal(graph, unit, rate), scaled, mr_train_scalar(graph, "Const", dtype, 0));
+    mr_graph_pop_scope(graph);
+    return kept;
+}
+
+/* Whether dropping leaves the state: TensorFlow keeps c of each LSTM, which is a state in front of one of an LSTM. */
+static bool is_memory(const mr_rnn_cell *cell, int32_t index)
+{
+    const mr_rnn_cell_functions *f = &cell->functions;
+    if (f->default_name != nullptr && cell->is_wrapper) return is_memory(((const wrapper *)cell->context)->cell, index);
+    if (f->call == multi_call) {
+        const mr_rnn_cells cells = ((const wrapper *)cell->context)->cells;
+        for (int32_t i = 0; i < cells.count; i++) {
+            const int32_t own = mr_rnn_cell_state_count(cells.items[i]);
+            if (index < own) return is_memory(cells.items[i], index);
+            index -= own;
+        }
+    }
+    return f->state_count == 2 && index == 0;
+}
+
+static mr_output dropout_call(void *context, mr_graph *graph, mr_output input, const mr_output *states, mr_output *next)
+{
+    const wrapper *self = context;
+    const mr_dropout_wrapper_options *o = &self->dropout;
+    input = drop(graph, input, o->input_keep_prob, o->input_keep, o->seed);
+    mr_output output = mr_rnn_cell_call(graph, self->cell, input, states, next);
+    for (int32_t i = 0; i < mr_rnn_cell_state_count(self->cell); i++)
+        if (!is_memory(self->cell, i)) next[i] = drop(graph, next[i], o->state_keep_prob, o->state_keep, o->seed);
+    return drop(graph, output, o->output_keep_prob, o->output_keep, o->seed);
+}
+
+static bool check_keep(mr_graph *graph, const char *option, float keep_prob, mr_output keep)
+{
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
+    if (!(keep_prob > 0 && keep_prob <= 1))
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "dropout_wrapper: %s_keep_prob is %g, but must be above 0, "
+                            "at most 1",
+                            option, (double)keep_prob);
+    else if (keep.node != nullptr && keep_prob != 1)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "dropout_wrapper: %s_keep_prob and %s_keep are both set, but only one may be", option,
+                            option);
+    return mr_graph_status(graph, nullptr) == MR_OK;
+}
+
+mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, const mr_dropout_wrapper_options *given)
+{
+    mr_dropout_wrapper_options o;
+    if (graph == nullptr || !MR_LAYER_READ(mr_dropout_wrapper_options, graph, &o, given)) return nullptr;
+    if (!check_keep(graph, "input", o.input_keep_prob, o.input_keep) ||
+        !check_keep(graph, "output", o.output_keep_prob, o.output_keep) ||
+        !check_keep(graph, "state", o.state_keep_prob, o.state_keep))
+        return nullptr;
+    wrapper *self = wrapper_new(graph, cell, "dropout_wrapper");
+    if (self == nullptr) return nullptr;
+    self->dropout = o;
+    mr_rnn_cell_functions functions = functions_of(cell, "dropout_wrapper");
+    functions.build = build_one;
+    functions.call = dropout_call;
+    return mr_rnn_cell_new_wrapper(graph, &functions, self);
+}
+
+/* ---- Others ---- */
+
+static mr_output residual_call(void *context, mr_graph *graph, mr_output input, const mr_output *states,
+                               mr_output *next)
+{
+    const wrapper *self = context;
+    mr_output output = mr_rnn_cell_call(graph, self->cell, input, states, next);
+    return mr_add_v2(graph, input, output, .name = "add");
+}
+
+static void residual_build(void *context, mr_graph *graph, int64_t input_size, mr_dtype dtype)
+{
+    const wrapper *self = context;
+    const int64_t outputs = mr_rnn_cell_output_size(self->cell);
+    if (input_size != outputs)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "residual_wrapper: the input has %lld features, but the output %lld", (long long)input_size,
+                            (long long)outputs);
+    (void)mr_rnn_cell_build(graph, self->cell, input_size, dtype);
+}
+
+mr_rnn_cell *mr_residual_wrapper(mr_graph *graph, mr_rnn_cell *cell)
+{
+    wrapper *self = wrapper_new(graph, cell, "residual_wrapper");
+    if (self == nullptr) return nullptr;
+    mr_rnn_cell_functions functions = functions_of(cell, "residual_wrapper");
+    functions.build = residual_build;
+    functions.call = residual_call;
+    return mr_rnn_cell_new_wrapper(graph, &functions, self);
+}
+
+static void device_build(void *context, mr_graph *graph, int64_t input_size, mr_dtype dtype)
+{
+    const wrapper *self = context;
+    mr_graph_push_device(graph, self->device);
+    (void)mr_rnn_cell_build(graph, self->cell, input_size, dtype);
+    mr_graph_pop_device(graph);
+}
+
+static mr_output device_call(void *context, mr_graph *graph, mr_output input, const mr_output *states, mr_output *next)
+{
+    const wrapper *self = context;
+    mr_graph_push_device(graph, self->device);
+    mr_output output = mr_rnn_cell_call(graph, self->cell, input, states, next);
+    mr_graph_pop_device(graph);
+    return output;
+}
+
+mr_rnn_cell *mr_device_wrapper(mr_graph *graph, mr_rnn_cell *cell, const char *device)
+{
+    wrapper *self = wrapper_new(graph, cell, "device_wrapper");
+    if (self == nullptr) return nullptr;
+    if (device == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "device_wrapper: there is no device");
+        return nullptr;
+    }
+    self->device = mr_arena_strdup(&graph->arena, device);
+    mr_rnn_cell_functions functions = functions_of(cell, "device_wrapper");
+    functions.build = device_build;
+    functions.call = device_call;
+    return mr_rnn_cell_new_wrapper(graph, &functions, self);
+}

@@ -1,0 +1,198 @@
+/* Recurrent cells and networks: what is refused, and in which words; cells that are used twice. */
+#include "tests/test.h"
+#include <millrace/millrace.h>
+
+#include <string.h>
+
+static mr_output sequences(mr_graph *g)
+{
+    return mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 7, 4), .name = "x");
+}
+
+/* Ends the graph, whose error must contain the text. */
+static void check_refused(mr_graph *g, const char *text)
+{
+    mr_error error = {0};
+    CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+    if (!strstr(error.message, text)) test_fail(__FILE__, __LINE__, "\"%s\" lacks \"%s\"", error.message, text);
+    mr_graph_free(g);
+}
+
+static mr_rnn_cell *make(mr_graph *g, int number)
+{
+    mr_rnn_cell *gru = mr_gru_cell(g, 3), *cells[] = {gru, gru}, *absent[] = {nullptr};
+    mr_output one = mr_constant_float(g, 1);
+    switch (number) {
+    case 0:
+        return mr_gru_cell(g, 0);
+    case 1:
+        return mr_basic_lstm_cell(g, -2);
+    case 2:
+        return mr_lstm_cell(g, 3, .cell_clip = -1);
+    case 3:
+        return mr_lstm_cell(g, 3, .proj_clip = 1);
+    case 4:
+        return mr_lstm_cell(g, 3, .num_proj = -1);
+    case 5:
+        return mr_multi_rnn_cell(g, (mr_rnn_cells){cells, 2});
+    case 6:
+        return mr_multi_rnn_cell(g, (mr_rnn_cells){cells, 0});
+    case 7:
+        return mr_multi_rnn_cell(g, (mr_rnn_cells){absent, 1});
+    case 8:
+        return mr_dropout_wrapper(g, gru, .input_keep_prob = 0);
+    case 9:
+        return mr_dropout_wrapper(g, gru, .state_keep_prob = 1.5f);
+    case 10:
+        return mr_dropout_wrapper(g, gru, .output_keep_prob = 0.5f, .output_keep = one);
+    case 11:
+        return mr_dropout_wrapper(g, nullptr);
+    case 12:
+        return mr_device_wrapper(g, gru, nullptr);
+    case 13:
+        return mr_layer_norm_lstm_cell(g, 3, .no_layer_norm = true, .norm_gain = 2);
+    case 14:
+        return mr_layer_norm_lstm_cell(g, 3, .dropout_keep_prob = 0);
+    case 15:
+        return mr_rnn_cell_new(g, &(mr_rnn_cell_functions){.size = sizeof(mr_rnn_cell_functions)}, nullptr);
+    default:
+        return mr_device_wrapper(g, gru, "/no:device:");
+    }
+}
+
+TEST(rnn_cells_refuse_wrong_options)
+{
+    static const char *const texts[] = {
+        "units",
+        "units is -2",
+        "cell_clip",
+        "proj_clip has no effect without num_proj",
+        "num_proj is -1",
+        "multi_rnn_cell: a cell is there twice",
+        "multi_rnn_cell: there are no cells",
+        "multi_rnn_cell: a cell is missing",
+        "input_keep_prob is 0, but must be above 0",
+        "state_keep_prob is 1.5",
+        "output_keep_prob and output_keep are both set",
+        "dropout_wrapper: there is no cell",
+        "device_wrapper: there is no device",
+        "norm_gain and norm_shift have no effect with no_layer_norm",
+        "dropout_keep_prob is 0",
+        "mr_rnn_cell_functions: call is missing",
+    };
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
+        mr_graph *g = mr_graph_new();
+        CHECK(make(g, i) == nullptr);
+        check_refused(g, texts[i]);
+    }
+}
+
+TEST(rnn_refuses_wrong_inputs)
+{
+    mr_output states[4] = {0}, outputs[2], inputs[1];
+    for (int i = 0; i < 10; i++) {
+        mr_graph *g = mr_graph_new(), *other = nullptr;
+        mr_output x = sequences(g), wide = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 7, 5));
+        mr_output flat = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 4));
+        mr_output unknown = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 7, -1));
+        mr_rnn_cell *cell = mr_lstm_cell(g, 3);
+        const mr_output bad[] = {flat, flat};
+        const char *text = nullptr;
+        switch (i) {
+        case 0:
+            text = "a recurrent network needs an input of 3 dimensions";
+            mr_dynamic_rnn(g, cell, flat, states);
+            break;
+        case 1:
+            text = "whose last size is known";
+            mr_dynamic_rnn(g, cell, unknown, states);
+            break;
+        case 2:
+            text = "sequence_length is float[?,4], but must be int32[batch] or int64[batch]";
+            mr_dynamic_rnn(g, cell, x, states, .sequence_length = flat);
+            break;
+        case 3:
+            text = "state 0 of the cell lstm_cell is float[?,4], not float[?,3]";
+            mr_dynamic_rnn(g, cell, x, states, .initial_state = bad);
+            break;
+        case 4:
+            text = "rnn: there is no cell";
+            mr_dynamic_rnn(g, nullptr, x, nullptr);
+            break;
+        case 5:
+            text = "parallel_iterations is 0";
+            mr_dynamic_rnn(g, cell, x, states, .parallel_iterations = 0);
+            break;
+        case 6:
+            text = "time_major has no effect on a network without a loop";
+            mr_static_rnn(g, cell, MR_OUTPUTS(flat), outputs, states, .time_major = true);
+            break;
+        case 7:
+            text = "rnn: there are no inputs";
+            mr_static_rnn(g, cell, ((mr_outputs){inputs, 0}), outputs, states);
+            break;
+        case 8:
+            text = "the cell lstm_cell has variables for inputs of 4 features of float, not 5 of float";
+            mr_dynamic_rnn(g, cell, x, states);
+            mr_dynamic_rnn(g, cell, wide, states, .name = "second");
+            break;
+        default:
+            text = "the cell gru_cell belongs to another graph";
+            other = mr_graph_new();
+            mr_dynamic_rnn(g, mr_gru_cell(other, 3), x, states);
+        }
+        check_refused(g, text);
+        mr_graph_free(other);
+    }
+    mr_graph *g = mr_graph_new();
+    mr_dynamic_rnn(g, mr_residual_wrapper(g, mr_gru_cell(g, 3)), sequences(g), nullptr);
+    check_refused(g, "residual_wrapper: the input has 4 features, but the output 3");
+}
+
+/* A cell that is used again has the same variables; one of the same name in another network has its own. */
+TEST(rnn_cells_keep_their_variables)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = sequences(g), states[2];
+    mr_rnn_cell *cell = mr_lstm_cell(g, 3);
+    CHECK(mr_rnn_cell_state_count(cell) == 2 && mr_rnn_cell_state_size(cell, 1) == 3 &&
+          mr_rnn_cell_state_size(cell, 2) == 0 && mr_rnn_cell_output_size(cell) == 3);
+    mr_dynamic_rnn(g, cell, x, states);
+    mr_dynamic_rnn(g, cell, x, nullptr, .name = "again");
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK(mr_graph_variable_count(g, MR_GLOBAL_VARIABLES) == 2);
+    CHECK_STR(mr_node_name(mr_graph_variable(g, MR_GLOBAL_VARIABLES, 0).ref.node), "rnn/lstm_cell/kernel");
+    mr_dynamic_rnn(g, mr_lstm_cell(g, 3), x, nullptr, .name = "other");
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK_STR(mr_node_name(mr_graph_variable(g, MR_GLOBAL_VARIABLES, 2).ref.node), "other/lstm_cell/kernel");
+    mr_graph_free(g);
+}
+
+/* No steps: the outputs are empty, the states the initial ones. No examples work as well. */
+TEST(rnn_of_no_steps_and_no_examples)
+{
+    for (int i = 0; i < 2; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_session *session = nullptr;
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(i == 0 ? 2 : -1, -1, 4)), states[2];
+        mr_output outputs = mr_dynamic_rnn(g, mr_basic_lstm_cell(g, 3), x, states);
+        mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+        CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+        mr_tensor value = {0}, results[2] = {0};
+        CHECK_OK(mr_tensor_init(&value, MR_FLOAT, i == 0 ? MR_SHAPE(2, 0, 4) : MR_SHAPE(0, 5, 4), &error));
+        mr_feed feed = {x, value};
+        CHECK_OK(
+            mr_session_run(session, (mr_feeds){&feed, 1}, MR_OUTPUTS(outputs, states[1]), results, nullptr, 0, &error));
+        CHECK(results[0].shape.dims[0] == (i == 0 ? 2 : 0) && results[0].shape.dims[1] == (i == 0 ? 0 : 5));
+        CHECK(results[0].shape.dims[2] == 3 && results[1].shape.dims[0] == (i == 0 ? 2 : 0));
+        for (int64_t k = 0; k < mr_tensor_count(&results[1]); k++) CHECK(mr_tensor_floats(&results[1])[k] == 0);
+        mr_tensor_deinit(&value);
+        mr_tensor_deinit(&results[0]);
+        mr_tensor_deinit(&results[1]);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
