@@ -9,37 +9,35 @@
 #include "graph/run/execute.h"
 #include "graph/run/session.h"
 #include "graph/run/session_state.h"
-#include "graph/train/train.h"
+#include "graph/train/saver_items.h"
 #include "proto/meta_graph.pb-c.h"
-#include "records/checkpoint/checkpoint.h"
 #include "records/io/file.h"
 #include <millrace/ops.h>
 
 #include <assert.h>
 #include <dirent.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 struct mr_saver {
     mr_arena arena;
     mr_arena scratch; /* for one save */
     mr_graph *graph;
     int32_t count;
-    mr_output *variables; /* references, sorted by name */
-    bool *is_trainable;   /* by variable */
+    mr_saver_item *items; /* sorted by key */
     int32_t max_to_keep;  /* 0: all */
+    double keep_every_s;  /* 0: none is kept beyond max_to_keep */
+    double next_kept;     /* time of the next one that is kept, since 1970 */
     bool saves_state;
     bool saves_meta_graph;
     bool requires_finite;  /* see mr_saver_require_finite */
     char *clean_directory; /* the directory that has been cleaned of the files of killed processes */
 };
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(mr_node_name(((const mr_output *)a)->node), mr_node_name(((const mr_output *)b)->node));
-}
 
 /* ---- The nodes ---- */
 
@@ -57,6 +55,7 @@ static mr_output strings(mr_graph *graph, mr_shape shape, const mr_string *value
 typedef struct names {
     mr_string *keys, *slices;
     mr_dtype *dtypes;
+    mr_output *values;
 } names;
 
 static mr_output make_save(mr_saver *s, mr_output path, names n)
@@ -64,7 +63,10 @@ static mr_output make_save(mr_saver *s, mr_output path, names n)
     mr_graph *graph = s->graph;
     mr_output keys = strings(graph, MR_SHAPE(s->count), n.keys, "SaveV2/tensor_names");
     mr_output slices = strings(graph, MR_SHAPE(s->count), n.slices, "SaveV2/shape_and_slices");
-    mr_node *save = mr_save_v2(graph, path, keys, slices, MR_OUTPUTS_OF(s->variables, s->count));
+    for (int32_t i = 0; i < s->count; i++)
+        n.values[i] =
+            s->items[i].is_resource ? mr_read_variable_op(graph, s->items[i].ref, s->items[i].dtype) : s->items[i].ref;
+    mr_node *save = mr_save_v2(graph, path, keys, slices, MR_OUTPUTS_OF(n.values, s->count));
     mr_graph_push_control_dependencies(graph, &save, 1);
     mr_output done = mr_identity(graph, path, .name = "control_dependency");
     mr_graph_pop_control_dependencies(graph);
@@ -79,7 +81,11 @@ static mr_node *make_restore(mr_saver *s, mr_output path, names n)
     mr_output_range values = mr_restore_v2(graph, path, keys, slices, .dtypes = (mr_dtypes){n.dtypes, s->count});
     mr_node **assigns = MR_ARENA_NEW(&s->arena, mr_node *, (size_t)s->count + 1);
     if (assigns == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver").node;
-    for (int32_t i = 0; i < s->count; i++) assigns[i] = mr_assign(graph, s->variables[i], mr_output_at(values, i)).node;
+    for (int32_t i = 0; i < s->count; i++) {
+        const mr_output value = mr_output_at(values, i), ref = s->items[i].ref;
+        assigns[i] = s->items[i].is_resource ? mr_assign_variable_op(graph, ref, mr_identity(graph, value))
+                                             : mr_assign(graph, ref, value).node;
+    }
     return mr_group(graph, assigns, s->count, "restore_all");
 }
 
@@ -92,7 +98,7 @@ static void describe(mr_saver *s, mr_output path, mr_output save, mr_node *resto
     def.save_tensor_name = mr_output_name(save, save_name, sizeof save_name);
     def.restore_op_name = (char *)mr_node_name(restore);
     def.max_to_keep = s->max_to_keep;
-    def.keep_checkpoint_every_n_hours = 10000;
+    def.keep_checkpoint_every_n_hours = s->keep_every_s > 0 ? (float)(s->keep_every_s / 3600) : 10000;
     def.version = 2;
     size_t size_bytes = mr__saver_def__get_packed_size(&def);
     uint8_t *bytes = mr_arena_alloc(&s->graph->arena, size_bytes);
@@ -106,14 +112,15 @@ static void make_nodes(mr_saver *s)
     mr_graph *graph = s->graph;
     size_t size = (size_t)s->count;
     names n = {MR_ARENA_NEW(&s->arena, mr_string, size), MR_ARENA_NEW(&s->arena, mr_string, size),
-               MR_ARENA_NEW(&s->arena, mr_dtype, size)};
-    if (!n.keys || !n.slices || !n.dtypes) {
+               MR_ARENA_NEW(&s->arena, mr_dtype, size), MR_ARENA_NEW(&s->arena, mr_output, size)};
+    if (!n.keys || !n.slices || !n.dtypes || !n.values) {
         (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
         return;
     }
     for (int32_t i = 0; i < s->count; i++) {
-        n.keys[i] = mr_string_from(mr_node_name(s->variables[i].node));
-        n.dtypes[i] = mr_output_dtype(s->variables[i]);
+        n.keys[i] = mr_string_from(s->items[i].key);
+        n.slices[i] = s->items[i].spec;
+        n.dtypes[i] = s->items[i].dtype;
     }
     mr_graph_push_scope(graph, "");
     mr_graph_push_control_dependencies(graph, nullptr, 0);
@@ -127,15 +134,6 @@ static void make_nodes(mr_saver *s)
     mr_graph_pop_control_dependencies(graph);
     mr_graph_pop_scope(graph);
     if (mr_graph_status(graph, nullptr) == MR_OK) describe(s, path, save, restore);
-}
-
-static void mark_trainable(mr_saver *s)
-{
-    int32_t count = mr_graph_variable_count(s->graph, MR_TRAINABLE_VARIABLES);
-    for (int32_t i = 0; i < count; i++) {
-        mr_output trainable = mr_graph_variable(s->graph, MR_TRAINABLE_VARIABLES, i).ref;
-        for (int32_t j = 0; j < s->count; j++) s->is_trainable[j] |= s->variables[j].node == trainable.node;
-    }
 }
 
 mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *given)
@@ -155,24 +153,22 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *given)
     }
     bool all = options.variables == nullptr;
     s->graph = graph;
-    s->count = all ? mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES) : options.variable_count;
     s->max_to_keep = options.max_to_keep;
     s->saves_state = all;
     s->saves_meta_graph = options.write_meta_graph;
-    s->variables = MR_ARENA_NEW(&s->arena, mr_output, (size_t)s->count + 1);
-    s->is_trainable = MR_ARENA_NEW(&s->arena, bool, (size_t)s->count + 1);
-    if (s->variables == nullptr || s->is_trainable == nullptr)
-        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
-    if (s->count <= 0) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver has no variables to save");
+    s->keep_every_s = options.keep_checkpoint_every_n_hours * 3600;
+    s->next_kept = (double)time(nullptr) + s->keep_every_s;
     (void)mr_train_check_count(graph, "the saver's max_to_keep", options.max_to_keep, 0);
-    if (all && options.variable_count != 0)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's variable_count has no effect without variables");
+    if (!(options.keep_checkpoint_every_n_hours >= 0) || isinf(options.keep_checkpoint_every_n_hours))
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "the saver's keep_checkpoint_every_n_hours is %g, not at least 0",
+                            options.keep_checkpoint_every_n_hours);
+    if (all && (options.variable_count != 0 || options.keys != nullptr))
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's %s has no effect without variables",
+                            options.keys != nullptr ? "keys" : "variable_count");
+    if (mr_graph_status(graph, nullptr) == MR_OK) s->items = mr_saver_items_new(graph, &s->arena, &options, &s->count);
+    if (s->items == nullptr) s->count = 0;
     if (mr_graph_status(graph, nullptr) != MR_OK) return s;
-    assert(s->variables != nullptr && s->is_trainable != nullptr);
-    for (int32_t i = 0; i < s->count; i++)
-        s->variables[i] = all ? mr_graph_variable(graph, MR_GLOBAL_VARIABLES, i).ref : options.variables[i];
-    qsort(s->variables, (size_t)s->count, sizeof *s->variables, by_name);
-    mark_trainable(s);
     make_nodes(s);
     return s;
 }
@@ -205,11 +201,11 @@ void mr_saver_require_finite(mr_saver *saver)
 /* A variable that is not trained may contain an intended infinity, for example as the best loss so far. */
 static mr_status check_finite(const mr_saver *s, int32_t index, const mr_tensor *value, mr_error *error)
 {
-    int64_t at = s->requires_finite ? mr_tensor_find_nonfinite(value, !s->is_trainable[index]) : -1;
+    int64_t at = s->requires_finite ? mr_tensor_find_nonfinite(value, !s->items[index].is_trainable) : -1;
     if (at < 0) return MR_OK;
     char shape[MR_SHAPE_TEXT_SIZE];
     return mr_fail(error, MR_INVALID_ARGUMENT, "the variable %s is not finite: %s at element %" PRId64 " of %s",
-                   mr_node_name(s->variables[index].node), mr_tensor_nonfinite_text(value, at), at,
+                   s->items[index].key, mr_tensor_nonfinite_text(value, at), at,
                    mr_shape_text(value->shape, shape, sizeof shape));
 }
 
@@ -217,9 +213,9 @@ static mr_status write_values(mr_saver *s, mr_session *session, mr_checkpoint_wr
 {
     for (int32_t i = 0; i < s->count; i++) {
         mr_tensor value = {0};
-        MR_TRY(mr_session_read_variable(session, s->variables[i], &value, error));
+        MR_TRY(mr_session_read_variable(session, s->items[i].ref, &value, error));
         mr_status status = check_finite(s, i, &value, error);
-        if (status == MR_OK) status = mr_checkpoint_write(writer, mr_node_name(s->variables[i].node), &value, error);
+        if (status == MR_OK) status = mr_saver_item_write(&s->items[i], writer, &value, error);
         mr_tensor_deinit(&value);
         MR_TRY(status);
     }
@@ -260,6 +256,17 @@ static mr_status remove_checkpoint(mr_saver *s, const char *prefix, mr_error *er
     return meta == nullptr ? mr_fail_memory(error, strlen(prefix)) : mr_file_remove(meta, error);
 }
 
+/* Whether a checkpoint that max_to_keep would remove is the one to keep of these hours, as in TensorFlow. */
+static bool is_kept(mr_saver *s, const char *prefix)
+{
+    struct stat about;
+    char *index = mr_arena_printf(&s->scratch, "%s.index", prefix);
+    if (s->keep_every_s <= 0 || index == nullptr || stat(index, &about) != 0) return false;
+    if ((double)about.st_mtime <= s->next_kept) return false;
+    s->next_kept += s->keep_every_s;
+    return true;
+}
+
 /* "checkpoint" lists the earlier checkpoints that still exist and belong to the same path, then this one. Those beyond
  * max_to_keep are removed after it has been written. */
 static mr_status update_state(mr_saver *s, const char *directory, const char *path, const char *prefix, mr_error *error)
@@ -280,7 +287,8 @@ static mr_status update_state(mr_saver *s, const char *directory, const char *pa
     paths[count++] = prefix;
     int32_t first = s->max_to_keep > 0 && count > s->max_to_keep ? count - s->max_to_keep : 0;
     status = mr_checkpoint_state_write(directory, paths + first, count - first, error);
-    for (int32_t i = 0; status == MR_OK && i < first; i++) status = remove_checkpoint(s, paths[i], error);
+    for (int32_t i = 0; status == MR_OK && i < first; i++)
+        if (!is_kept(s, paths[i])) status = remove_checkpoint(s, paths[i], error);
     mr_checkpoint_state_deinit(&state);
     return status;
 }
@@ -381,32 +389,17 @@ mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, 
 
 /* ---- Restore ---- */
 
-static mr_status restore_one(mr_session *session, mr_checkpoint_reader *reader, const char *path, mr_output variable,
-                             mr_error *error)
-{
-    const char *key = mr_node_name(variable.node);
-    if (!mr_checkpoint_has(reader, key))
-        return mr_fail(error, MR_NOT_FOUND, "%s has no variable %s, which the graph requires", path, key);
-    mr_tensor value = {0};
-    MR_TRY(mr_checkpoint_read(reader, key, &value, error));
-    mr_shape wanted = mr_output_shape(variable);
-    mr_status status = MR_OK;
-    if (value.dtype != mr_output_dtype(variable) || !mr_shape_compatible(value.shape, wanted)) {
-        char ours[MR_SHAPE_TEXT_SIZE], theirs[MR_SHAPE_TEXT_SIZE];
-        status =
-            mr_fail(error, MR_INVALID_ARGUMENT, "%s: variable %s is %s %s in the graph but %s %s in the checkpoint",
-                    path, key, mr_dtype_name(mr_output_dtype(variable)), mr_shape_text(wanted, ours, sizeof ours),
-                    mr_dtype_name(value.dtype), mr_shape_text(value.shape, theirs, sizeof theirs));
-    }
-    if (status == MR_OK) status = mr_session_write_variable(session, variable, &value, error);
-    mr_tensor_deinit(&value);
-    return status;
-}
-
 static mr_status restore_variables(mr_saver *s, mr_session *session, mr_checkpoint_reader *reader, const char *path,
                                    mr_error *error)
 {
-    for (int32_t i = 0; i < s->count; i++) MR_TRY(restore_one(session, reader, path, s->variables[i], error));
+    MR_TRY(mr_saver_items_check(s->items, s->count, reader, path, error));
+    for (int32_t i = 0; i < s->count; i++) {
+        mr_tensor value = {0};
+        MR_TRY(mr_saver_item_read(&s->items[i], reader, path, &value, error));
+        mr_status status = mr_session_write_variable(session, s->items[i].ref, &value, error);
+        mr_tensor_deinit(&value);
+        MR_TRY(status);
+    }
     return MR_OK;
 }
 

@@ -16,6 +16,9 @@
  * mr_graph_free(g);
  * ```
  *
+ * A checkpoint has a tensor for each variable, of either kind. The parts of a partitioned variable are slices of one
+ * tensor, and can be restored to any other parts, or to a variable without parts.
+ *
  * A checkpoint consists of path-STEP.index and path-STEP.data-00000-of-00001. The file "checkpoint" in its directory
  * names the latest ones. Files are written under temporary names, synced and renamed, "checkpoint" last. So the latest
  * checkpoint named there is complete even if the process dies at any time, provided that each save has a path or STEP
@@ -32,11 +35,18 @@ extern "C" {
 
 typedef struct mr_saver mr_saver;
 typedef struct mr_saver_options {
-    size_t size;                /* of this struct (api.h) */
-    const mr_output *variables; /* references; null: the collection "variables" and saveable iterators */
+    size_t size; /* of this struct (api.h) */
+    /* References or handles (mr_variable.ref); null: the collection "variables" and saveable iterators. Of a
+     * partitioned variable, the refs of its parts (mr_variable_parts). */
+    const mr_output *variables;
     int32_t variable_count;
     int32_t max_to_keep;   /* default 5; 0: all, as in TensorFlow */
     bool write_meta_graph; /* write path-STEP.meta; default true */
+    /* The variables' keys in the checkpoint, one for each; default: their names. A null key is the name. To restore a
+     * checkpoint with other names, or to save moving averages as the variables. */
+    const char *const *keys;
+    /* Of the checkpoints that max_to_keep would remove, one is kept for each period of so many hours; 0: none. */
+    double keep_checkpoint_every_n_hours;
 } mr_saver_options;
 /* Adds save/… nodes to the graph, with the names of TensorFlow's Saver. An error is recorded in the graph. */
 MR_API mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);

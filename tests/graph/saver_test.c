@@ -1,8 +1,10 @@
 /* Saver: the files that are written and kept, the files that a killed process leaves, and errors of restore. */
 #include "records/checkpoint/checkpoint.h"
 #include "tests/test.h"
+#include <fcntl.h>
 #include <millrace/millrace.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct saved {
@@ -207,4 +209,56 @@ TEST(saver_merges_parts)
     mr_tensor_deinit(&w);
     mr_checkpoint_reader_close(reader);
     CHECK(!exists(test_path("temporary")));
+}
+
+/* A checkpoint of each period stays, although max_to_keep would remove it. The periods begin with the saver, and a
+ * checkpoint is as old as its index. */
+TEST(saver_keeps_one_of_every_period)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(2), 5);
+    mr_saver *saver = mr_saver_new(s.graph, .max_to_keep = 1, .keep_checkpoint_every_n_hours = 1);
+    mr_session_free(s.session);
+    CHECK_OK(mr_session_new(s.graph, nullptr, &s.session, &error));
+    initialize(&s);
+    const time_t now = time(nullptr);
+    for (int step = 0; step < 5; step++) {
+        char name[64], path[4096];
+        CHECK_OK(mr_saver_save(saver, s.session, test_path("run/m"), step, &error));
+        snprintf(name, sizeof name, "run/m-%d.index", step);
+        snprintf(path, sizeof path, "%s", test_path("%s", name));
+        /* Hours after the beginning: 0.5, 1.5, 1.7, 2.5, 2.6 */
+        const double hours[] = {0.5, 1.5, 1.7, 2.5, 2.6};
+        const struct timespec at = {.tv_sec = now + (time_t)(hours[step] * 3600)};
+        CHECK(utimensat(AT_FDCWD, path, (const struct timespec[2]){at, at}, 0) == 0);
+    }
+    CHECK(!exists(test_path("run/m-0.index")));
+    CHECK(exists(test_path("run/m-1.index")));
+    CHECK(!exists(test_path("run/m-2.index")));
+    CHECK(exists(test_path("run/m-3.index")) && exists(test_path("run/m-4.index")));
+    mr_saver_free(saver);
+    end(&s);
+}
+
+TEST(saver_refuses_wrong_options)
+{
+    static const char *const texts[] = {"keys has no effect without variables", "two variables with the key same",
+                                        "keep_checkpoint_every_n_hours is -1", "variable 1 of the saver does not exist",
+                                        "variable_count has no effect without variables"};
+    for (int i = 0; i < 5; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_variable a = mr_get_variable(g, "a", MR_SHAPE(2)), b = mr_get_variable(g, "b", MR_SHAPE(2));
+        const mr_output refs[] = {a.ref, i == 3 ? (mr_output){0} : b.ref};
+        const char *const keys[] = {"same", "same"};
+        mr_saver *saver = i == 0   ? mr_saver_new(g, .keys = keys)
+                          : i == 1 ? mr_saver_new(g, .variables = refs, .variable_count = 2, .keys = keys)
+                          : i == 2 ? mr_saver_new(g, .keep_checkpoint_every_n_hours = -1)
+                          : i == 3 ? mr_saver_new(g, .variables = refs, .variable_count = 2)
+                                   : mr_saver_new(g, .variable_count = 2);
+        CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, texts[i]);
+        mr_saver_free(saver);
+        mr_graph_free(g);
+    }
 }

@@ -145,9 +145,8 @@ CASES = {
     "embedding_sum": lambda: looked_up_sparse(2, "sum", True),
     "embedding_sqrtn": lambda: looked_up_sparse(3, "sqrtn", True),
 }
-# TensorFlow has no CPU kernels for convolutions with channels first: only names are compared. Resource variables are
-# neither trained nor saved there.
-NAMES_ONLY = ["conv1d_first", "conv2d_first", "embedding_resource"]
+# TensorFlow has no CPU kernels for convolutions with channels first: only names are compared.
+NAMES_ONLY = ["conv1d_first", "conv2d_first"]
 
 
 if __name__ == "__main__":

@@ -66,16 +66,14 @@ static mr_status train(model *m, const char *name, mr_output y, const char *dire
     mr_session *session = nullptr;
     MR_TRY(mr_graph_status(g, error));
     print_graph(g, name);
-    bool resource = mr_variable_is_resource(mr_graph_variable(g, MR_GLOBAL_VARIABLES, 0));
-    if (trains && !resource)
-        step_node = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.1f), loss, (mr_output){0});
+    if (trains) step_node = mr_minimize(g, mr_gradient_descent(.learning_rate = 0.1f), loss, (mr_output){0});
     mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
-    saver = resource ? nullptr : mr_saver_new(g);
+    saver = mr_saver_new(g);
     MR_TRY(mr_session_new(g, nullptr, &session, error));
     MR_TRY(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, error));
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (saver != nullptr) MR_TRY(mr_saver_save(saver, session, path, 0, error));
+    MR_TRY(mr_saver_save(saver, session, path, 0, error));
     for (int64_t step = 0; step < STEPS; step++) {
         mr_tensor x = {0}, flag_value = {0}, value = {0};
         bool is_training = step % 3 != 2;

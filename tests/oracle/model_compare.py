@@ -62,15 +62,9 @@ def check(name, make, ours, directory, names_only):
             loss += tf.add_n(extra)
         with tf.control_dependencies(updates):
             train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
-        # Parts of a partitioned variable are saved one by one.
-        saver = tf.train.Saver() if "part_0" not in str(collections) else None
+        saver = tf.train.Saver()
         with tf.Session() as session:
-            if saver is not None:
-                saver.restore(session, path)
-            else:
-                reader = tf.train.load_checkpoint(path)
-                for v in tf.global_variables():
-                    v.load(reader.get_tensor(v.op.name), session)
+            saver.restore(session, path)
             theirs = run(session, [loss, train])
     np.testing.assert_allclose(losses, theirs, rtol=1e-5, atol=1e-6)
     with tf.Graph().as_default(), tf.Session() as session:

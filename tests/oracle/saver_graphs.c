@@ -1,0 +1,77 @@
+/* Saves and restores variables of all kinds for saver_oracle.py.
+ *
+ *     saver_graphs write PREFIX        a table in 3 parts, a resource variable and a reference: PREFIX-0 and its .meta
+ *     saver_graphs read PATH PARTS     restores them, with the table in PARTS parts, and prints their elements
+ *     saver_graphs renamed PATH KEY    restores the reference from another key */
+#include <millrace/millrace.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct model {
+    mr_graph *g;
+    mr_variable table, r, w;
+} model;
+
+static mr_variable variable(mr_graph *g, const char *name, mr_shape shape, float first, int32_t parts, bool is_resource)
+{
+    mr_error error = {0};
+    mr_tensor values = {0};
+    if (mr_tensor_init(&values, MR_FLOAT, shape, &error) != MR_OK) exit(1);
+    for (int64_t i = 0; i < mr_tensor_count(&values); i++) mr_tensor_floats(&values)[i] = first + (float)i;
+    mr_partitioner partitioner = {.kind = parts > 1 ? MR_PARTITION_FIXED_SIZE : MR_PARTITION_DEFAULT,
+                                  .parts_max = parts > 1 ? parts : 0};
+    return mr_get_variable(g, name, shape, .initializer = {.kind = MR_INIT_CONSTANT, .values = &values},
+                           .partitioner = partitioner, .use_resource = is_resource);
+}
+
+static model build(int32_t parts, float first)
+{
+    model m = {.g = mr_graph_new()};
+    m.table = variable(m.g, "scope/table", MR_SHAPE(11, 3), first, parts, false);
+    m.r = variable(m.g, "r", MR_SHAPE(4), first + 100, 1, true);
+    m.w = variable(m.g, "w", MR_SHAPE(2, 2), first + 200, 1, false);
+    return m;
+}
+
+static void print(const char *name, const mr_tensor *value)
+{
+    printf("%s", name);
+    for (int64_t i = 0; i < mr_tensor_count(value); i++) printf(" %g", (double)mr_tensor_floats(value)[i]);
+    printf("\n");
+}
+
+static mr_status work(int argc, char **argv, mr_error *error)
+{
+    const bool writes = strcmp(argv[1], "write") == 0, renames = strcmp(argv[1], "renamed") == 0;
+    model m = build(writes || renames ? 3 : atoi(argv[3]), writes ? 0 : -1000);
+    mr_session *session = nullptr;
+    mr_saver *saver =
+        renames ? mr_saver_new(m.g, .variables = &m.w.ref, .variable_count = 1, .keys = (const char *const[]){argv[3]})
+                : mr_saver_new(m.g);
+    mr_node *init = mr_initialize_variables(m.g, MR_GLOBAL_VARIABLES, "init");
+    MR_TRY(mr_session_new(m.g, nullptr, &session, error));
+    MR_TRY(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, error));
+    if (writes) MR_TRY(mr_saver_save(saver, session, argv[2], 0, error));
+    if (!writes) MR_TRY(mr_saver_restore(saver, session, argv[2], error));
+    mr_tensor values[3] = {0};
+    MR_TRY(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(m.table.value, m.r.value, m.w.value), values, nullptr, 0,
+                          error));
+    print("table", &values[0]);
+    print("r", &values[1]);
+    print("w", &values[2]);
+    for (int i = 0; i < 3; i++) mr_tensor_deinit(&values[i]);
+    mr_saver_free(saver);
+    mr_session_free(session);
+    mr_graph_free(m.g);
+    return MR_OK;
+}
+
+int main(int argc, char **argv)
+{
+    mr_error error = {0};
+    if (argc < 3) return 2;
+    if (work(argc, argv, &error) == MR_OK) return 0;
+    printf("error %s\n", error.message);
+    return 1;
+}

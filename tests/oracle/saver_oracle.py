@@ -1,0 +1,107 @@
+"""Checkpoints of partitioned and resource variables, written here and there: TensorFlow restores ours, through its own
+Saver and through our MetaGraph, and we restore TensorFlow's, with any number of parts."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+warnings.filterwarnings("ignore")
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+tf.logging.set_verbosity(tf.logging.ERROR)
+tf.disable_v2_behavior()
+TABLE, R, W = np.arange(33.0).reshape(11, 3), np.arange(4.0) + 100, np.arange(4.0).reshape(2, 2) + 200
+
+
+def ours(*arguments):
+    program = os.path.join(os.environ["MILLRACE_ORACLE"], "saver_graphs")
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    if done.returncode != 0:
+        return lines[0][1]
+    return {name: np.array([float(x) for x in values.split()]) for name, values in lines}
+
+
+def same(values, table, r, w):
+    np.testing.assert_array_equal(values["table"], table.ravel())
+    np.testing.assert_array_equal(values["r"], r)
+    np.testing.assert_array_equal(values["w"], w.ravel())
+
+
+def build(parts):
+    partitioner = tf.fixed_size_partitioner(parts) if parts > 1 else None
+    with tf.variable_scope("scope"):
+        table = tf.get_variable("table", [11, 3], partitioner=partitioner)
+    r = tf.get_variable("r", [4], use_resource=True)
+    return [tf.convert_to_tensor(table), r, tf.get_variable("w", [2, 2], use_resource=False)]
+
+
+def theirs_of_ours(directory):
+    """TensorFlow's reader, its Saver with other parts, and our graph in TensorFlow."""
+    path = os.path.join(directory, "ours")
+    same(ours("write", path), TABLE, R, W)
+    reader = tf.train.load_checkpoint(path + "-0")
+    np.testing.assert_array_equal(reader.get_tensor("scope/table"), TABLE)
+    for parts in (1, 3, 4):
+        with tf.Graph().as_default(), tf.Session() as session:
+            values = build(parts)
+            tf.train.Saver().restore(session, path + "-0")
+            for found, expected in zip(session.run(values), (TABLE, R, W)):
+                np.testing.assert_array_equal(found, expected)
+    with tf.Graph().as_default(), tf.Session() as session:
+        saver = tf.train.import_meta_graph(path + "-0.meta")
+        saver.restore(session, path + "-0")
+        parts = [v for v in tf.global_variables() if v.op.name.startswith("scope/table")]
+        assert len(parts) == 3, parts
+        np.testing.assert_array_equal(np.concatenate(session.run(parts)), TABLE)
+        saver.save(session, os.path.join(directory, "again"))
+    same(ours("read", os.path.join(directory, "again"), 2), TABLE, R, W)
+
+
+def ours_of_theirs(directory):
+    path = os.path.join(directory, "theirs")
+    for parts in (1, 4):
+        with tf.Graph().as_default(), tf.Session() as session:
+            tf.set_random_seed(1)
+            values = build(parts)
+            session.run(tf.global_variables_initializer())
+            tf.train.Saver().save(session, path)
+            expected = session.run(values)
+        for own in (1, 2, 5, 11):
+            found = ours("read", path, own)
+            for name, value in zip(("table", "r", "w"), expected):
+                np.testing.assert_allclose(found[name], value.ravel(), rtol=1e-5)
+
+
+def names(directory):
+    path = os.path.join(directory, "named")
+    with tf.Graph().as_default(), tf.Session() as session:
+        value = tf.Variable(W, dtype=tf.float32)
+        session.run(value.initializer)
+        tf.train.Saver({"other/w": value}).save(session, path)
+    np.testing.assert_array_equal(ours("renamed", path, "other/w")["w"], W.ravel())
+    message = ours("read", path, 1)
+    assert "has no variable r, scope/table, w, which the graph requires; it has other/w" in message, message
+
+
+def main():
+    failed = 0
+    tests = [theirs_of_ours, ours_of_theirs, names]
+    for test in tests:
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                test(directory)
+            except Exception as error:  # the other tests still run
+                failed += 1
+                print("%s: %s: %s" % (test.__name__, type(error).__name__, str(error)[:1500]))
+    print("%d passed, %d failed" % (len(tests) - failed, failed))
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
