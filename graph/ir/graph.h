@@ -156,6 +156,8 @@ struct mr_graph {
     int32_t min_consumer;
     const uint8_t *saver_def;
     size_t saver_def_size_bytes;
+    struct mr_sparse_rows *sparse_rows; /* sparse_rows.h */
+    int32_t sparse_rows_count;
 };
 
 /* The name that mr_graph_find_output did not find when it returned `output`; null for any other output. */

@@ -1,5 +1,7 @@
-/* Gradients of selecting elements by index. They are dense: rows that are selected several times get the sum. */
+/* Gradients of selecting elements by index: rows that are selected several times get the sum. Those of Gather are
+ * sparse (sparse_rows.h). */
 #include "graph/ir/graph.h"
+#include "graph/ir/sparse_rows.h"
 #include "graph/ops/gradients.h"
 #include <millrace/ops.h>
 
@@ -34,8 +36,10 @@ static mr_output gather_first(mr_gradient_call *call, mr_output params, mr_outpu
     mr_output shape = mr_gradient_shape(call, params);
     mr_output minus = mr_constant_ints(g, MR_INTS(-1)), axis = mr_constant_int32(g, 0);
     mr_output flat_shape = mr_concat_v2(g, MR_OUTPUTS(minus, part(call, shape, 1, -1)), axis);
-    mr_output values = mr_reshape(g, call->grad_outputs[0], flat_shape);
-    return scatter_rows(call, values, vector(call, indices), scalar_part(call, shape, 0));
+    mr_output values = mr_reshape(g, call->grad_outputs[0], flat_shape), rows = vector(call, indices);
+    mr_output count = scalar_part(call, shape, 0), dense = scatter_rows(call, values, rows, count);
+    mr_graph_note_rows(g, (mr_sparse_rows){dense, values, rows, count});
+    return dense;
 }
 
 /* Along dimension axis: params is reshaped to [outer, n, inner], its first two dimensions are exchanged, and the

@@ -1,4 +1,5 @@
 /* Clipping of gradients, as in TensorFlow's clip_ops. */
+#include "graph/ir/sparse_rows.h"
 #include "graph/train/losses.h"
 #include <millrace/ops.h>
 #include <millrace/optimizers.h>
@@ -16,8 +17,28 @@ static bool check(mr_graph *graph, float norm)
     return mr_graph_status(graph, nullptr) == MR_OK && mr_train_check_number(graph, "norm", norm, 0);
 }
 
-mr_output mr_clip_by_norm(mr_graph *graph, mr_output values, float norm)
+/* What is clipped of a gradient: its rows, if it is sparse. */
+static mr_output values_of(const mr_graph *graph, mr_output gradient)
 {
+    const mr_sparse_rows *rows = mr_graph_find_rows(graph, gradient);
+    return rows != nullptr ? rows->values : gradient;
+}
+
+/* The gradient whose values have become these. */
+static mr_output with_values(mr_graph *graph, mr_output gradient, mr_output values)
+{
+    const mr_sparse_rows *found = mr_graph_find_rows(graph, gradient);
+    if (found == nullptr) return values;
+    mr_sparse_rows rows = *found;
+    rows.values = values;
+    rows.dense = mr_unsorted_segment_sum(graph, rows.values, rows.indices, rows.count);
+    mr_graph_note_rows(graph, rows);
+    return rows.dense;
+}
+
+mr_output mr_clip_by_norm(mr_graph *graph, mr_output gradient, float norm)
+{
+    mr_output values = values_of(graph, gradient);
     mr_graph_push_scope(graph, "clip_by_norm");
     mr_output clipped = mr_graph_failed_output(graph);
     if (check(graph, norm)) {
@@ -29,11 +50,13 @@ mr_output mr_clip_by_norm(mr_graph *graph, mr_output values, float norm)
         root = mr_select(graph, is_positive, root, sum);
         mr_output most = limit(graph, norm, values);
         clipped = mr_real_div(graph, mr_mul(graph, values, most), mr_maximum(graph, root, most));
+        clipped = with_values(graph, gradient, clipped);
     }
     mr_graph_pop_scope(graph);
     return clipped;
 }
 
+/* Of a sparse gradient the dense form, as in TensorFlow. */
 mr_output mr_clip_by_average_norm(mr_graph *graph, mr_output values, float norm)
 {
     mr_graph_push_scope(graph, "clip_by_average_norm");
@@ -56,7 +79,7 @@ mr_output mr_global_norm(mr_graph *graph, mr_outputs values)
     int32_t count = 0;
     if (halves == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a norm");
     for (int32_t i = 0; i < values.count && values.items != nullptr && halves != nullptr; i++)
-        if (values.items[i].node != nullptr) halves[count++] = mr_l2_loss(graph, values.items[i]);
+        if (values.items[i].node != nullptr) halves[count++] = mr_l2_loss(graph, values_of(graph, values.items[i]));
     mr_output norm = mr_graph_failed_output(graph);
     if (count == 0)
         norm = mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there are no values", mr_graph_scope(graph));
@@ -84,7 +107,8 @@ mr_output mr_clip_by_global_norm(mr_graph *graph, mr_gradients_and_variables lis
         factor = mr_add_v2(graph, factor, mr_sub(graph, found, found)); /* NaN if the norm is not finite */
         for (int32_t i = 0; i < list.count; i++)
             if (list.items[i].gradient.node != nullptr)
-                list.items[i].gradient = mr_mul(graph, list.items[i].gradient, factor);
+                list.items[i].gradient = with_values(graph, list.items[i].gradient,
+                                                     mr_mul(graph, values_of(graph, list.items[i].gradient), factor));
     }
     mr_graph_pop_scope(graph);
     return found;

@@ -11,6 +11,7 @@
  * begins the backward loop, and when that of the body is, which closes it. All exits of a loop are processed
  * together. */
 #include "graph/ir/function.h"
+#include "graph/ir/sparse_rows.h"
 #include "graph/train/loop_gradient.h"
 #include <millrace/ops.h>
 
@@ -170,6 +171,26 @@ static mr_status add_share(sweep *s, mr_output to, mr_output grad)
     return MR_OK;
 }
 
+/* A sum of sparse gradients is sparse: the rows of all. */
+static void join_rows(sweep *s, mr_output sum, const mr_output *terms, int32_t count)
+{
+    mr_graph *graph = s->graph;
+    mr_output *values = MR_ARENA_NEW(&s->arena, mr_output, (size_t)count);
+    mr_output *indices = MR_ARENA_NEW(&s->arena, mr_output, (size_t)count), size = {0};
+    if (values == nullptr || indices == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return;
+    for (int32_t i = 0; i < count; i++) {
+        const mr_sparse_rows *rows = mr_graph_find_rows(graph, terms[i]);
+        if (rows == nullptr) return;
+        values[i] = rows->values;
+        indices[i] = rows->indices;
+        size = rows->count;
+        if (mr_output_dtype(indices[i]) != mr_output_dtype(indices[0])) return;
+    }
+    mr_output axis = mr_constant_int32(graph, 0);
+    mr_graph_note_rows(graph, (mr_sparse_rows){sum, mr_concat_v2(graph, MR_OUTPUTS_OF(values, count), axis),
+                                               mr_concat_v2(graph, MR_OUTPUTS_OF(indices, count), axis), size});
+}
+
 /* The sum of the partial gradients of one output, which then replaces them; {0} if there are none. */
 static mr_output total(sweep *s, mr_node *node, int32_t index)
 {
@@ -186,6 +207,7 @@ static mr_output total(sweep *s, mr_node *node, int32_t index)
     count = 0;
     for (share *one = first; one != nullptr; one = one->next) terms[count++] = one->grad;
     first->grad = mr_add_n(s->graph, MR_OUTPUTS_OF(terms, count));
+    join_rows(s, first->grad, terms, count);
     first->next = nullptr;
     return first->grad;
 }

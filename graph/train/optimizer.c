@@ -3,6 +3,7 @@
  * The updates wait for all gradients and for the update ops. So all gradients are computed from the same weights, and a
  * weight is changed after all its readers are done, which allows an update in place. */
 #include "base/options.h"
+#include "graph/ir/sparse_rows.h"
 #include "graph/train/optimizer_kinds.h"
 #include <millrace/ops.h>
 
@@ -89,14 +90,34 @@ static mr_node *make_barrier(parts *p)
 {
     mr_graph *graph = p->graph;
     mr_node_builder builder = mr_node_begin(graph, "NoOp", "gradients_done");
-    for (int32_t i = 0; i < p->list.count; i++)
-        if (p->list.items[i].gradient.node != nullptr)
-            mr_node_add_control_input(&builder, p->list.items[i].gradient.node);
+    for (int32_t i = 0; i < p->list.count; i++) {
+        const mr_output gradient = p->list.items[i].gradient;
+        const mr_sparse_rows *rows = mr_graph_find_rows(graph, gradient);
+        if (rows != nullptr) {
+            mr_node_add_control_input(&builder, rows->values.node);
+            mr_node_add_control_input(&builder, rows->indices.node);
+        } else if (gradient.node != nullptr) {
+            mr_node_add_control_input(&builder, gradient.node);
+        }
+    }
     int32_t updates = mr_graph_collection_count(graph, MR_UPDATE_OPS);
     for (int32_t i = 0; i < updates; i++)
         mr_node_add_control_input(&builder, mr_graph_collection_item(graph, MR_UPDATE_OPS, i).node);
     if (p->step.node != nullptr && p->step.node->id >= 0) mr_node_add_control_input(&builder, p->step.node);
     return mr_node_finish(&builder).node;
+}
+
+/* The rows of a sparse gradient; if the optimizer needs it, each once: the sum of those with its index. */
+static void set_rows(const parts *p, const mr_sparse_rows *rows, mr_optimizer_update *update)
+{
+    mr_graph *graph = p->graph;
+    update->values = rows->values;
+    update->indices = rows->indices;
+    if (p->form->repeats) return;
+    mr_unique_outputs unique = mr_unique(graph, update->indices);
+    mr_output count = mr_size(graph, unique.y);
+    update->values = mr_unsorted_segment_sum(graph, update->values, unique.idx, count);
+    update->indices = unique.y;
 }
 
 static mr_output apply(parts *p, int32_t index)
@@ -110,7 +131,10 @@ static mr_output apply(parts *p, int32_t index)
                                   .step = p->step};
     for (int32_t i = 0; i < MR_OPTIMIZER_SLOTS_MAX; i++) update.slots[i] = p->slots[index][i].ref;
     for (int32_t i = 0; i < MR_NUMBER_COUNT; i++) update.numbers[i] = p->numbers[i];
-    return p->form->apply(&update);
+    const mr_sparse_rows *rows = mr_graph_find_rows(p->graph, update.gradient);
+    if (rows == nullptr) return p->form->apply(&update);
+    set_rows(p, rows, &update);
+    return p->form->apply_rows(&update);
 }
 
 /* The updates, then Adam's powers, then "update", which runs after all of them. */

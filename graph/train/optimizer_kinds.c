@@ -92,36 +92,115 @@ static mr_output proximal_adagrad(const mr_optimizer_update *u)
                  u->gradient);
 }
 
+/* ---- Updates of the rows that a sparse gradient has (optimizer_rows.c has Adam's) ---- */
+
+#define APPLY_ROWS(name, ...)                                                                                          \
+    (mr_output_dtype(u->variable) == MR_RESOURCE                                                                       \
+         ? as_output(mr_resource_sparse_apply_##name(u->graph, u->variable, __VA_ARGS__))                              \
+         : mr_sparse_apply_##name(u->graph, u->variable, __VA_ARGS__))
+
+static mr_output descend_rows(const mr_optimizer_update *u)
+{
+    if (mr_output_dtype(u->variable) != MR_RESOURCE)
+        return mr_scatter_sub(u->graph, u->variable, u->indices, mr_mul(u->graph, u->values, u->rate));
+    mr_output change = mr_mul(u->graph, mr_neg(u->graph, u->values), u->rate);
+    return as_output(mr_resource_scatter_add(u->graph, u->variable, u->indices, change));
+}
+
+static mr_output momentum_rows(const mr_optimizer_update *u)
+{
+    return APPLY_ROWS(momentum, u->slots[0], u->rate, u->values, u->indices, u->numbers[MR_NUMBER_MOMENTUM],
+                      .use_nesterov = u->optimizer->nesterov);
+}
+
+static mr_output adagrad_rows(const mr_optimizer_update *u)
+{
+    return APPLY_ROWS(adagrad, u->slots[0], u->rate, u->values, u->indices);
+}
+
+static mr_output adadelta_rows(const mr_optimizer_update *u)
+{
+    return APPLY_ROWS(adadelta, u->slots[0], u->slots[1], u->rate, u->numbers[MR_NUMBER_DECAY],
+                      u->numbers[MR_NUMBER_EPSILON], u->values, u->indices);
+}
+
+static mr_output rms_prop_rows(const mr_optimizer_update *u)
+{
+    const mr_output *n = u->numbers;
+    return APPLY_ROWS(rms_prop, u->slots[0], u->slots[1], u->rate, n[MR_NUMBER_DECAY], n[MR_NUMBER_MOMENTUM],
+                      n[MR_NUMBER_EPSILON], u->values, u->indices);
+}
+
+static mr_output centered_rms_prop_rows(const mr_optimizer_update *u)
+{
+    const mr_output *n = u->numbers;
+    return APPLY_ROWS(centered_rms_prop, u->slots[1], u->slots[0], u->slots[2], u->rate, n[MR_NUMBER_DECAY],
+                      n[MR_NUMBER_MOMENTUM], n[MR_NUMBER_EPSILON], u->values, u->indices);
+}
+
+static mr_output ftrl_rows(const mr_optimizer_update *u)
+{
+    const mr_output *n = u->numbers;
+    if (u->optimizer->l2_shrinkage > 0)
+        return APPLY_ROWS(ftrl_v2, u->slots[0], u->slots[1], u->values, u->indices, u->rate, n[MR_NUMBER_L1],
+                          n[MR_NUMBER_L2], n[MR_NUMBER_L2_SHRINKAGE], n[MR_NUMBER_POWER]);
+    return APPLY_ROWS(ftrl, u->slots[0], u->slots[1], u->values, u->indices, u->rate, n[MR_NUMBER_L1], n[MR_NUMBER_L2],
+                      n[MR_NUMBER_POWER]);
+}
+
+static mr_output adagrad_da_rows(const mr_optimizer_update *u)
+{
+    return APPLY_ROWS(adagrad_da, u->slots[0], u->slots[1], u->values, u->indices, u->rate, u->numbers[MR_NUMBER_L1],
+                      u->numbers[MR_NUMBER_L2], u->step);
+}
+
+static mr_output proximal_descend_rows(const mr_optimizer_update *u)
+{
+    return APPLY_ROWS(proximal_gradient_descent, u->rate, u->numbers[MR_NUMBER_L1], u->numbers[MR_NUMBER_L2], u->values,
+                      u->indices);
+}
+
+static mr_output proximal_adagrad_rows(const mr_optimizer_update *u)
+{
+    return APPLY_ROWS(proximal_adagrad, u->slots[0], u->rate, u->numbers[MR_NUMBER_L1], u->numbers[MR_NUMBER_L2],
+                      u->values, u->indices);
+}
+
 /* ---- Kinds ---- */
 
 /* Momentum, beta1, beta2, epsilon, decay, initial accumulator, l1, l2, shrinkage, power. */
 #define NUMBERS(...) {__VA_ARGS__}
 static const mr_optimizer_form forms[] = {
     [MR_GRADIENT_DESCENT] = {"GradientDescent", NONE,
-                             NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "", .apply = descend},
+                             NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "", .apply = descend,
+                             .apply_rows = descend_rows, .repeats = true},
     [MR_MOMENTUM] = {"Momentum", NONE, NUMBERS(REQUIRED, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "0",
-                     .apply = momentum},
+                     .apply = momentum, .apply_rows = momentum_rows},
     [MR_ADAM] = {"Adam", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE), "00",
-                 .has_powers = true, .apply = adam},
+                 .has_powers = true, .apply = adam, .apply_rows = mr_optimizer_adam_rows},
     [MR_ADAGRAD] = {"Adagrad", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, NONE, NONE, NONE, NONE), "a",
-                    .apply = adagrad},
+                    .apply = adagrad, .apply_rows = adagrad_rows},
     [MR_ADADELTA] = {"Adadelta", 0.001f, NUMBERS(NONE, NONE, NONE, 1e-8f, 0.95f, NONE, NONE, NONE, NONE, NONE), "00",
-                     .apply = adadelta},
+                     .apply = adadelta, .apply_rows = adadelta_rows},
     [MR_RMS_PROP] = {"RMSProp", NONE, NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE), "10",
-                     .apply = rms_prop},
-    [MR_FTRL] = {"Ftrl", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, 0, -0.5f), "a0", .apply = ftrl},
+                     .apply = rms_prop, .apply_rows = rms_prop_rows},
+    [MR_FTRL] = {"Ftrl", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, 0, -0.5f), "a0", .apply = ftrl,
+                 .apply_rows = ftrl_rows},
     [MR_ADAGRAD_DA] = {"AdagradDA", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, NONE, NONE), "0a",
-                       .has_step = true, .apply = adagrad_da},
+                       .has_step = true, .apply = adagrad_da, .apply_rows = adagrad_da_rows},
     [MR_PROXIMAL_GRADIENT_DESCENT] = {"ProximalGradientDescent", NONE,
                                       NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, 0, 0, NONE, NONE), "",
-                                      .apply = proximal_descend},
+                                      .apply = proximal_descend, .apply_rows = proximal_descend_rows},
     [MR_PROXIMAL_ADAGRAD] = {"ProximalAdagrad", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, NONE, NONE),
-                             "a", .apply = proximal_adagrad},
+                             "a", .apply = proximal_adagrad, .apply_rows = proximal_adagrad_rows},
 };
 constexpr size_t FORM_COUNT = sizeof forms / sizeof *forms;
-static const mr_optimizer_form centered = {"RMSProp", NONE,
-                                           NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE), "100",
-                                           .apply = centered_rms_prop};
+static const mr_optimizer_form centered = {"RMSProp",
+                                           NONE,
+                                           NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE),
+                                           "100",
+                                           .apply = centered_rms_prop,
+                                           .apply_rows = centered_rms_prop_rows};
 
 const mr_optimizer_form *mr_optimizer_form_of(const mr_optimizer *optimizer)
 {

@@ -26,6 +26,8 @@ typedef struct mr_optimizer_update {
     mr_graph *graph;
     const mr_optimizer *optimizer;
     mr_output variable, gradient, rate;
+    /* Of a sparse gradient: the rows; without `repeats`, each index once. */
+    mr_output values, indices;
     mr_output slots[MR_OPTIMIZER_SLOTS_MAX]; /* references */
     mr_output numbers[MR_NUMBER_COUNT];
     mr_output powers[2]; /* values of beta1_power and beta2_power */
@@ -39,8 +41,12 @@ typedef struct mr_optimizer_form {
     const char *slots;              /* initial values: '0', '1', or 'a' for the initial accumulator */
     bool has_powers, has_step;
     mr_output (*apply)(const mr_optimizer_update *update);
+    mr_output (*apply_rows)(const mr_optimizer_update *update); /* of a sparse gradient */
+    bool repeats;                                               /* apply_rows takes an index several times */
 } mr_optimizer_form;
 
+/* Adam's update of a sparse gradient, as TensorFlow's: its moments decay everywhere (optimizer_rows.c). */
+mr_output mr_optimizer_adam_rows(const mr_optimizer_update *update);
 /* The form of the kind, centered or not. */
 const mr_optimizer_form *mr_optimizer_form_of(const mr_optimizer *optimizer);
 /* Fills in the defaults. Records an error for an option that is missing, out of range, or without effect, and returns

@@ -22,18 +22,44 @@ static int write_graph(mr_graph *g, const char *directory, const char *name)
     return 0;
 }
 
+/* How the table is read. */
+typedef enum table_kind { NO_TABLE, TABLE, RESOURCE_TABLE } table_kind;
 typedef enum change { UNCHANGED, CLIP_EACH, CLIP_ALL, CLIP_AVERAGE, AVERAGE } change;
 
-static int write_model(const char *directory, const char *name, const mr_optimizer *optimizer, change how)
+/* Rows of a table that the model averages: those that x selects, and others for each example. */
+static mr_output looked_up(mr_graph *g, mr_output x, mr_variable table)
+{
+    mr_output axis = mr_constant_int32(g, 0);
+    mr_output places = mr_floor(g, mr_mul(g, mr_abs(g, x), mr_constant_float(g, 5.9f)));
+    mr_output first = mr_gather_v2(g, table.value, mr_cast(g, places, MR_INT32), axis);
+    mr_output fixed = mr_constant_int32s(g, MR_SHAPE(5), (int32_t[]){0, 4, 4, 1, 5}, "fixed");
+    mr_output second = mr_gather_v2(g, table.value, fixed, axis);
+    return mr_add(g, mr_mean(g, first, mr_constant_ints(g, MR_INTS(1))), second);
+}
+
+static mr_variable make_table(mr_graph *g, bool is_resource)
+{
+    mr_error error = {0};
+    mr_tensor values = {0};
+    if (mr_tensor_init(&values, MR_FLOAT, MR_SHAPE(6, 2), &error) != MR_OK) return (mr_variable){0};
+    for (int i = 0; i < 12; i++) mr_tensor_floats(&values)[i] = (float)(i * 7 % 12) / 10 - 0.5f;
+    return mr_get_variable(g, "w", MR_SHAPE(6, 2), .use_resource = is_resource,
+                           .initializer = {.kind = MR_INIT_CONSTANT, .values = &values});
+}
+
+static int write_model(const char *directory, const char *name, const mr_optimizer *optimizer, change how,
+                       table_kind kind)
 {
     mr_graph *g = mr_graph_new();
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 3), .name = "x");
     mr_output y = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 2), .name = "y");
-    mr_variable w = mr_variable_new(
-        g, "w", mr_constant_floats(g, MR_SHAPE(3, 2), (float[]){0.5f, -0.3f, 0.1f, 0.9f, -0.7f, 0.2f}, "first"));
+    const float first[] = {0.5f, -0.3f, 0.1f, 0.9f, -0.7f, 0.2f};
+    mr_variable w = kind != NO_TABLE ? make_table(g, kind == RESOURCE_TABLE)
+                                     : mr_variable_new(g, "w", mr_constant_floats(g, MR_SHAPE(3, 2), first, "first"));
     mr_variable b = mr_variable_new(g, "b", mr_constant_floats(g, MR_SHAPE(2), (float[]){0.1f, -0.1f}, "second"));
     const mr_variable variables[] = {w, b};
-    mr_output out = mr_tanh(g, mr_bias_add(g, mr_mat_mul(g, x, w.value), b.value));
+    mr_output product = kind != NO_TABLE ? looked_up(g, x, w) : mr_mat_mul(g, x, w.value);
+    mr_output out = mr_tanh(g, mr_bias_add(g, product, b.value));
     mr_output loss = mr_loss_mean_squared_error(g, y, out);
     mr_output step = mr_global_step(g).ref;
     mr_gradients_and_variables list = mr_compute_gradients(g, loss);
@@ -86,36 +112,47 @@ static int write_rates(const char *directory)
     return failed;
 }
 
+/* The model with a matrix, with a table, and with a table that is a resource variable. */
+static int write_models(const char *directory, const char *name, const mr_optimizer *optimizer, change how)
+{
+    char rows[64], resource[64];
+    snprintf(rows, sizeof rows, "%s_rows", name);
+    snprintf(resource, sizeof resource, "%s_resource", name);
+    int failed = write_model(directory, name, optimizer, how, NO_TABLE);
+    failed |= write_model(directory, rows, optimizer, how, TABLE);
+    return failed | write_model(directory, resource, optimizer, how, RESOURCE_TABLE);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) return fprintf(stderr, "usage: optimizers_graph DIRECTORY\n"), 2;
     const char *d = argv[1];
-    int failed = write_model(d, "descent", mr_gradient_descent(.learning_rate = 0.3f), UNCHANGED);
-    failed |= write_model(d, "momentum", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f), UNCHANGED);
+    int failed = write_models(d, "descent", mr_gradient_descent(.learning_rate = 0.3f), UNCHANGED);
+    failed |= write_models(d, "momentum", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f), UNCHANGED);
     failed |=
-        write_model(d, "nesterov", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f, .nesterov = true), UNCHANGED);
-    failed |= write_model(d, "adam", mr_adam(.learning_rate = 0.02f), UNCHANGED);
-    failed |= write_model(d, "adagrad", mr_adagrad(.learning_rate = 0.2f), UNCHANGED);
+        write_models(d, "nesterov", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f, .nesterov = true), UNCHANGED);
+    failed |= write_models(d, "adam", mr_adam(.learning_rate = 0.02f), UNCHANGED);
+    failed |= write_models(d, "adagrad", mr_adagrad(.learning_rate = 0.2f), UNCHANGED);
     failed |=
-        write_model(d, "adagrad2", mr_adagrad(.learning_rate = 0.2f, .initial_accumulator_value = 0.5f), UNCHANGED);
-    failed |= write_model(d, "adadelta", mr_adadelta(.learning_rate = 1, .decay = 0.8f, .epsilon = 1e-4f), UNCHANGED);
-    failed |= write_model(d, "rmsprop", mr_rms_prop(.learning_rate = 0.02f), UNCHANGED);
+        write_models(d, "adagrad2", mr_adagrad(.learning_rate = 0.2f, .initial_accumulator_value = 0.5f), UNCHANGED);
+    failed |= write_models(d, "adadelta", mr_adadelta(.learning_rate = 1, .decay = 0.8f, .epsilon = 1e-4f), UNCHANGED);
+    failed |= write_models(d, "rmsprop", mr_rms_prop(.learning_rate = 0.02f), UNCHANGED);
     failed |=
-        write_model(d, "rmsprop2", mr_rms_prop(.learning_rate = 0.02f, .momentum = 0.5f, .decay = 0.7f), UNCHANGED);
+        write_models(d, "rmsprop2", mr_rms_prop(.learning_rate = 0.02f, .momentum = 0.5f, .decay = 0.7f), UNCHANGED);
     failed |=
-        write_model(d, "centered", mr_rms_prop(.learning_rate = 0.02f, .centered = true, .epsilon = 1e-3f), UNCHANGED);
-    failed |= write_model(d, "ftrl", mr_ftrl(.learning_rate = 0.3f), UNCHANGED);
-    failed |= write_model(d, "ftrl2", mr_ftrl(.learning_rate = 0.3f, .l1 = 0.01f, .l2 = 0.02f), UNCHANGED);
-    failed |= write_model(
+        write_models(d, "centered", mr_rms_prop(.learning_rate = 0.02f, .centered = true, .epsilon = 1e-3f), UNCHANGED);
+    failed |= write_models(d, "ftrl", mr_ftrl(.learning_rate = 0.3f), UNCHANGED);
+    failed |= write_models(d, "ftrl2", mr_ftrl(.learning_rate = 0.3f, .l1 = 0.01f, .l2 = 0.02f), UNCHANGED);
+    failed |= write_models(
         d, "ftrl3", mr_ftrl(.learning_rate = 0.3f, .l2_shrinkage = 0.02f, .learning_rate_power = -0.6f), UNCHANGED);
-    failed |= write_model(d, "adagradda", mr_adagrad_da(.learning_rate = 0.3f, .l1 = 0.001f, .l2 = 0.002f), UNCHANGED);
-    failed |= write_model(d, "proximal", mr_proximal_gradient_descent(.learning_rate = 0.3f, .l1 = 0.01f, .l2 = 0.02f),
-                          UNCHANGED);
+    failed |= write_models(d, "adagradda", mr_adagrad_da(.learning_rate = 0.3f, .l1 = 0.001f, .l2 = 0.002f), UNCHANGED);
+    failed |= write_models(d, "proximal", mr_proximal_gradient_descent(.learning_rate = 0.3f, .l1 = 0.01f, .l2 = 0.02f),
+                           UNCHANGED);
     failed |=
-        write_model(d, "proximal2", mr_proximal_adagrad(.learning_rate = 0.2f, .l1 = 0.01f, .l2 = 0.02f), UNCHANGED);
-    failed |= write_model(d, "clip", mr_gradient_descent(.learning_rate = 0.3f), CLIP_EACH);
-    failed |= write_model(d, "clip_all", mr_gradient_descent(.learning_rate = 0.3f), CLIP_ALL);
-    failed |= write_model(d, "clip_average", mr_gradient_descent(.learning_rate = 0.3f), CLIP_AVERAGE);
-    failed |= write_model(d, "average", mr_adam(.learning_rate = 0.02f), AVERAGE);
+        write_models(d, "proximal2", mr_proximal_adagrad(.learning_rate = 0.2f, .l1 = 0.01f, .l2 = 0.02f), UNCHANGED);
+    failed |= write_models(d, "clip", mr_gradient_descent(.learning_rate = 0.3f), CLIP_EACH);
+    failed |= write_models(d, "clip_all", mr_gradient_descent(.learning_rate = 0.3f), CLIP_ALL);
+    failed |= write_models(d, "clip_average", mr_gradient_descent(.learning_rate = 0.3f), CLIP_AVERAGE);
+    failed |= write_model(d, "average", mr_adam(.learning_rate = 0.02f), AVERAGE, NO_TABLE);
     return failed | write_rates(d);
 }

@@ -50,9 +50,17 @@ def check(right, text):
 
 def model(name):
     x, y = tf.placeholder(tf.float32, [None, 3], "x"), tf.placeholder(tf.float32, [None, 2], "y")
-    w = tf.Variable(np.float32([[0.5, -0.3], [0.1, 0.9], [-0.7, 0.2]]), name="w")
+    name, _, kind = name.rpartition("_") if name.endswith(("_rows", "_resource")) else (name, "", "")
+    if kind:
+        values = (np.arange(12) * 7 % 12 / np.float32(10) - np.float32(0.5)).reshape(6, 2)
+        w = tf.Variable(values.astype(np.float32), name="w", use_resource=kind == "resource")
+        places = tf.cast(tf.floor(tf.abs(x) * 5.9), tf.int32)
+        product = tf.reduce_mean(tf.gather(w, places), 1) + tf.gather(w, [0, 4, 4, 1, 5])
+    else:
+        w = tf.Variable(np.float32([[0.5, -0.3], [0.1, 0.9], [-0.7, 0.2]]), name="w")
+        product = tf.matmul(x, w)
     b = tf.Variable(np.float32([0.1, -0.1]), name="b")
-    loss = tf.losses.mean_squared_error(y, tf.tanh(tf.nn.bias_add(tf.matmul(x, w), b)))
+    loss = tf.losses.mean_squared_error(y, tf.tanh(tf.nn.bias_add(product, b)))
     step = tf.train.get_or_create_global_step()
     kind = {"clip": "descent", "clip_all": "descent", "clip_average": "descent", "average": "adam"}.get(name, name)
     optimizer = OPTIMIZERS[kind](step)
@@ -81,11 +89,16 @@ def compare(name, train, loss, bytes_):
     ours.run("init")
     got = [ours.run([loss + ":0", train], {"x:0": x, "y:0": y})[0] for x, y in BATCHES]
     check(np.allclose(got, want, 1e-5, 1e-7), f"{name}: losses {got} instead of {want}")
-    found = {node.name for node in tf.MetaGraphDef.FromString(bytes_).graph_def.node if node.op == "VariableV2"}
+    nodes = tf.MetaGraphDef.FromString(bytes_).graph_def.node
+    found = {node.name for node in nodes if node.op in ("VariableV2", "VarHandleOp")}
+    handles = {node.name for node in nodes if node.op == "VarHandleOp"}
+    if name.endswith(("_rows", "_resource")) and not name.startswith("clip_average"):  # which is dense
+        updates = {node.op for node in nodes if "update_w" in node.name}
+        check(any("Scatter" in op or "SparseApply" in op for op in updates), f"{name}: the updates are {updates}")
     check(found == set(names), f"{name}: variables {sorted(found)} instead of {sorted(names)}")
     for variable, value in zip(names, finals):
         if variable in found:
-            mine = ours.run(variable + ":0")
+            mine = ours.run(variable + ("/Read/ReadVariableOp:0" if variable in handles else ":0"))
             check(np.allclose(mine, value, 1e-5, 1e-6), f"{name}: {variable} is {mine} instead of {value}")
 
 

@@ -1,0 +1,84 @@
+/* Gradients of tables that are only gathered from: rows, which optimizers apply without the dense sum. The comparison
+ * with TensorFlow is tests/oracle/optimizers_oracle.py. */
+#include "tests/test.h"
+#include <millrace/millrace.h>
+
+#include <string.h>
+
+static mr_output gather(mr_graph *g, mr_variable table, int32_t first, int32_t second)
+{
+    mr_output ids = mr_constant_int32s(g, MR_SHAPE(2), (int32_t[]){first, second}, nullptr);
+    return mr_gather_v2(g, table.value, ids, mr_constant_int32(g, 0));
+}
+
+static mr_output sum_of_squares(mr_graph *g, mr_output x)
+{
+    return mr_sum(g, mr_square(g, x), mr_constant_ints(g, MR_INTS(0, 1)));
+}
+
+TEST(sparse_gradients_are_rows)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable table = mr_get_variable(g, "table", MR_SHAPE(5, 3)),
+                dense = mr_get_variable(g, "dense", MR_SHAPE(5, 3));
+    mr_output loss = mr_add(g, sum_of_squares(g, gather(g, table, 1, 3)), sum_of_squares(g, gather(g, table, 3, 3)));
+    loss = mr_add(g, loss, sum_of_squares(g, gather(g, dense, 0, 1)));
+    loss = mr_add(g, loss, sum_of_squares(g, dense.value));
+    mr_output gradients[2], values = {0}, indices = {0};
+    mr_gradients(g, MR_OUTPUTS(loss), MR_OUTPUTS(table.ref, dense.ref), nullptr, gradients);
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK(!mr_gradient_rows(g, gradients[1], &values, &indices)); /* read in both ways */
+    CHECK(mr_gradient_rows(g, gradients[0], &values, &indices));
+    CHECK(!mr_gradient_rows(g, values, &values, &indices));
+    CHECK(mr_output_shape(indices).dims[0] == 4 && mr_output_shape(values).dims[0] == 4);
+
+    /* The dense sum has the rows added up. */
+    mr_session *session = nullptr;
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    mr_tensor results[4] = {0};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(gradients[0], values, indices, table.value), results,
+                            nullptr, 0, &error));
+    const float *sum = mr_tensor_floats(&results[0]), *w = mr_tensor_floats(&results[3]);
+    for (int row = 0; row < 5; row++)
+        for (int i = 0; i < 3; i++) {
+            const float times = row == 1 ? 2 : row == 3 ? 6 : 0;
+            CHECK_NEAR(sum[row * 3 + i], times * w[row * 3 + i], 1e-5);
+        }
+    for (int i = 0; i < 4; i++) mr_tensor_deinit(&results[i]);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* One step computes no dense gradient, also after clipping by the global norm. */
+TEST(sparse_gradients_are_applied_as_rows)
+{
+    for (int clips = 0; clips < 2; clips++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_session *session = nullptr;
+        mr_variable table = mr_get_variable(g, "table", MR_SHAPE(1000, 4));
+        mr_output loss =
+            mr_add(g, sum_of_squares(g, gather(g, table, 7, 7)), sum_of_squares(g, gather(g, table, 9, 7)));
+        mr_gradients_and_variables list = mr_compute_gradients(g, loss);
+        if (clips) mr_clip_by_global_norm(g, list, 0.1f);
+        mr_node *train = mr_apply_gradients(g, mr_gradient_descent(.learning_rate = 0.1f), list, (mr_output){0});
+        mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+        CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+        mr_session_trace(session, true);
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &train, 1, &error));
+        mr_node_time times[256];
+        const int32_t count = mr_session_trace_times(session, times, 256);
+        bool scatters = false;
+        for (int32_t i = 0; i < count; i++) {
+            CHECK(strcmp(times[i].op, "UnsortedSegmentSum") != 0);
+            scatters |= strcmp(times[i].op, "ScatterSub") == 0;
+        }
+        CHECK(scatters);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
