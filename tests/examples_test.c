@@ -1,4 +1,5 @@
 /* The example programs, run with the arguments that a user would give. */
+#include "base/random.h"
 #include "tests/test.h"
 
 /* Runs a program and returns its output, in static storage. */
@@ -113,4 +114,23 @@ TEST(example_feed_images)
     packed = run("train-images", arguments);
     CHECK_CONTAINS(packed, "shuffling 1000 at a time");
     CHECK_CONTAINS(packed, "step 2/2");
+}
+
+/* A text of few sentences: what follows a word soon is known, except where the text itself is random. */
+TEST(example_language_model)
+{
+    static const char *const subjects[] = {"the cat", "the dog", "a bird", "my friend", "an old man"};
+    static const char *const verbs[] = {"sees", "likes", "follows", "hears"};
+    mr_random random = mr_random_at(3, 5, 0, 0);
+    FILE *file = fopen(test_path("text"), "w");
+    CHECK(file != nullptr);
+    for (int i = 0; i < 3000; i++)
+        fprintf(file, "%s %s  %s\n", subjects[mr_random_below(&random, 5)], verbs[mr_random_below(&random, 4)],
+                subjects[mr_random_below(&random, 5)]);
+    fclose(file);
+    char arguments[4096];
+    snprintf(arguments, sizeof arguments, "%s 5 32", test_path("text"));
+    const char *text = run("language-model", arguments);
+    CHECK(number_after(text, "epoch 1  rate 1.000  perplexity ") > 5);
+    CHECK(number_after(text, "test perplexity: ") < 3);
 }
