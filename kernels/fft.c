@@ -1,16 +1,12 @@
-/* FFT, IFFT, RFFT and IRFFT over one, two or three dimensions. A transform of one row is computed in double: by mixed
- * radices for sizes with small prime factors, otherwise as a convolution (Bluestein's algorithm). */
-#include "kernels/common.h"
+/* FFT, IFFT, RFFT and IRFFT over one, two or three dimensions, computed in double (fft_plan.h). */
+#include "kernels/fft_plan.h"
+#include "kernels/gemm.h"
+#include "kernels/slots.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct number {
-    double re, im;
-} number;
-
-constexpr int64_t RADIX_MAX = 31; /* a larger prime factor costs more than a convolution */
+typedef mr_fft_number number;
 
 typedef struct fft_attrs {
     int rank;
@@ -28,222 +24,168 @@ static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *e
     return MR_OK;
 }
 
-static number multiply(number a, number b)
-{
-    return (number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-
-/* ---- One row ---- */
-
-/* roots[i] = exp(±2πi · i / size). Bluestein's algorithm needs a transform of `wide` elements, a power of two. */
-typedef struct plan {
-    int64_t size;
-    number *roots;
-    struct plan *wide;        /* null: mixed radices */
-    number *chirp, *response; /* size; wide->size, transformed */
-} plan;
-
-static void plan_free(plan *p)
-{
-    if (p == nullptr) return;
-    plan_free(p->wide);
-    free(p->roots);
-    free(p->chirp);
-    free(p->response);
-    free(p);
-}
-
-/* Numbers of scratch memory that plan_run needs beside its input. */
-static int64_t plan_scratch(const plan *p)
-{
-    return p->wide != nullptr ? 3 * p->wide->size : p->size + RADIX_MAX;
-}
-
-/* out[0, n) = transform of in[0], in[step], …; root_step: the step through the roots. */
-static void mixed(const plan *p, int64_t n, const number *in, int64_t step, number *out, int64_t root_step,
-                  number *scratch)
-{
-    if (n == 1) {
-        out[0] = in[0];
-        return;
-    }
-    int64_t radix = n % 4 == 0 ? 4 : 2;
-    while (n % radix != 0) radix++;
-    int64_t rows = n / radix;
-    for (int64_t r = 0; r < radix; r++)
-        mixed(p, rows, in + r * step, step * radix, out + r * rows, root_step * radix, scratch);
-    number part[RADIX_MAX];
-    for (int64_t k = 0; k < rows; k++) {
-        for (int64_t r = 0; r < radix; r++) part[r] = multiply(out[r * rows + k], p->roots[r * k * root_step]);
-        for (int64_t q = 0; q < radix; q++) {
-            number sum = part[0];
-            for (int64_t r = 1; r < radix; r++) {
-                number turned = multiply(part[r], p->roots[r * q % radix * rows * root_step]);
-                sum.re += turned.re;
-                sum.im += turned.im;
-            }
-            scratch[q] = sum;
-        }
-        for (int64_t q = 0; q < radix; q++) out[q * rows + k] = scratch[q];
-    }
-}
-
-/* Transforms a row in place. */
-static void plan_run(const plan *p, number *row, number *scratch)
-{
-    if (p->wide == nullptr) {
-        mixed(p, p->size, row, 1, scratch, 1, scratch + p->size);
-        memcpy(row, scratch, (size_t)p->size * sizeof *row);
-        return;
-    }
-    int64_t wide = p->wide->size;
-    number *x = scratch, *rest = scratch + wide;
-    memset(x, 0, (size_t)wide * sizeof *x);
-    for (int64_t i = 0; i < p->size; i++) x[i] = multiply(row[i], p->chirp[i]);
-    plan_run(p->wide, x, rest);
-    /* The inverse is the conjugate of the transform of the conjugate. */
-    for (int64_t i = 0; i < wide; i++) {
-        x[i] = multiply(x[i], p->response[i]);
-        x[i].im = -x[i].im;
-    }
-    plan_run(p->wide, x, rest);
-    for (int64_t i = 0; i < p->size; i++) {
-        number value = {x[i].re / (double)wide, -x[i].im / (double)wide};
-        row[i] = multiply(value, p->chirp[i]);
-    }
-}
-
-static plan *plan_new(int64_t size, bool inverse);
-
-static bool add_convolution(plan *p, bool inverse)
-{
-    int64_t wide = 1, size = p->size;
-    while (wide < 2 * size) wide *= 2;
-    p->wide = plan_new(wide, false);
-    p->chirp = malloc((size_t)size * sizeof(number));
-    p->response = calloc((size_t)wide, sizeof(number));
-    number *scratch = p->wide != nullptr ? malloc((size_t)plan_scratch(p->wide) * sizeof(number)) : nullptr;
-    if (p->chirp == nullptr || p->response == nullptr || scratch == nullptr) {
-        free(scratch);
-        return false;
-    }
-    for (int64_t i = 0; i < size; i++) {
-        /* i² modulo 2 · size, to keep the angle small */
-        double angle =
-            M_PI * (double)(int64_t)((__uint128_t)i * (__uint128_t)i % (__uint128_t)(2 * size)) / (double)size;
-        p->chirp[i] = (number){cos(angle), inverse ? sin(angle) : -sin(angle)};
-        number conjugate = {p->chirp[i].re, -p->chirp[i].im};
-        p->response[i] = conjugate;
-        if (i > 0) p->response[wide - i] = conjugate;
-    }
-    plan_run(p->wide, p->response, scratch);
-    free(scratch);
-    return true;
-}
-
-static plan *plan_new(int64_t size, bool inverse)
-{
-    if (size < 1 || size > INT64_MAX / 256) return nullptr;
-    plan *p = calloc(1, sizeof *p);
-    if (p == nullptr) return nullptr;
-    p->size = size;
-    int64_t rest = size;
-    for (int64_t radix = 2; radix <= RADIX_MAX; radix++)
-        while (rest % radix == 0) rest /= radix;
-    bool fine;
-    if (rest != 1) {
-        fine = add_convolution(p, inverse);
-    } else {
-        p->roots = malloc((size_t)size * sizeof(number));
-        fine = p->roots != nullptr;
-        for (int64_t i = 0; fine && i < size; i++) {
-            double angle = 2 * M_PI * (double)i / (double)size;
-            p->roots[i] = (number){cos(angle), inverse ? sin(angle) : -sin(angle)};
-        }
-    }
-    if (fine) return p;
-    plan_free(p);
-    return nullptr;
-}
-
 /* ---- Dimensions ---- */
 
-/* Transforms dimension `axis` of a dense array [outer, sizes…]. */
+/* Transforms a dimension of a dense array [outer, sizes…]. */
 typedef struct pass {
-    const plan *plan;
+    const mr_fft_plan *plan;
     number *data;
     int64_t size, inner; /* of the dimension; elements between two of its positions */
-    int out_of_memory;
+    int64_t rows;
+    int64_t turns; /* 0; or the size of a longer row, whose element [k, row] is turned by k * row of this circle */
+    bool inverse;
+    mr_slots *slots; /* of the size of rows and scratch memory of the plan */
 } pass;
 
-static void run_rows(void *context, int64_t begin, int64_t end)
+/* The first element of a row. */
+static number *row_at(const pass *p, int64_t row)
 {
-    pass *p = context;
-    number *row = calloc((size_t)(p->size + plan_scratch(p->plan)), sizeof *row);
-    if (row == nullptr) {
-        __atomic_store_n(&p->out_of_memory, 1, __ATOMIC_RELAXED);
-        return;
+    return p->data + row / p->inner * p->size * p->inner + row % p->inner;
+}
+
+/* Groups [begin, end) of MR_FFT_LANES rows. */
+static void run_groups(void *context, int64_t begin, int64_t end)
+{
+    const pass *p = context;
+    int slot;
+    mr_fft_lanes *lanes = (mr_fft_lanes *)mr_slot_acquire(p->slots, &slot);
+    for (int64_t group = begin; group < end; group++) {
+        const int64_t first = group * MR_FFT_LANES, used = MR_MIN(MR_FFT_LANES, p->rows - first);
+        if (used < MR_FFT_LANES) memset(lanes, 0, (size_t)p->size * sizeof *lanes);
+        for (int64_t lane = 0; lane < used; lane++) {
+            const number *from = row_at(p, first + lane);
+            for (int64_t k = 0; k < p->size; k++) {
+                lanes[k].re[lane] = from[k * p->inner].re;
+                lanes[k].im[lane] = from[k * p->inner].im;
+            }
+        }
+        mr_fft_run(p->plan, lanes, lanes + p->size);
+        for (int64_t lane = 0; lane < used; lane++) {
+            const int64_t row = first + lane;
+            number *to = row_at(p, row);
+            for (int64_t k = 0; k < p->size; k++) {
+                number value = {lanes[k].re[lane], lanes[k].im[lane]};
+                if (p->turns > 0) {
+                    const number root = mr_fft_root(k * row, p->turns, p->inverse);
+                    value = (number){value.re * root.re - value.im * root.im, value.re * root.im + value.im * root.re};
+                }
+                to[k * p->inner] = value;
+            }
+        }
     }
-    for (int64_t i = begin; i < end; i++) {
-        number *first = p->data + i / p->inner * p->size * p->inner + i % p->inner;
-        for (int64_t k = 0; k < p->size; k++) row[k] = first[k * p->inner];
-        plan_run(p->plan, row, row + p->size);
-        for (int64_t k = 0; k < p->size; k++) first[k * p->inner] = row[k];
+    mr_slot_release(p->slots, slot);
+}
+
+static bool run_pass(mr_kernel_call *call, pass p, mr_error *error)
+{
+    mr_fft_plan *plan = mr_fft_plan_new(p.size, p.inverse);
+    if (plan == nullptr) return false;
+    const int64_t groups = (p.rows + MR_FFT_LANES - 1) / MR_FFT_LANES;
+    const int64_t threads = MR_MIN(groups, mr_pool_thread_count(call->device->pool));
+    const int64_t size = (p.size + mr_fft_scratch(plan)) * (int64_t)(sizeof(mr_fft_lanes) / sizeof(float));
+    mr_buffer *buffer;
+    float *floats;
+    mr_slots slots;
+    if (mr_scratch_new(call, size * threads, &buffer, &floats, error) == MR_OK) {
+        mr_slots_init(&slots, floats, size, (int)MR_MIN(threads, MR_SLOTS_MAX));
+        p.plan = plan;
+        p.slots = &slots;
+        mr_pool_for(call->device->pool, groups, MR_MAX(1, MR_GRAIN / 64 / p.size), run_groups, &p);
+        mr_buffer_unref(buffer);
+        mr_fft_plan_free(plan);
+        return true;
     }
-    free(row);
+    mr_fft_plan_free(plan);
+    return false;
+}
+
+/* The divisor of the size that is nearest to its root, from below. */
+static int64_t divisor_of(int64_t size)
+{
+    int64_t best = 1;
+    for (int64_t d = 1; d * d <= size; d++)
+        if (size % d == 0) best = d;
+    return best;
+}
+
+/* A few long rows, each as a matrix [few, many]: its columns, turned, then its rows, then transposed. */
+static bool run_long(mr_kernel_call *call, number *data, int64_t total, int64_t size, int64_t few, bool inverse,
+                     mr_error *error)
+{
+    const int64_t many = size / few;
+    number *copy = malloc((size_t)size * sizeof *copy);
+    bool fine = copy != nullptr;
+    for (number *row = data; fine && row < data + total; row += size) {
+        fine =
+            run_pass(call,
+                     (pass){.data = row, .size = few, .inner = many, .rows = many, .turns = size, .inverse = inverse},
+                     error) &&
+            run_pass(call, (pass){.data = row, .size = many, .inner = 1, .rows = few, .inverse = inverse}, error);
+        memcpy(copy, row, (size_t)size * sizeof *copy);
+        for (int64_t i = 0; i < few; i++)
+            for (int64_t j = 0; j < many; j++) row[j * few + i] = copy[i * many + j];
+    }
+    free(copy);
+    return fine;
 }
 
 static mr_status transform(mr_kernel_call *call, number *data, int64_t total, int64_t size, int64_t inner, bool inverse,
                            mr_error *error)
 {
-    plan *p = plan_new(size, inverse);
-    pass one = {.plan = p, .data = data, .size = size, .inner = inner, .out_of_memory = p == nullptr};
-    if (p != nullptr) mr_pool_for(call->device->pool, total / size, MR_MAX(1, MR_GRAIN / 8 / size), run_rows, &one);
-    plan_free(p);
-    return !one.out_of_memory ? MR_OK : mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    constexpr int64_t LONG = 2048;
+    const int64_t rows = total / size, few = inner == 1 && rows < 4 && size >= LONG ? divisor_of(size) : 1;
+    const bool fine =
+        few >= MR_FFT_LANES
+            ? run_long(call, data, total, size, few, inverse, error)
+            : run_pass(call, (pass){.data = data, .size = size, .inner = inner, .rows = rows, .inverse = inverse},
+                       error);
+    return fine ? MR_OK : mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
 }
 
-static number get(const mr_tensor *tensor, int64_t i)
+/* Elements [from, from + count) of a tensor. */
+static void get(const mr_tensor *tensor, int64_t from, int64_t count, number *to)
 {
     const float *floats = tensor->data;
     const double *doubles = tensor->data;
     switch (tensor->dtype) {
     case MR_FLOAT:
-        return (number){(double)floats[i], 0};
+        for (int64_t i = 0; i < count; i++) to[i] = (number){(double)floats[from + i], 0};
+        break;
     case MR_DOUBLE:
-        return (number){doubles[i], 0};
+        for (int64_t i = 0; i < count; i++) to[i] = (number){doubles[from + i], 0};
+        break;
     case MR_COMPLEX64:
-        return (number){(double)floats[2 * i], (double)floats[2 * i + 1]};
+        for (int64_t i = 0; i < count; i++)
+            to[i] = (number){(double)floats[2 * (from + i)], (double)floats[2 * (from + i) + 1]};
+        break;
     default:
-        return (number){doubles[2 * i], doubles[2 * i + 1]};
+        for (int64_t i = 0; i < count; i++) to[i] = (number){doubles[2 * (from + i)], doubles[2 * (from + i) + 1]};
     }
 }
 
-static void put(mr_tensor *tensor, int64_t i, number value)
+static void put(mr_tensor *tensor, int64_t to, int64_t count, const number *from, double scale)
 {
     float *floats = tensor->data;
     double *doubles = tensor->data;
-    if (tensor->dtype == MR_FLOAT) {
-        floats[i] = (float)value.re;
-    } else if (tensor->dtype == MR_DOUBLE) {
-        doubles[i] = value.re;
-    } else if (tensor->dtype == MR_COMPLEX64) {
-        floats[2 * i] = (float)value.re;
-        floats[2 * i + 1] = (float)value.im;
-    } else {
-        doubles[2 * i] = value.re;
-        doubles[2 * i + 1] = value.im;
+    switch (tensor->dtype) {
+    case MR_FLOAT:
+        for (int64_t i = 0; i < count; i++) floats[to + i] = (float)(from[i].re * scale);
+        break;
+    case MR_DOUBLE:
+        for (int64_t i = 0; i < count; i++) doubles[to + i] = from[i].re * scale;
+        break;
+    case MR_COMPLEX64:
+        for (int64_t i = 0; i < count; i++) {
+            floats[2 * (to + i)] = (float)(from[i].re * scale);
+            floats[2 * (to + i) + 1] = (float)(from[i].im * scale);
+        }
+        break;
+    default:
+        for (int64_t i = 0; i < count; i++) {
+            doubles[2 * (to + i)] = from[i].re * scale;
+            doubles[2 * (to + i) + 1] = from[i].im * scale;
+        }
     }
-}
-
-/* Splits an index of an array with these trailing sizes into the index of the leading dimensions and positions. */
-static void split(int64_t index, const int64_t sizes[3], int64_t *outer, int64_t at[3])
-{
-    for (int d = 2; d >= 0; d--) {
-        at[d] = index % sizes[d];
-        index /= sizes[d];
-    }
-    *outer = index;
 }
 
 /* The sizes of a transform, aligned to the right; unused leading ones are 1. */
@@ -252,21 +194,60 @@ typedef struct sizes {
     int64_t total;                         /* outer · full */
 } sizes;
 
-/* Copies the input to the full complex array; missing elements are 0, and IRFFT's are its conjugate symmetric ones. */
-static void load(const mr_tensor *input, const sizes *s, bool mirrored, number *data)
+/* What moves between tensors and the full complex array, row by row. */
+typedef struct move {
+    const sizes *sizes;
+    const mr_tensor *input;
+    mr_tensor *output;
+    number *data;
+    bool mirrored;
+    double scale;
+} move;
+
+/* Splits a row's number, that of all but the last dimension, into the leading one and the positions of two others. */
+static void split(int64_t row, const int64_t in[3], int64_t *outer, int64_t at[2])
 {
-    int64_t outer, at[3];
-    for (int64_t i = 0; i < s->total; i++) {
-        split(i, s->full, &outer, at);
-        bool mirror = mirrored && at[2] > s->full[2] / 2, inside = true;
-        int64_t from = outer;
-        for (int d = 0; d < 3; d++) {
-            int64_t position = mirror ? (s->full[d] - at[d]) % s->full[d] : at[d];
-            inside &= position < s->in[d];
-            from = from * s->in[d] + position;
+    at[1] = row % in[1];
+    at[0] = row / in[1] % in[0];
+    *outer = row / in[1] / in[0];
+}
+
+/* Rows of the full array from the input; missing elements are 0, and IRFFT's are its conjugate symmetric ones. */
+static void load_rows(void *context, int64_t begin, int64_t end)
+{
+    const move *m = context;
+    const sizes *s = m->sizes;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t outer, at[2], other[2];
+        split(row, s->full, &outer, at);
+        for (int d = 0; d < 2; d++) other[d] = (s->full[d] - at[d]) % s->full[d];
+        number *to = m->data + row * s->full[2];
+        const int64_t own = m->mirrored ? s->full[2] / 2 + 1 : s->full[2]; /* not mirrored */
+        const bool inside = at[0] < s->in[0] && at[1] < s->in[1];
+        const int64_t given = inside ? MR_MIN(own, s->in[2]) : 0;
+        get(m->input, ((outer * s->in[0] + at[0]) * s->in[1] + at[1]) * s->in[2], given, to);
+        for (int64_t k = given; k < own; k++) to[k] = (number){0};
+        const bool other_inside = other[0] < s->in[0] && other[1] < s->in[1];
+        const int64_t from = ((outer * s->in[0] + other[0]) * s->in[1] + other[1]) * s->in[2];
+        for (int64_t k = own; k < s->full[2]; k++) {
+            const int64_t position = s->full[2] - k;
+            to[k] = (number){0};
+            if (other_inside && position < s->in[2]) get(m->input, from + position, 1, &to[k]);
+            to[k].im = -to[k].im;
         }
-        data[i] = inside ? get(input, from) : (number){0};
-        if (mirror) data[i].im = -data[i].im;
+    }
+}
+
+/* Rows of the output. */
+static void store_rows(void *context, int64_t begin, int64_t end)
+{
+    const move *m = context;
+    const sizes *s = m->sizes;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t outer, at[2];
+        split(row, s->out, &outer, at);
+        const number *from = m->data + ((outer * s->full[0] + at[0]) * s->full[1] + at[1]) * s->full[2];
+        put(m->output, row * s->out[2], s->out[2], from, m->scale);
     }
 }
 
@@ -274,23 +255,24 @@ static void load(const mr_tensor *input, const sizes *s, bool mirrored, number *
 static mr_status run_sizes(mr_kernel_call *call, const sizes *s, bool inverse, bool mirrored, mr_error *error)
 {
     size_t bytes;
-    mr_tensor *output = &call->outputs[0];
-    number *data = __builtin_mul_overflow((size_t)s->total, sizeof *data, &bytes) ? nullptr : calloc(1, bytes);
-    if (data == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
-    load(&call->inputs[0], s, mirrored, data);
+    move m = {.sizes = s, .input = &call->inputs[0], .output = &call->outputs[0], .mirrored = mirrored};
+    if (__builtin_mul_overflow((size_t)s->total, sizeof *m.data, &bytes))
+        return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    mr_buffer *buffer;
+    float *floats;
+    MR_TRY(mr_scratch_new(call, (int64_t)(bytes / sizeof *floats), &buffer, &floats, error));
+    m.data = (number *)floats;
+    const int64_t grain = MR_MAX(1, MR_GRAIN / 8 / s->full[2]);
+    mr_pool_for(call->device->pool, s->total / s->full[2], grain, load_rows, &m);
     mr_status status = MR_OK;
-    int64_t inner = 1, count = mr_tensor_count(output), outer, at[3];
+    int64_t inner = 1;
     for (int d = 2; d >= 0 && status == MR_OK; d--) {
-        if (s->full[d] > 1) status = transform(call, data, s->total, s->full[d], inner, inverse, error);
+        if (s->full[d] > 1) status = transform(call, m.data, s->total, s->full[d], inner, inverse, error);
         inner *= s->full[d];
     }
-    double scale = inverse ? 1.0 / (double)inner : 1;
-    for (int64_t i = 0; i < count && status == MR_OK; i++) {
-        split(i, s->out, &outer, at);
-        number value = data[((outer * s->full[0] + at[0]) * s->full[1] + at[1]) * s->full[2] + at[2]];
-        put(output, i, (number){value.re * scale, value.im * scale});
-    }
-    free(data);
+    m.scale = inverse ? 1.0 / (double)inner : 1;
+    if (status == MR_OK) mr_pool_for(call->device->pool, mr_tensor_count(m.output) / s->out[2], grain, store_rows, &m);
+    mr_buffer_unref(buffer);
     return status;
 }
 

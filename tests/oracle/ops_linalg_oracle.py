@@ -108,7 +108,10 @@ def fourier_cases():
                 add(name, tolerance, input=numbers([3, n], complex_type))
             add("RFFT", tolerance, input=values([3, n], real), fft_length=[n], Tcomplex=complex_type)
             add("IRFFT", tolerance, input=numbers([3, n // 2 + 1], complex_type), fft_length=[n], Treal=real)
-        for shape in [[4, 5], [2, 8, 6], [2, 1, 37]]:
+        for shape in [[17, 30], [8, 64], [1, 2047], [1, 2048], [3, 2310], [4, 2310], [1, 4098], [2, 2053], [1, 16384]]:
+            for name in ["FFT", "IFFT"]:  # groups of rows, and few long ones
+                add(name, tolerance, input=numbers(shape, complex_type))
+        for shape in [[4, 5], [2, 8, 6], [2, 1, 37], [9, 3, 40]]:
             for name in ["FFT2D", "IFFT2D"]:
                 add(name, tolerance, input=numbers(shape, complex_type))
         for name in ["FFT3D", "IFFT3D"]:
