@@ -2,6 +2,7 @@
 #include "kernels/fft_plan.h"
 #include "kernels/gemm.h"
 #include "kernels/slots.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,42 @@ static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *e
     return MR_OK;
 }
 
-/* ---- Dimensions ---- */
+static number multiply(number a, number b)
+{
+    return (number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+static number conjugate(number a)
+{
+    return (number){a.re, -a.im};
+}
+
+/* ---- Rows, eight at a time ---- */
+
+/* The roots of a large circle as products: root(i) = coarse[i >> shift] · fine[i mod 2^shift]. */
+typedef struct circle {
+    number *coarse, *fine;
+    int shift;
+} circle;
+
+static void circle_deinit(circle *c)
+{
+    free(c->coarse);
+    free(c->fine);
+}
+
+static bool circle_init(circle *c, int64_t size, bool inverse)
+{
+    *c = (circle){0};
+    while ((int64_t)1 << 2 * c->shift < size) c->shift++;
+    const int64_t step = (int64_t)1 << c->shift, count = (size - 1) / step + 1;
+    c->coarse = malloc((size_t)count * sizeof *c->coarse);
+    c->fine = malloc((size_t)step * sizeof *c->fine);
+    if (c->coarse == nullptr || c->fine == nullptr) return false;
+    for (int64_t i = 0; i < count; i++) c->coarse[i] = mr_fft_root(i * step, size, inverse);
+    for (int64_t i = 0; i < step && i < size; i++) c->fine[i] = mr_fft_root(i, size, inverse);
+    return true;
+}
 
 /* Transforms a dimension of a dense array [outer, sizes…]. */
 typedef struct pass {
@@ -32,7 +68,7 @@ typedef struct pass {
     number *data;
     int64_t size, inner; /* of the dimension; elements between two of its positions */
     int64_t rows;
-    int64_t turns; /* 0; or the size of a longer row, whose element [k, row] is turned by k * row of this circle */
+    const circle *turns; /* null; or element k of each row is turned by the root k · row */
     bool inverse;
     mr_slots *slots; /* of the size of rows and scratch memory of the plan */
 } pass;
@@ -40,7 +76,15 @@ typedef struct pass {
 /* The first element of a row. */
 static number *row_at(const pass *p, int64_t row)
 {
+    assert(row >= 0 && row < p->rows);
     return p->data + row / p->inner * p->size * p->inner + row % p->inner;
+}
+
+static number turned(const circle *turns, number value, int64_t index)
+{
+    const number root =
+        multiply(turns->coarse[index >> turns->shift], turns->fine[index & (((int64_t)1 << turns->shift) - 1)]);
+    return multiply(value, root);
 }
 
 /* Groups [begin, end) of MR_FFT_LANES rows. */
@@ -52,52 +96,50 @@ static void run_groups(void *context, int64_t begin, int64_t end)
     for (int64_t group = begin; group < end; group++) {
         const int64_t first = group * MR_FFT_LANES, used = MR_MIN(MR_FFT_LANES, p->rows - first);
         if (used < MR_FFT_LANES) memset(lanes, 0, (size_t)p->size * sizeof *lanes);
-        for (int64_t lane = 0; lane < used; lane++) {
-            const number *from = row_at(p, first + lane);
-            for (int64_t k = 0; k < p->size; k++) {
-                lanes[k].re[lane] = from[k * p->inner].re;
-                lanes[k].im[lane] = from[k * p->inner].im;
+        number *rows[MR_FFT_LANES];
+        for (int64_t lane = 0; lane < used; lane++) rows[lane] = row_at(p, first + lane);
+        for (int64_t k = 0; k < p->size; k++)
+            for (int64_t lane = 0; lane < used; lane++) {
+                lanes[k].re[lane] = rows[lane][k * p->inner].re;
+                lanes[k].im[lane] = rows[lane][k * p->inner].im;
             }
-        }
         mr_fft_run(p->plan, lanes, lanes + p->size);
-        for (int64_t lane = 0; lane < used; lane++) {
-            const int64_t row = first + lane;
-            number *to = row_at(p, row);
-            for (int64_t k = 0; k < p->size; k++) {
-                number value = {lanes[k].re[lane], lanes[k].im[lane]};
-                if (p->turns > 0) {
-                    const number root = mr_fft_root(k * row, p->turns, p->inverse);
-                    value = (number){value.re * root.re - value.im * root.im, value.re * root.im + value.im * root.re};
-                }
-                to[k * p->inner] = value;
+        for (int64_t k = 0; k < p->size; k++)
+            for (int64_t lane = 0; lane < used; lane++) {
+                const number value = {lanes[k].re[lane], lanes[k].im[lane]};
+                rows[lane][k * p->inner] = p->turns != nullptr ? turned(p->turns, value, k * (first + lane)) : value;
             }
-        }
     }
     mr_slot_release(p->slots, slot);
 }
 
-static bool run_pass(mr_kernel_call *call, pass p, mr_error *error)
+/* False: no memory. */
+static bool run_pass(mr_kernel_call *call, pass p)
 {
     mr_fft_plan *plan = mr_fft_plan_new(p.size, p.inverse);
     if (plan == nullptr) return false;
     const int64_t groups = (p.rows + MR_FFT_LANES - 1) / MR_FFT_LANES;
-    const int64_t threads = MR_MIN(groups, mr_pool_thread_count(call->device->pool));
+    const int64_t threads = MR_MIN(MR_MIN(groups, MR_SLOTS_MAX), mr_pool_thread_count(call->device->pool));
     const int64_t size = (p.size + mr_fft_scratch(plan)) * (int64_t)(sizeof(mr_fft_lanes) / sizeof(float));
     mr_buffer *buffer;
     float *floats;
     mr_slots slots;
-    if (mr_scratch_new(call, size * threads, &buffer, &floats, error) == MR_OK) {
-        mr_slots_init(&slots, floats, size, (int)MR_MIN(threads, MR_SLOTS_MAX));
+    const bool fine = mr_scratch_new(call, size * threads, &buffer, &floats, nullptr) == MR_OK;
+    if (fine) {
+        mr_slots_init(&slots, floats, size, (int)threads);
         p.plan = plan;
         p.slots = &slots;
         mr_pool_for(call->device->pool, groups, MR_MAX(1, MR_GRAIN / 64 / p.size), run_groups, &p);
         mr_buffer_unref(buffer);
-        mr_fft_plan_free(plan);
-        return true;
     }
     mr_fft_plan_free(plan);
-    return false;
+    return fine;
 }
+
+/* ---- Long rows, one by one ----
+ *
+ * Eight long rows side by side would be far larger than the input. One row of a size with small factors is a matrix
+ * whose columns and rows fill the lanes; any other row is convolved with such ones. */
 
 /* The divisor of the size that is nearest to its root, from below. */
 static int64_t divisor_of(int64_t size)
@@ -108,38 +150,95 @@ static int64_t divisor_of(int64_t size)
     return best;
 }
 
-/* A few long rows, each as a matrix [few, many]: its columns, turned, then its rows, then transposed. */
-static bool run_long(mr_kernel_call *call, number *data, int64_t total, int64_t size, int64_t few, bool inverse,
-                     mr_error *error)
+/* A row as a matrix [few, many]: its columns, turned, then its rows, then transposed.
+ * copy  memory for as many elements */
+static bool run_matrix(mr_kernel_call *call, number *row, number *copy, int64_t size, bool inverse)
 {
-    const int64_t many = size / few;
-    number *copy = malloc((size_t)size * sizeof *copy);
-    bool fine = copy != nullptr;
-    for (number *row = data; fine && row < data + total; row += size) {
-        fine =
-            run_pass(call,
-                     (pass){.data = row, .size = few, .inner = many, .rows = many, .turns = size, .inverse = inverse},
-                     error) &&
-            run_pass(call, (pass){.data = row, .size = many, .inner = 1, .rows = few, .inverse = inverse}, error);
-        memcpy(copy, row, (size_t)size * sizeof *copy);
-        for (int64_t i = 0; i < few; i++)
-            for (int64_t j = 0; j < many; j++) row[j * few + i] = copy[i * many + j];
+    const int64_t few = divisor_of(size), many = size / few;
+    circle turns;
+    const pass columns = {.data = row, .size = few, .inner = many, .rows = many, .turns = &turns, .inverse = inverse};
+    const pass rows = {.data = row, .size = many, .inner = 1, .rows = few, .inverse = inverse};
+    const bool fine = circle_init(&turns, size, inverse) && run_pass(call, columns) && run_pass(call, rows);
+    circle_deinit(&turns);
+    if (!fine) return false;
+    memcpy(copy, row, (size_t)size * sizeof *copy);
+    for (int64_t i = 0; i < few; i++)
+        for (int64_t j = 0; j < many; j++) row[j * few + i] = copy[i * many + j];
+    return true;
+}
+
+/* What Bluestein's algorithm needs for rows of one size: see fft_plan.c. */
+typedef struct convolution {
+    int64_t size, wide;
+    number *chirp, *response, *x; /* size; wide; wide */
+} convolution;
+
+static void convolution_deinit(convolution *c)
+{
+    free(c->chirp);
+    free(c->response);
+    free(c->x);
+}
+
+static bool convolution_init(mr_kernel_call *call, convolution *c, number *copy, bool inverse)
+{
+    c->chirp = malloc((size_t)c->size * sizeof *c->chirp);
+    c->response = calloc((size_t)c->wide, sizeof *c->response);
+    c->x = malloc((size_t)c->wide * sizeof *c->x);
+    if (c->chirp == nullptr || c->response == nullptr || c->x == nullptr) return false;
+    for (int64_t i = 0; i < c->size; i++) {
+        c->chirp[i] = mr_fft_chirp(i, c->size, inverse);
+        c->response[i] = conjugate(c->chirp[i]);
+        if (i > 0) c->response[c->wide - i] = c->response[i];
     }
+    return run_matrix(call, c->response, copy, c->wide, false);
+}
+
+static bool convolve(mr_kernel_call *call, const convolution *c, number *row, number *copy)
+{
+    memset(c->x + c->size, 0, (size_t)(c->wide - c->size) * sizeof *c->x);
+    for (int64_t i = 0; i < c->size; i++) c->x[i] = multiply(row[i], c->chirp[i]);
+    if (!run_matrix(call, c->x, copy, c->wide, false)) return false;
+    /* The inverse is the conjugate of the transform of the conjugate. */
+    for (int64_t i = 0; i < c->wide; i++) c->x[i] = conjugate(multiply(c->x[i], c->response[i]));
+    if (!run_matrix(call, c->x, copy, c->wide, false)) return false;
+    const double scale = 1 / (double)c->wide; /* a power of two */
+    for (int64_t i = 0; i < c->size; i++) {
+        const number value = conjugate(c->x[i]);
+        row[i] = multiply((number){value.re * scale, value.im * scale}, c->chirp[i]);
+    }
+    return true;
+}
+
+static bool run_long(mr_kernel_call *call, pass p)
+{
+    convolution c = {.size = p.size, .wide = mr_fft_wide(p.size)};
+    number *line = malloc((size_t)p.size * sizeof *line);
+    number *copy = malloc((size_t)MR_MAX(p.size, c.wide) * sizeof *copy);
+    bool fine = line != nullptr && copy != nullptr && (c.wide == 0 || convolution_init(call, &c, copy, p.inverse));
+    for (int64_t row = 0; fine && row < p.rows; row++) {
+        number *at = row_at(&p, row);
+        for (int64_t k = 0; k < p.size; k++) line[k] = at[k * p.inner];
+        fine = c.wide > 0 ? convolve(call, &c, line, copy) : run_matrix(call, line, copy, p.size, p.inverse);
+        for (int64_t k = 0; k < p.size; k++) at[k * p.inner] = line[k];
+    }
+    convolution_deinit(&c);
+    free(line);
     free(copy);
     return fine;
 }
 
+/* ---- Dimensions ---- */
+
 static mr_status transform(mr_kernel_call *call, number *data, int64_t total, int64_t size, int64_t inner, bool inverse,
                            mr_error *error)
 {
-    constexpr int64_t LONG = 2048;
-    const int64_t rows = total / size, few = inner == 1 && rows < 4 && size >= LONG ? divisor_of(size) : 1;
-    const bool fine =
-        few >= MR_FFT_LANES
-            ? run_long(call, data, total, size, few, inverse, error)
-            : run_pass(call, (pass){.data = data, .size = size, .inner = inner, .rows = rows, .inverse = inverse},
-                       error);
-    return fine ? MR_OK : mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
+    constexpr int64_t LONG = 2048, VERY_LONG = 65536, FEW = 4;
+    const pass p = {.data = data, .size = size, .inner = inner, .rows = total / size, .inverse = inverse};
+    const bool is_long = size >= VERY_LONG || (size >= LONG && p.rows < FEW);
+    return (is_long ? run_long : run_pass)(call, p)
+               ? MR_OK
+               : mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
 }
 
 /* Elements [from, from + count) of a tensor. */

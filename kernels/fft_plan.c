@@ -43,6 +43,7 @@ MR_INLINE mr_fft_lanes turn(mr_fft_lanes a, bool inverse)
 
 mr_fft_number mr_fft_root(int64_t index, int64_t size, bool inverse)
 {
+    assert(index >= 0 && index < size);
     /* The angle is reduced to an eighth of the circle. */
     int64_t eighths = 8 * index, octant = eighths / size % 8;
     int64_t rest = eighths % size; /* eighths of size / 8 */
@@ -214,22 +215,36 @@ void mr_fft_plan_free(mr_fft_plan *p)
     free(p);
 }
 
-static bool add_convolution(mr_fft_plan *p)
+mr_fft_number mr_fft_chirp(int64_t index, int64_t size, bool inverse)
+{
+    /* index² modulo 2 · size, to keep the angle small */
+    const __uint128_t square = (__uint128_t)index * (__uint128_t)index;
+    return mr_fft_root((int64_t)(square % (__uint128_t)(2 * size)), 2 * size, inverse);
+}
+
+int64_t mr_fft_wide(int64_t size)
+{
+    int64_t rest = size, wide = 1;
+    for (int64_t radix = 2; radix <= RADIX_MAX; radix++)
+        while (rest % radix == 0) rest /= radix;
+    if (rest == 1) return 0;
+    while (wide < 2 * size) wide *= 2;
+    return wide;
+}
+
+static bool add_convolution(mr_fft_plan *p, int64_t wide)
 {
     const int64_t size = p->size;
-    int64_t wide = 1;
-    while (wide < 2 * size) wide *= 2;
     p->wide = mr_fft_plan_new(wide, false);
     if (p->wide == nullptr) return false;
     p->chirp = malloc((size_t)size * sizeof *p->chirp);
     p->response = malloc((size_t)wide * sizeof *p->response);
     mr_fft_lanes *work = aligned_alloc(64, (size_t)(wide + mr_fft_scratch(p->wide)) * sizeof *work);
-    if (p->chirp != nullptr && p->response != nullptr && work != nullptr) {
+    const bool fine = p->chirp != nullptr && p->response != nullptr && work != nullptr;
+    if (fine) {
         memset(work, 0, (size_t)wide * sizeof *work);
         for (int64_t i = 0; i < size; i++) {
-            /* i² modulo 2 · size, to keep the angle small */
-            const int64_t square = (int64_t)((__uint128_t)i * (__uint128_t)i % (__uint128_t)(2 * size));
-            p->chirp[i] = mr_fft_root(square, 2 * size, p->inverse);
+            p->chirp[i] = mr_fft_chirp(i, size, p->inverse);
             work[i].re[0] = p->chirp[i].re;
             work[i].im[0] = -p->chirp[i].im;
             if (i > 0) work[wide - i] = work[i];
@@ -237,7 +252,6 @@ static bool add_convolution(mr_fft_plan *p)
         mr_fft_run(p->wide, work, work + wide);
         for (int64_t i = 0; i < wide; i++) p->response[i] = (mr_fft_number){work[i].re[0], work[i].im[0]};
     }
-    const bool fine = p->chirp != nullptr && p->response != nullptr && work != nullptr;
     free(work);
     return fine;
 }
@@ -250,12 +264,10 @@ mr_fft_plan *mr_fft_plan_new(int64_t size, bool inverse)
     if (p == nullptr) return nullptr;
     p->size = size;
     p->inverse = inverse;
-    int64_t rest = size;
-    for (int64_t radix = 2; radix <= RADIX_MAX; radix++)
-        while (rest % radix == 0) rest /= radix;
+    const int64_t wide = mr_fft_wide(size);
     bool fine;
-    if (rest != 1) {
-        fine = add_convolution(p);
+    if (wide > 0) {
+        fine = add_convolution(p, wide);
     } else {
         p->roots = malloc((size_t)size * sizeof *p->roots);
         fine = p->roots != nullptr;

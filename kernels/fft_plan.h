@@ -25,7 +25,11 @@ void mr_fft_plan_free(mr_fft_plan *plan); /* null is allowed */
 int64_t mr_fft_scratch(const mr_fft_plan *plan);
 /* Transforms eight rows in place, without scaling. Both on 64 bytes. */
 void mr_fft_run(const mr_fft_plan *plan, mr_fft_lanes *rows, mr_fft_lanes *scratch);
-/* exp(±2πi · index / size), exact in its symmetries. */
+/* exp(±2πi · index / size), exact in its symmetries. index  0 … size - 1 */
 mr_fft_number mr_fft_root(int64_t index, int64_t size, bool inverse);
+/* exp(±πi · index² / size): with it, the transform of a size with a large prime factor is a convolution. */
+mr_fft_number mr_fft_chirp(int64_t index, int64_t size, bool inverse);
+/* The size of that convolution, a power of two; 0: the size has small factors and needs none. */
+int64_t mr_fft_wide(int64_t size);
 
 #endif

@@ -7,12 +7,6 @@
 constexpr int ROWS_MAX = 28, GROUPS_MAX = 10;
 constexpr int64_t PREFETCHED_ROWS = 12; /* of B in memory: the time of as many steps hides that of a load */
 
-/* Multiply-add, rounded once if the CPU level supports it. */
-MR_INLINE mr_vector multiply_add(mr_vector a, mr_vector b, mr_vector c, bool fused)
-{
-    return fused ? __builtin_elementwise_fma(a, b, c) : a * b + c;
-}
-
 MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulate, const float *bias)
 {
     if (columns >= 16) {
@@ -76,8 +70,8 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
 #pragma clang loop unroll(full)
             for (int r = 0; r < rows; r++) {
                 mr_vector x = mr_vector_of(a[r / group_rows][r % group_rows * a_row]);
-                sums[r][0] = multiply_add(x, b0, sums[r][0], fused);
-                if (vectors > 1) sums[r][1] = multiply_add(x, b1, sums[r][1], fused);
+                sums[r][0] = mr_vector_multiply_add(x, b0, sums[r][0], fused);
+                if (vectors > 1) sums[r][1] = mr_vector_multiply_add(x, b1, sums[r][1], fused);
             }
 #pragma clang loop unroll(full)
             for (int g = 0; g < groups; g++) {

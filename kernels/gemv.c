@@ -15,11 +15,6 @@ typedef struct gemv_job {
     int64_t bias_step; /* 0: one number for all */
 } gemv_job;
 
-MR_INLINE mr_vector multiply_add(mr_vector a, mr_vector b, mr_vector c, bool fused)
-{
-    return fused ? __builtin_elementwise_fma(a, b, c) : a * b + c;
-}
-
 static void store_sum(const gemv_job *job, int64_t index, float sum)
 {
     const mr_gemm *g = job->gemm;
@@ -41,8 +36,8 @@ MR_INLINE void dot_rows(const gemv_job *job, int64_t first, const int rows, bool
         const mr_vector x0 = mr_vector_load(x + i), x1 = mr_vector_load(x + i + 16);
 #pragma clang loop unroll(full)
         for (int r = 0; r < rows; r++) {
-            sums[r][0] = multiply_add(mr_vector_load(m + r * count + i), x0, sums[r][0], fused);
-            sums[r][1] = multiply_add(mr_vector_load(m + r * count + i + 16), x1, sums[r][1], fused);
+            sums[r][0] = mr_vector_multiply_add(mr_vector_load(m + r * count + i), x0, sums[r][0], fused);
+            sums[r][1] = mr_vector_multiply_add(mr_vector_load(m + r * count + i + 16), x1, sums[r][1], fused);
         }
     }
     for (; i < count; i += 16) {
@@ -50,7 +45,7 @@ MR_INLINE void dot_rows(const gemv_job *job, int64_t first, const int rows, bool
         const mr_vector x0 = mr_vector_load_some(x + i, rest, 0);
 #pragma clang loop unroll(full)
         for (int r = 0; r < rows; r++)
-            sums[r][0] = multiply_add(mr_vector_load_some(m + r * count + i, rest, 0), x0, sums[r][0], fused);
+            sums[r][0] = mr_vector_multiply_add(mr_vector_load_some(m + r * count + i, rest, 0), x0, sums[r][0], fused);
     }
     for (int r = 0; r < rows; r++) store_sum(job, first + r, mr_vector_sum(sums[r][0] + sums[r][1]));
 }
@@ -74,7 +69,8 @@ MR_INLINE void sum_columns(const gemv_job *job, int64_t first, const int vectors
     for (int64_t r = 0; r < job->rows; r++, m += job->columns) {
         const mr_vector x = mr_vector_of(job->vector[r]);
 #pragma clang loop unroll(full)
-        for (int v = 0; v < vectors; v++) sums[v] = multiply_add(x, mr_vector_load(m + 16 * v), sums[v], fused);
+        for (int v = 0; v < vectors; v++)
+            sums[v] = mr_vector_multiply_add(x, mr_vector_load(m + 16 * v), sums[v], fused);
     }
     float lanes[8 * 16];
     memcpy(lanes, sums, (size_t)vectors * sizeof *sums);
@@ -86,7 +82,7 @@ MR_INLINE void sum_last_columns(const gemv_job *job, int64_t first, int64_t coun
     const float *m = job->matrix + first;
     mr_vector sum = {};
     for (int64_t r = 0; r < job->rows; r++, m += job->columns)
-        sum = multiply_add(mr_vector_of(job->vector[r]), mr_vector_load_some(m, count, 0), sum, fused);
+        sum = mr_vector_multiply_add(mr_vector_of(job->vector[r]), mr_vector_load_some(m, count, 0), sum, fused);
     float lanes[16];
     memcpy(lanes, &sum, sizeof lanes);
     for (int64_t i = 0; i < count; i++) store_sum(job, first + i, lanes[i]);

@@ -29,6 +29,12 @@ MR_INLINE mr_vector mr_vector_of(float value)
     return value - (mr_vector){};
 }
 
+/* a * b + c, rounded once if fused, which the CPU level must support. */
+MR_INLINE mr_vector mr_vector_multiply_add(mr_vector a, mr_vector b, mr_vector c, bool fused)
+{
+    return fused ? __builtin_elementwise_fma(a, b, c) : a * b + c;
+}
+
 /* Loads the first count lanes; the other lanes are `rest`. */
 MR_INLINE mr_vector mr_vector_load_some(const float *from, int64_t count, float rest)
 {

@@ -12,7 +12,7 @@ constexpr float A = 0.6875f, B = 1.5f, A2 = A * A, B2 = B * B;
 
 MR_INLINE mr_vector multiply_add(float a, mr_vector b, mr_vector c, bool fused)
 {
-    return fused ? __builtin_elementwise_fma(mr_vector_of(a), b, c) : a * b + c;
+    return mr_vector_multiply_add(mr_vector_of(a), b, c, fused);
 }
 
 MR_INLINE float power(float x, int exponent)

@@ -1,9 +1,13 @@
 #include "graph/ir/sparse_rows.h"
 #include "graph/ir/graph.h"
 
+#include <assert.h>
+
 void mr_graph_note_rows(mr_graph *graph, mr_sparse_rows rows)
 {
     if (graph->status != MR_OK) return;
+    assert(rows.dense.node != nullptr && rows.values.node != nullptr && rows.indices.node != nullptr);
+    assert(mr_graph_find_rows(graph, rows.dense) == nullptr);
     mr_sparse_rows *all = mr_graph_grow(graph, graph->sparse_rows, graph->sparse_rows_count, sizeof *all);
     if (all == nullptr) {
         (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a gradient");

@@ -2,6 +2,7 @@
 #include "graph/train/rnn_cell.h"
 #include <millrace/ops.h>
 
+#include <assert.h>
 #include <string.h>
 
 void *mr_rnn_alloc(mr_graph *graph, size_t size_bytes)
@@ -146,6 +147,7 @@ mr_output mr_rnn_cell_call(mr_graph *graph, mr_rnn_cell *cell, mr_output input, 
     const mr_output failed = mr_graph_failed_output(graph);
     const int32_t count = mr_rnn_cell_state_count(cell);
     mr_output before[MR_RNN_STATES_MAX], after[MR_RNN_STATES_MAX];
+    assert(count <= MR_RNN_STATES_MAX);
     for (int32_t i = 0; i < count; i++) {
         before[i] = states[i];
         after[i] = next[i] = failed;
@@ -156,6 +158,7 @@ mr_output mr_rnn_cell_call(mr_graph *graph, mr_rnn_cell *cell, mr_output input, 
         !mr_rnn_check_states(graph, cell, before))
         return failed;
     const mr_rnn_cell_functions *f = &cell->functions;
+    assert(cell->is_built && cell->input_size == features);
     if (!cell->is_wrapper) mr_graph_push_scope(graph, f->name != nullptr ? f->name : f->default_name);
     const mr_output output = f->call(cell->context, graph, input, before, after);
     if (!cell->is_wrapper) mr_graph_pop_scope(graph);

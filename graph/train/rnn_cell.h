@@ -12,6 +12,7 @@ struct mr_rnn_cell {
     mr_rnn_cell_functions functions; /* copied */
     void *context;
     bool is_wrapper; /* no variable scope of its own */
+    bool has_memory; /* state 0 is the c of an LSTM, which dropout leaves */
     bool is_built;
     int64_t input_size;
     mr_dtype dtype;

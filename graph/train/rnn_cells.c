@@ -2,8 +2,6 @@
 #include "graph/train/rnn_cell.h"
 #include <millrace/ops.h>
 
-#include <math.h>
-
 /* What a cell needs in its steps; each kind uses its part. */
 typedef struct cell {
     int32_t units;
@@ -32,7 +30,9 @@ static mr_rnn_cell *finish(mr_graph *graph, const cell *options, mr_rnn_cell_fun
     *self = *options;
     if (self->activation == nullptr) self->activation = mr_activation_tanh;
     functions.size = sizeof functions;
-    return mr_rnn_cell_new(graph, &functions, self);
+    mr_rnn_cell *made = mr_rnn_cell_new(graph, &functions, self);
+    if (made != nullptr) made->has_memory = functions.state_count == 2; /* of these cells, only LSTMs have two */
+    return made;
 }
 
 static mr_variable weight(mr_graph *graph, const char *name, mr_shape shape, mr_dtype dtype, mr_initializer initializer,

@@ -2,7 +2,7 @@
 #include "graph/train/rnn_cell.h"
 #include <millrace/ops.h>
 
-#include <math.h>
+#include <assert.h>
 
 typedef struct wrapper {
     mr_rnn_cell *cell;
@@ -128,31 +128,37 @@ static mr_output drop(mr_graph *graph, mr_output value, float keep_prob, mr_outp
     return kept;
 }
 
-/* Whether dropping leaves the state: TensorFlow keeps c of each LSTM, which is a state in front of one of an LSTM. */
+/* Whether state `index` is the c of an LSTM, perhaps inside of wrappers and stacks. */
 static bool is_memory(const mr_rnn_cell *cell, int32_t index)
 {
-    const mr_rnn_cell_functions *f = &cell->functions;
-    if (f->default_name != nullptr && cell->is_wrapper) return is_memory(((const wrapper *)cell->context)->cell, index);
-    if (f->call == multi_call) {
-        const mr_rnn_cells cells = ((const wrapper *)cell->context)->cells;
-        for (int32_t i = 0; i < cells.count; i++) {
-            const int32_t own = mr_rnn_cell_state_count(cells.items[i]);
-            if (index < own) return is_memory(cells.items[i], index);
-            index -= own;
-        }
-    }
-    return f->state_count == 2 && index == 0;
+    if (cell->is_wrapper) return is_memory(((const wrapper *)cell->context)->cell, index);
+    if (cell->functions.call != multi_call) return cell->has_memory && index == 0;
+    const mr_rnn_cells cells = ((const wrapper *)cell->context)->cells;
+    int32_t i = 0;
+    while (index >= mr_rnn_cell_state_count(cells.items[i])) index -= mr_rnn_cell_state_count(cells.items[i++]);
+    assert(i < cells.count && index >= 0);
+    return is_memory(cells.items[i], index);
+}
+
+/* The seed of one of the wrapper's operators: they must not draw the same numbers. */
+static int64_t seed_of(const wrapper *self, int32_t number)
+{
+    const int64_t seed = self->dropout.seed;
+    if (seed == 0) return 0;
+    const uint64_t own = seed == MR_SEED_ZERO ? 0 : (uint64_t)seed;
+    return (int64_t)((own + (uint64_t)number * 0x9e3779b9u) & 0x7fffffff) + 1;
 }
 
 static mr_output dropout_call(void *context, mr_graph *graph, mr_output input, const mr_output *states, mr_output *next)
 {
     const wrapper *self = context;
     const mr_dropout_wrapper_options *o = &self->dropout;
-    input = drop(graph, input, o->input_keep_prob, o->input_keep, o->seed);
+    input = drop(graph, input, o->input_keep_prob, o->input_keep, seed_of(self, 0));
     mr_output output = mr_rnn_cell_call(graph, self->cell, input, states, next);
     for (int32_t i = 0; i < mr_rnn_cell_state_count(self->cell); i++)
-        if (!is_memory(self->cell, i)) next[i] = drop(graph, next[i], o->state_keep_prob, o->state_keep, o->seed);
-    return drop(graph, output, o->output_keep_prob, o->output_keep, o->seed);
+        if (!is_memory(self->cell, i))
+            next[i] = drop(graph, next[i], o->state_keep_prob, o->state_keep, seed_of(self, 2 + i));
+    return drop(graph, output, o->output_keep_prob, o->output_keep, seed_of(self, 1));
 }
 
 static bool check_keep(mr_graph *graph, const char *option, float keep_prob, mr_output keep)

@@ -1,6 +1,7 @@
 #include "graph/train/saver_items.h"
 #include "proto/meta_graph.pb-c.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,8 @@ mr_saver_item *mr_saver_items_new(mr_graph *graph, mr_arena *arena, const mr_sav
         items[i].order = i;
     }
     qsort(items, (size_t)*count, sizeof *items, by_key);
+    for (int32_t i = 0; i < *count; i++)
+        assert(items[i].key != nullptr && items[i].is_slice == (items[i].spec.size_bytes > 0));
     for (int32_t i = 1; i < *count; i++)
         if (strcmp(items[i - 1].key, items[i].key) == 0 && !(items[i - 1].is_slice && items[i].is_slice)) {
             (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver has two variables with the key %s",

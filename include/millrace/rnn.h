@@ -163,7 +163,8 @@ MR_API mr_rnn_cell *mr_rnn_cell_new(mr_graph *graph, const mr_rnn_cell_functions
 MR_API mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells);
 
 /* Drops elements of the input, the output and the states, and scales the others. Probabilities are greater than 0, at
- * most 1. The state c of an LSTM is not dropped. */
+ * most 1. The state c of an LSTM is not dropped. Which elements are dropped differs from TensorFlow's choice for the
+ * same seed. */
 typedef struct mr_dropout_wrapper_options {
     size_t size;                                              /* of this struct (api.h) */
     float input_keep_prob, output_keep_prob, state_keep_prob; /* default 1 */

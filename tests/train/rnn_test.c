@@ -169,6 +169,50 @@ TEST(rnn_cells_keep_their_variables)
     mr_graph_free(g);
 }
 
+/* Operators of one kind that dropout of the states adds for each step: one for each state except c. */
+static int drops_of(mr_graph *g, mr_rnn_cell *cell)
+{
+    mr_output states[4], x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 4));
+    for (int32_t i = 0; i < mr_rnn_cell_state_count(cell); i++)
+        states[i] = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, mr_rnn_cell_state_size(cell, i)));
+    mr_rnn_cell_call(g, mr_dropout_wrapper(g, cell, .state_keep_prob = 0.5f, .seed = 3), x, states, states);
+    mr_error error = {0};
+    CHECK_OK(mr_graph_status(g, &error));
+    int count = 0;
+    for (int32_t i = 0; i < mr_graph_node_count(g); i++)
+        count += strstr(mr_node_name(mr_graph_node(g, i)), "dropout") != nullptr &&
+                 strcmp(mr_node_op(mr_graph_node(g, i)), "RandomUniform") == 0;
+    mr_graph_free(g);
+    return count;
+}
+
+static mr_output two_states(void *context, mr_graph *g, mr_output input, const mr_output *states, mr_output *next)
+{
+    (void)context;
+    (void)input;
+    next[0] = mr_identity(g, states[1]);
+    return next[1] = mr_identity(g, states[0]);
+}
+
+TEST(rnn_dropout_leaves_the_memory_of_lstms)
+{
+    mr_graph *g = mr_graph_new();
+    CHECK(drops_of(g, mr_gru_cell(g, 3)) == 1);
+    g = mr_graph_new();
+    CHECK(drops_of(g, mr_residual_wrapper(g, mr_lstm_cell(g, 4))) == 1);
+    g = mr_graph_new();
+    mr_rnn_cell *cells[] = {mr_gru_cell(g, 3), mr_device_wrapper(g, mr_basic_lstm_cell(g, 3), "/cpu:0")};
+    CHECK(drops_of(g, mr_multi_rnn_cell(g, (mr_rnn_cells){cells, 2})) == 2);
+    g = mr_graph_new();
+    const mr_rnn_cell_functions functions = {.size = sizeof functions,
+                                             .state_count = 2,
+                                             .state_sizes = (int64_t[]){3, 3},
+                                             .output_size = 3,
+                                             .default_name = "own",
+                                             .call = two_states};
+    CHECK(drops_of(g, mr_rnn_cell_new(g, &functions, nullptr)) == 2);
+}
+
 /* No steps: the outputs are empty, the states the initial ones. No examples work as well. */
 TEST(rnn_of_no_steps_and_no_examples)
 {

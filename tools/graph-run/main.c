@@ -249,6 +249,21 @@ static mr_status check_device(const char *name, mr_error *error)
     return status == MR_INVALID_ARGUMENT ? mr_fail_prefix(error, status, "--device") : MR_OK;
 }
 
+/* What runs before the steps; leaves the watchdog on. */
+static mr_status set_values(const options *o, run *r, mr_error *error)
+{
+    watchdog_begin();
+    MR_TRY(mr_model_initialize(r->model, r->session, error));
+    for (int i = 0; i < o->first_count; i++) {
+        mr_node *first;
+        MR_TRY(find_node(r->graph, o->firsts[i], &first, error));
+        watchdog_begin();
+        MR_TRY(mr_session_run(r->session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &first, 1, error));
+    }
+    watchdog_begin();
+    return o->restore ? restore_checkpoint(r->model, r->session, o->restore, error) : MR_OK;
+}
+
 static mr_status prepare(const options *o, run *r, mr_error *error)
 {
     mr_session_options session = {.size = sizeof session,
@@ -262,17 +277,9 @@ static mr_status prepare(const options *o, run *r, mr_error *error)
     if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
     MR_TRY(check(o, r, error));
-    watchdog_begin();
-    MR_TRY(mr_model_initialize(r->model, r->session, error));
-    for (int i = 0; i < o->first_count; i++) {
-        mr_node *first;
-        MR_TRY(find_node(r->graph, o->firsts[i], &first, error));
-        watchdog_begin();
-        MR_TRY(mr_session_run(r->session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &first, 1, error));
-    }
-    watchdog_begin();
-    if (o->restore) MR_TRY(restore_checkpoint(r->model, r->session, o->restore, error));
+    mr_status status = set_values(o, r, error);
     watchdog_end();
+    MR_TRY(status);
     if (o->logdir) MR_TRY(mr_event_writer_open(o->logdir, &r->events, error));
     return o->queue_runners ? queue_runners_start(r->model, r->session, &r->runners, error) : MR_OK;
 }
@@ -292,8 +299,9 @@ static mr_status run_step(const options *o, run *r, mr_step *step, int64_t numbe
     MR_TRY(read_arrays(r, number, error));
     mr_session_trace(r->session, o->profile || o->trace); /* any step may be the last one */
     watchdog_begin();
-    MR_TRY(mr_step_run(step, r->values, results, error));
+    mr_status status = mr_step_run(step, r->values, results, error);
     watchdog_end();
+    MR_TRY(status);
     for (int i = 0; i < o->fetch_count; i++) {
         mr_tensor_deinit(&r->results[i]);
         r->results[i] = results[i];
@@ -457,7 +465,6 @@ static int run_graph(const options *o, run *r)
     }
     (void)fflush(stdout);
     if (status == MR_OK) return 0;
-    watchdog_end();
     if (r->model)
         hints_add(r->model, o, &error);
     else
