@@ -8,21 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-mr_output mr_activation_relu(mr_graph *graph, mr_output input)
-{
-    return mr_relu(graph, input);
-}
-
-mr_output mr_activation_sigmoid(mr_graph *graph, mr_output input)
-{
-    return mr_sigmoid(graph, input);
-}
-
-mr_output mr_activation_tanh(mr_graph *graph, mr_output input)
-{
-    return mr_tanh(graph, input);
-}
-
 /* ---- Options ---- */
 
 bool mr_layer_read(mr_graph *graph, void *layer, size_t size, const void *given, const char *type)

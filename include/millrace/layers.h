@@ -23,12 +23,38 @@
 extern "C" {
 #endif
 
-/* ---- Layers (tf.compat.v1.layers) ---- */
+/* ---- Activations (tf.nn) ----
+ *
+ * A function of each element, or of each vector along the last dimension, of floating point. Options of layers and
+ * cells take such a function, and one of the caller's as well: one with another slope calls mr_leaky_relu of ops.h. */
 
 typedef mr_output (*mr_activation)(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_relu(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_sigmoid(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_tanh(mr_graph *graph, mr_output input);
+/* min(max(x, 0), 6) */
+MR_API mr_output mr_activation_relu6(mr_graph *graph, mr_output input);
+/* x, or 0.2 x where x is negative */
+MR_API mr_output mr_activation_leaky_relu(mr_graph *graph, mr_output input);
+/* [relu(x), relu(-x)], concatenated along the last dimension, which becomes twice as large */
+MR_API mr_output mr_activation_crelu(mr_graph *graph, mr_output input);
+/* x, or e^x - 1 where x is negative */
+MR_API mr_output mr_activation_elu(mr_graph *graph, mr_output input);
+/* ELU scaled such that mean 0 and variance 1 are kept */
+MR_API mr_output mr_activation_selu(mr_graph *graph, mr_output input);
+/* x sigmoid(x), also called SiLU */
+MR_API mr_output mr_activation_swish(mr_graph *graph, mr_output input);
+/* ln(1 + e^x) */
+MR_API mr_output mr_activation_softplus(mr_graph *graph, mr_output input);
+/* x / (1 + |x|) */
+MR_API mr_output mr_activation_softsign(mr_graph *graph, mr_output input);
+/* min(max(0.2 x + 0.5, 0), 1), as tf.keras.backend.hard_sigmoid */
+MR_API mr_output mr_activation_hard_sigmoid(mr_graph *graph, mr_output input);
+/* Of each vector along the last dimension. */
+MR_API mr_output mr_activation_softmax(mr_graph *graph, mr_output input);
+MR_API mr_output mr_activation_log_softmax(mr_graph *graph, mr_output input);
+
+/* ---- Layers (tf.compat.v1.layers) ---- */
 
 /* Options that several layers have, with one meaning:
  *   not_trainable   do not add the variables to "trainable_variables"
@@ -65,6 +91,23 @@ typedef struct mr_dense_layer {
 MR_API mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer);
 #define mr_layer_dense(graph, input, ...)                                                                              \
     MR_WITH_SIZE_(mr_layer_dense_((graph), (input), &options_), mr_dense_layer, MR_DENSE_LAYER_DEFAULTS, __VA_ARGS__)
+
+/* ---- PReLU (tf.keras.layers.PReLU) ---- */
+
+/* x, or alpha x where x is negative; alpha is a variable with the shape of one example.
+ * input  [batch, …], all but the batch known */
+typedef struct mr_prelu_layer {
+    size_t size;         /* of this struct (api.h) */
+    mr_ints shared_axes; /* dimensions along which alpha is the same, 1 to rank - 1: 1, 2 for images; default: none */
+    mr_initializer alpha_initializer; /* default: zeros */
+    mr_regularizer alpha_regularizer;
+    bool not_trainable;
+    const char *name; /* default "p_re_lu" */
+    mr_reuse reuse;
+} mr_prelu_layer;
+MR_API mr_output mr_layer_prelu_(mr_graph *graph, mr_output input, const mr_prelu_layer *layer);
+#define mr_layer_prelu(graph, input, ...)                                                                              \
+    MR_WITH_SIZE_(mr_layer_prelu_((graph), (input), &options_), mr_prelu_layer, __VA_ARGS__)
 
 /* ---- Convolutions ----
  *

@@ -84,6 +84,28 @@ static mr_output normalized(model *m, mr_output x)
       mr_layer_dense(G, X1, .units = 3, .use_bias = false, .kernel_regularizer = {.l1 = 0.1f, .l2 = 0.2f},             \
                      .activity_regularizer = {.l2 = 0.3f}, .name = "own"))                                             \
     C(dense_frozen, mr_layer_dense(G, mr_layer_dense(G, X1, .units = 3, .not_trainable = true), .units = 2))           \
+    C(act_relu6, mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_relu6), .units = 2))  \
+    C(act_leaky_relu,                                                                                                  \
+      mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_leaky_relu), .units = 2))        \
+    C(act_crelu, mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_crelu), .units = 2))  \
+    C(act_elu, mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_elu), .units = 2))      \
+    C(act_selu, mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_selu), .units = 2))    \
+    C(act_swish, mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_swish), .units = 2))  \
+    C(act_softplus,                                                                                                    \
+      mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_softplus), .units = 2))          \
+    C(act_softsign,                                                                                                    \
+      mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_softsign), .units = 2))          \
+    C(act_hard_sigmoid,                                                                                                \
+      mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_hard_sigmoid), .units = 2))      \
+    C(act_softmax,                                                                                                     \
+      mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_softmax), .units = 2))           \
+    C(act_log_softmax,                                                                                                 \
+      mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_log_softmax), .units = 2))       \
+    C(prelu, mr_layer_prelu(G, mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 1)))                                \
+    C(prelu_shared,                                                                                                    \
+      mr_layer_prelu(G, mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 1), .shared_axes = MR_INTS(1, 2),          \
+                     .alpha_initializer = {.kind = MR_INIT_CONSTANT, .scale = 0.25f},                                  \
+                     .alpha_regularizer = {.l2 = 0.1f}, .name = "own"))                                                \
     C(dense_3, mr_layer_dense(G, X2, .units = 3, .bias_regularizer = {.l1 = 0.1f}))                                    \
     C(dense_reused, reused(m, X1))                                                                                     \
     C(scopes, scoped(m, X1))                                                                                           \

@@ -95,6 +95,20 @@ def depthwise():
     return y
 
 
+def prelu(**options):
+    x = L.conv2d(x3(), 3, 1)
+    layer = tf.keras.layers.PReLU(**{"name": "p_re_lu", **options})
+    with tf.variable_scope("", use_resource=False):
+        y = layer(x)
+    for loss in layer.losses:
+        tf.add_to_collection(tf.GraphKeys.REGULARIZATION_LOSSES, loss)
+    return y
+
+
+def activated(function):
+    return lambda: L.dense(L.dense(x1(), 4, activation=function), 2)
+
+
 relu = tf.nn.relu
 norm = L.batch_normalization
 CASES = {
@@ -102,6 +116,20 @@ CASES = {
     "dense_options": lambda: L.dense(x1(), 3, use_bias=False, kernel_regularizer=both(0.1, 0.2),
                                      activity_regularizer=l2(0.3), name="own"),
     "dense_frozen": lambda: L.dense(L.dense(x1(), 3, trainable=False), 2),
+    "act_relu6": activated(tf.nn.relu6),
+    "act_leaky_relu": activated(tf.nn.leaky_relu),
+    "act_crelu": activated(tf.nn.crelu),
+    "act_elu": activated(tf.nn.elu),
+    "act_selu": activated(tf.nn.selu),
+    "act_swish": activated(tf.nn.swish),
+    "act_softplus": activated(tf.nn.softplus),
+    "act_softsign": activated(tf.nn.softsign),
+    "act_hard_sigmoid": activated(tf.keras.backend.hard_sigmoid),
+    "act_softmax": activated(tf.nn.softmax),
+    "act_log_softmax": activated(tf.nn.log_softmax),
+    "prelu": prelu,
+    "prelu_shared": lambda: prelu(shared_axes=[1, 2], alpha_initializer=tf.constant_initializer(0.25),
+                                  alpha_regularizer=l2(0.1), name="own"),
     "dense_3": lambda: L.dense(x2(), 3, bias_regularizer=l1(0.1)),
     "dense_reused": reused,
     "scopes": scoped,

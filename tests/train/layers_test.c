@@ -49,6 +49,11 @@ static mr_output flag(mr_graph *g)
     X("filters has no effect", mr_layer_depthwise_conv2d(g, x, .filters = 1, .kernel_size = 3))                        \
     X("channels_first needs 2 dimensions",                                                                             \
       mr_layer_separable_conv1d(g, rows(g), .filters = 1, .kernel_size = 3, .channels_first = true))                   \
+    X("shared_axes has 3, but must be 1 to 2", mr_layer_prelu(g, rows(g), .shared_axes = MR_INTS(1, 3)))               \
+    X("shared_axes has 0, but must be 1 to 2", mr_layer_prelu(g, rows(g), .shared_axes = MR_INTS(0)))                  \
+    X("dimension 1 of a p_re_lu layer's input is unknown",                                                             \
+      mr_layer_prelu(g, mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, -1, 5)), .shared_axes = MR_INTS(2)))         \
+    X("needs an input of at least 1 dimension", mr_layer_prelu(g, flag(g)))                                            \
     X("pool_size is required", mr_layer_max_pool1d(g, rows(g)))                                                        \
     X("pool_sizes has 2 sizes", mr_layer_average_pool3d(g, volumes(g), .pool_sizes = MR_INTS(2, 2)))                   \
     X("global pooling needs", mr_layer_global_average_pool(g, mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 3))))   \
@@ -183,4 +188,40 @@ TEST(layers_normalize_each_element)
     mr_tensor_deinit(&value);
     mr_session_free(session);
     mr_graph_free(g);
+}
+
+/* Values that can be checked by eye, for all dtypes. */
+static void check_activation(mr_activation activation, const float *expected)
+{
+    const mr_dtype dtypes[] = {MR_FLOAT, MR_DOUBLE, MR_HALF, MR_BFLOAT16};
+    for (int d = 0; d < 4; d++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_constant_floats(g, MR_SHAPE(1, 4), (float[]){-4, -1, 0, 8}, "x");
+        mr_output y = mr_cast(g, activation(g, mr_cast(g, x, dtypes[d])), MR_FLOAT);
+        CHECK_OK(mr_graph_status(g, &error));
+        mr_session *session = nullptr;
+        CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+        mr_tensor value = {0};
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(y), &value, nullptr, 0, &error));
+        const float *values = mr_tensor_floats(&value);
+        for (int i = 0; i < 4; i++) CHECK(fabsf(values[i] - expected[i]) <= 0.004f * fmaxf(1, fabsf(expected[i])));
+        mr_tensor_deinit(&value);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
+
+TEST(layers_have_activations)
+{
+    check_activation(mr_activation_relu, (float[]){0, 0, 0, 8});
+    check_activation(mr_activation_relu6, (float[]){0, 0, 0, 6});
+    check_activation(mr_activation_leaky_relu, (float[]){-0.8f, -0.2f, 0, 8});
+    check_activation(mr_activation_elu, (float[]){-0.98168f, -0.63212f, 0, 8});
+    check_activation(mr_activation_selu, (float[]){-1.72590f, -1.11133f, 0, 8.40561f});
+    check_activation(mr_activation_swish, (float[]){-0.07195f, -0.26894f, 0, 7.99732f});
+    check_activation(mr_activation_softplus, (float[]){0.01815f, 0.31326f, 0.69315f, 8.00034f});
+    check_activation(mr_activation_softsign, (float[]){-0.8f, -0.5f, 0, 0.88889f});
+    check_activation(mr_activation_hard_sigmoid, (float[]){0, 0.3f, 0.5f, 1});
+    check_activation(mr_activation_crelu, (float[]){0, 0, 0, 8});
 }
