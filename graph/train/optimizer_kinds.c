@@ -40,6 +40,15 @@ static mr_output adam(const mr_optimizer_update *u)
                  n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient);
 }
 
+static mr_output adam_w(const mr_optimizer_update *u)
+{
+    mr_node *decayed = mr_optimizer_decay(u);
+    mr_graph_push_control_dependencies(u->graph, &decayed, 1);
+    const mr_output update = adam(u);
+    mr_graph_pop_control_dependencies(u->graph);
+    return update;
+}
+
 static mr_output adagrad(const mr_optimizer_update *u)
 {
     return APPLY(adagrad, u->slots[0], u->rate, u->gradient);
@@ -92,7 +101,7 @@ static mr_output proximal_adagrad(const mr_optimizer_update *u)
                  u->gradient);
 }
 
-/* ---- Updates of the rows that a sparse gradient has (optimizer_rows.c has Adam's) ---- */
+/* ---- Updates of the rows that a sparse gradient has (optimizer_adam.c has Adam's) ---- */
 
 #define APPLY_ROWS(name, ...)                                                                                          \
     (mr_output_dtype(u->variable) == MR_RESOURCE                                                                       \
@@ -168,36 +177,41 @@ static mr_output proximal_adagrad_rows(const mr_optimizer_update *u)
 
 /* ---- Kinds ---- */
 
-/* Momentum, beta1, beta2, epsilon, decay, initial accumulator, l1, l2, shrinkage, power. */
+/* Momentum, beta1, beta2, epsilon, decay, initial accumulator, l1, l2, shrinkage, power, weight decay. */
 #define NUMBERS(...) {__VA_ARGS__}
 static const mr_optimizer_form forms[] = {
     [MR_GRADIENT_DESCENT] = {"GradientDescent", NONE,
-                             NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "", .apply = descend,
-                             .apply_rows = descend_rows, .repeats = true},
-    [MR_MOMENTUM] = {"Momentum", NONE, NUMBERS(REQUIRED, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "0",
-                     .apply = momentum, .apply_rows = momentum_rows},
-    [MR_ADAM] = {"Adam", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE), "00",
+                             NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "",
+                             .apply = descend, .apply_rows = descend_rows, .repeats = true},
+    [MR_MOMENTUM] = {"Momentum", NONE, NUMBERS(REQUIRED, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE),
+                     "0", .apply = momentum, .apply_rows = momentum_rows},
+    [MR_ADAM] = {"Adam", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "00",
                  .has_powers = true, .apply = adam, .apply_rows = mr_optimizer_adam_rows},
-    [MR_ADAGRAD] = {"Adagrad", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, NONE, NONE, NONE, NONE), "a",
+    [MR_ADAGRAD] = {"Adagrad", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, NONE, NONE, NONE, NONE, NONE), "a",
                     .apply = adagrad, .apply_rows = adagrad_rows},
-    [MR_ADADELTA] = {"Adadelta", 0.001f, NUMBERS(NONE, NONE, NONE, 1e-8f, 0.95f, NONE, NONE, NONE, NONE, NONE), "00",
-                     .apply = adadelta, .apply_rows = adadelta_rows},
-    [MR_RMS_PROP] = {"RMSProp", NONE, NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE), "10",
+    [MR_ADADELTA] = {"Adadelta", 0.001f, NUMBERS(NONE, NONE, NONE, 1e-8f, 0.95f, NONE, NONE, NONE, NONE, NONE, NONE),
+                     "00", .apply = adadelta, .apply_rows = adadelta_rows},
+    [MR_RMS_PROP] = {"RMSProp", NONE, NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE, NONE), "10",
                      .apply = rms_prop, .apply_rows = rms_prop_rows},
-    [MR_FTRL] = {"Ftrl", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, 0, -0.5f), "a0", .apply = ftrl,
+    [MR_FTRL] = {"Ftrl", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, 0, -0.5f, NONE), "a0", .apply = ftrl,
                  .apply_rows = ftrl_rows},
-    [MR_ADAGRAD_DA] = {"AdagradDA", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, NONE, NONE), "0a",
+    [MR_ADAGRAD_DA] = {"AdagradDA", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, NONE, NONE, NONE), "0a",
                        .has_step = true, .apply = adagrad_da, .apply_rows = adagrad_da_rows},
     [MR_PROXIMAL_GRADIENT_DESCENT] = {"ProximalGradientDescent", NONE,
-                                      NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, 0, 0, NONE, NONE), "",
+                                      NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, 0, 0, NONE, NONE, NONE), "",
                                       .apply = proximal_descend, .apply_rows = proximal_descend_rows},
-    [MR_PROXIMAL_ADAGRAD] = {"ProximalAdagrad", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, NONE, NONE),
-                             "a", .apply = proximal_adagrad, .apply_rows = proximal_adagrad_rows},
+    [MR_PROXIMAL_ADAGRAD] = {"ProximalAdagrad", NONE,
+                             NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, 0, 0, NONE, NONE, NONE), "a",
+                             .apply = proximal_adagrad, .apply_rows = proximal_adagrad_rows},
+    [MR_LAZY_ADAM] = {"Adam", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE, NONE),
+                      "00", .has_powers = true, .apply = adam, .apply_rows = mr_optimizer_lazy_adam_rows},
+    [MR_ADAM_W] = {"AdamW", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE, REQUIRED),
+                   "00", .has_powers = true, .apply = adam_w, .apply_rows = mr_optimizer_adam_w_rows},
 };
 constexpr size_t FORM_COUNT = sizeof forms / sizeof *forms;
 static const mr_optimizer_form centered = {"RMSProp",
                                            NONE,
-                                           NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE),
+                                           NUMBERS(0, NONE, NONE, 1e-10f, 0.9f, NONE, NONE, NONE, NONE, NONE, NONE),
                                            "100",
                                            .apply = centered_rms_prop,
                                            .apply_rows = centered_rms_prop_rows};
@@ -226,6 +240,7 @@ static const struct {
     [MR_NUMBER_L2] = {"l2_regularization_strength", offsetof(mr_optimizer, l2), 0, INFINITY},
     [MR_NUMBER_L2_SHRINKAGE] = {"l2_shrinkage", offsetof(mr_optimizer, l2_shrinkage), 0, INFINITY},
     [MR_NUMBER_POWER] = {"learning_rate_power", offsetof(mr_optimizer, learning_rate_power), -INFINITY, 1e-30f},
+    [MR_NUMBER_WEIGHT_DECAY] = {"weight_decay", offsetof(mr_optimizer, weight_decay), 0, INFINITY},
 };
 
 float mr_optimizer_value(const mr_optimizer *optimizer, mr_optimizer_number number, const char **name)

@@ -16,6 +16,7 @@ typedef enum mr_optimizer_number {
     MR_NUMBER_L2,
     MR_NUMBER_L2_SHRINKAGE,
     MR_NUMBER_POWER,
+    MR_NUMBER_WEIGHT_DECAY,
     MR_NUMBER_COUNT,
 } mr_optimizer_number;
 
@@ -45,8 +46,16 @@ typedef struct mr_optimizer_form {
     bool repeats;                                               /* apply_rows takes an index several times */
 } mr_optimizer_form;
 
-/* Adam's update of a sparse gradient, as TensorFlow's: its moments decay everywhere (optimizer_rows.c). */
+/* ---- Adam and its relatives (optimizer_adam.c) ---- */
+
+/* Of a sparse gradient, as TensorFlow's: the moments decay everywhere, and the whole variable changes. */
 mr_output mr_optimizer_adam_rows(const mr_optimizer_update *update);
+/* Of a sparse gradient: only its rows change. */
+mr_output mr_optimizer_lazy_adam_rows(const mr_optimizer_update *update);
+/* AdamW's decay of a dense variable, and its update of a sparse gradient, which decays only its rows. */
+mr_node *mr_optimizer_decay(const mr_optimizer_update *update);
+mr_output mr_optimizer_adam_w_rows(const mr_optimizer_update *update);
+
 /* The form of the kind, centered or not. */
 const mr_optimizer_form *mr_optimizer_form_of(const mr_optimizer *optimizer);
 /* Fills in the defaults. Records an error for an option that is missing, out of range, or without effect, and returns

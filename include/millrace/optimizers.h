@@ -33,11 +33,15 @@ typedef enum mr_optimizer_kind {
     MR_ADAGRAD_DA, /* needs global_step */
     MR_PROXIMAL_GRADIENT_DESCENT,
     MR_PROXIMAL_ADAGRAD,
+    /* Those of tf.contrib.opt. LazyAdam is Adam, except that a sparse gradient changes only its own rows, of the moments
+     * as well. AdamW subtracts weight_decay * variable before Adam's step; of a sparse gradient, in its rows. */
+    MR_LAZY_ADAM,
+    MR_ADAM_W,
 } mr_optimizer_kind;
 typedef struct mr_optimizer {
     size_t size; /* of this struct (api.h) */
     mr_optimizer_kind kind;
-    float learning_rate; /* learning rate, at least 0; required except for Adam and Adadelta, whose default is 0.001 */
+    float learning_rate; /* learning rate, at least 0; required except for Adam's kinds and Adadelta: 0.001 */
     mr_output
         learning_rate_output; /* a learning rate computed by the graph (a decay); set either this or learning_rate */
     float momentum;           /* of Momentum: required, at least 0; of RMSProp: default 0 */
@@ -52,11 +56,12 @@ typedef struct mr_optimizer {
                                         default 0, at least 0 */
     float l2_shrinkage;              /* of Ftrl: default 0, at least 0 */
     float learning_rate_power;       /* of Ftrl: default -0.5, at most 0 */
+    float weight_decay;              /* of AdamW: required, at least 0; not multiplied with the learning rate */
 } mr_optimizer;
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
     .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET,        \
     .decay = MR_UNSET, .initial_accumulator_value = MR_UNSET, .l1 = MR_UNSET, .l2 = MR_UNSET,                          \
-    .l2_shrinkage = MR_UNSET, .learning_rate_power = MR_UNSET
+    .l2_shrinkage = MR_UNSET, .learning_rate_power = MR_UNSET, .weight_decay = MR_UNSET
 #define MR_OPTIMIZER_(optimizer_kind, ...)                                                                             \
     MR_OPTIONS_(mr_optimizer, .kind = (optimizer_kind), MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
 #define mr_gradient_descent(...) MR_OPTIMIZER_(MR_GRADIENT_DESCENT, __VA_ARGS__)
@@ -69,6 +74,8 @@ typedef struct mr_optimizer {
 #define mr_adagrad_da(...) MR_OPTIMIZER_(MR_ADAGRAD_DA, __VA_ARGS__)
 #define mr_proximal_gradient_descent(...) MR_OPTIMIZER_(MR_PROXIMAL_GRADIENT_DESCENT, __VA_ARGS__)
 #define mr_proximal_adagrad(...) MR_OPTIMIZER_(MR_PROXIMAL_ADAGRAD, __VA_ARGS__)
+#define mr_lazy_adam(...) MR_OPTIMIZER_(MR_LAZY_ADAM, __VA_ARGS__)
+#define mr_adam_w(...) MR_OPTIMIZER_(MR_ADAM_W, __VA_ARGS__)
 /* Computes the gradient of loss with respect to every trainable variable, updates each variable once, then adds 1 to
  * global_step (if specified). Runs after the collection "update_ops". Slot variables are named as in TensorFlow
  * ("w/Adam", "w/Adam_1", "beta1_power"). */

@@ -132,6 +132,8 @@ int main(int argc, char **argv)
     failed |=
         write_models(d, "nesterov", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f, .nesterov = true), UNCHANGED);
     failed |= write_models(d, "adam", mr_adam(.learning_rate = 0.02f), UNCHANGED);
+    failed |= write_models(d, "lazy", mr_lazy_adam(.learning_rate = 0.02f), UNCHANGED);
+    failed |= write_models(d, "adamw", mr_adam_w(.learning_rate = 0.02f, .weight_decay = 0.01f), UNCHANGED);
     failed |= write_models(d, "adagrad", mr_adagrad(.learning_rate = 0.2f), UNCHANGED);
     failed |=
         write_models(d, "adagrad2", mr_adagrad(.learning_rate = 0.2f, .initial_accumulator_value = 0.5f), UNCHANGED);

@@ -16,11 +16,66 @@ import tensorflow.compat.v1 as tf
 STEPS = 20
 random = np.random.RandomState(1)
 BATCHES = [(random.uniform(-1, 1, [5, 3]), random.uniform(-1, 1, [5, 2])) for _ in range(STEPS)]
+
+
+class LazyAdam(tf.train.AdamOptimizer):
+    """Adam that touches only the rows of a sparse gradient; TensorFlow 2.15 has no tf.contrib."""
+
+    def _apply_sparse(self, gradient, variable):
+        power1, power2 = self._get_beta_accumulators()
+        values, rows = gradient.values, gradient.indices
+        m, v = self.get_slot(variable, "m"), self.get_slot(variable, "v")
+        new_m = self._beta1 * tf.gather(m, rows) + (1 - self._beta1) * values
+        new_v = self._beta2 * tf.gather(v, rows) + (1 - self._beta2) * values * values
+        change = self._lr * tf.sqrt(1 - power2) / (1 - power1) * new_m / (tf.sqrt(new_v) + self._epsilon)
+
+        def put(kind, target, value):
+            if isinstance(target, tf.Variable) and target.dtype._is_ref_dtype:
+                return getattr(tf, "scatter_" + kind)(target, rows, value)
+            return getattr(target, "scatter_" + kind)(tf.IndexedSlices(value, rows))
+
+        with tf.control_dependencies([put("update", m, new_m), put("update", v, new_v)]):
+            return tf.group(put("sub", variable, change))
+
+    def _resource_apply_sparse(self, values, variable, rows):
+        return self._apply_sparse(tf.IndexedSlices(values, rows), variable)
+
+
+class AdamW(tf.train.AdamOptimizer):
+    """Adam after a decay of the weights."""
+
+    def __init__(self, rate, decay):
+        super().__init__(rate, name="AdamW")
+        self.decay = decay
+
+    def _apply_dense(self, gradient, variable):
+        with tf.control_dependencies([gradient]):
+            decayed = tf.assign_sub(variable, self.decay * variable)
+        with tf.control_dependencies([decayed]):
+            return super()._apply_dense(gradient, variable)
+
+    def _apply_sparse(self, gradient, variable):
+        with tf.control_dependencies([gradient.values]):
+            change = self.decay * tf.gather(variable, gradient.indices)
+            decayed = tf.scatter_sub(variable, gradient.indices, change)
+        with tf.control_dependencies([decayed]):
+            return super()._apply_sparse(gradient, variable)
+
+    def _resource_apply_sparse(self, values, variable, rows):
+        with tf.control_dependencies([values]):
+            change = self.decay * tf.gather(variable, rows)
+            decayed = variable.scatter_sub(tf.IndexedSlices(change, rows))
+        with tf.control_dependencies([decayed]):
+            return super()._resource_apply_sparse(values, variable, rows)
+
+
 OPTIMIZERS = {
     "descent": lambda step: tf.train.GradientDescentOptimizer(0.3),
     "momentum": lambda step: tf.train.MomentumOptimizer(0.1, 0.9),
     "nesterov": lambda step: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
     "adam": lambda step: tf.train.AdamOptimizer(0.02),
+    "lazy": lambda step: LazyAdam(0.02),
+    "adamw": lambda step: AdamW(0.02, 0.01),
     "adagrad": lambda step: tf.train.AdagradOptimizer(0.2),
     "adagrad2": lambda step: tf.train.AdagradOptimizer(0.2, 0.5),
     "adadelta": lambda step: tf.train.AdadeltaOptimizer(1.0, 0.8, 1e-4),

@@ -251,6 +251,10 @@ TEST(train_options_change_the_graph_each_alone)
     X("learning_rate must be finite", minimize(g, mr_adam(.learning_rate = INFINITY)))                                 \
     X("learning_rate and learning_rate_output are both given",                                                         \
       minimize(g, mr_adam(.learning_rate = 1, .learning_rate_output = mr_constant_float(g, 1))))                       \
+    X("Adam: weight_decay has no effect", minimize(g, mr_adam(.weight_decay = 0.1f)))                                  \
+    X("Adam: weight_decay has no effect", minimize(g, mr_lazy_adam(.weight_decay = 0)))                                \
+    X("AdamW: weight_decay is required", minimize(g, mr_adam_w()))                                                     \
+    X("AdamW: weight_decay is -1", minimize(g, mr_adam_w(.weight_decay = -1)))                                         \
     X("Adam: beta1 is 1", minimize(g, mr_adam(.beta1 = 1)))                                                            \
     X("Adam: beta2 is -1", minimize(g, mr_adam(.beta2 = -1)))                                                          \
     X("Adam: epsilon is -1", minimize(g, mr_adam(.epsilon = -1)))                                                      \
