@@ -33,8 +33,8 @@ typedef enum mr_optimizer_kind {
     MR_ADAGRAD_DA, /* needs global_step */
     MR_PROXIMAL_GRADIENT_DESCENT,
     MR_PROXIMAL_ADAGRAD,
-    /* Those of tf.contrib.opt. LazyAdam is Adam, except that a sparse gradient changes only its own rows, of the moments
-     * as well. AdamW subtracts weight_decay * variable before Adam's step; of a sparse gradient, in its rows. */
+    /* Those of tf.contrib.opt. LazyAdam is Adam, but a sparse gradient changes only its own rows, of the moments too.
+     * AdamW subtracts weight_decay * variable before Adam's step; of a sparse gradient, in its rows. */
     MR_LAZY_ADAM,
     MR_ADAM_W,
 } mr_optimizer_kind;
