@@ -31,12 +31,13 @@ mr_output mr_activation_leaky_relu(mr_graph *graph, mr_output input)
 
 mr_output mr_activation_crelu(mr_graph *graph, mr_output input)
 {
-    mr_graph_push_scope(graph, "CReLU");
+    mr_graph_push_scope(graph, "CRelu");
     const mr_output axis = mr_constant_int32(graph, -1);
     const mr_output pair =
         mr_concat_v2(graph, MR_OUTPUTS(input, mr_neg(graph, input)), axis, .name = mr_train_own_name(graph));
+    const mr_output output = mr_relu(graph, pair);
     mr_graph_pop_scope(graph);
-    return mr_relu(graph, pair);
+    return output;
 }
 
 mr_output mr_activation_elu(mr_graph *graph, mr_output input)
