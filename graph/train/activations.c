@@ -74,12 +74,17 @@ static mr_output number(mr_graph *graph, mr_output like, double value)
     if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message);
     const mr_output constant = mr_constant(graph, &tensor, nullptr);
     mr_tensor_deinit(&tensor);
-    if (mr_graph_status(graph, nullptr) != MR_OK || mr_output_dtype(like) == MR_DOUBLE) return constant;
+    if (mr_graph_status(graph, nullptr) != MR_OK || like.node == nullptr || mr_output_dtype(like) == MR_DOUBLE)
+        return constant;
     return mr_cast(graph, constant, mr_output_dtype(like));
 }
 
 mr_output mr_activation_hard_sigmoid(mr_graph *graph, mr_output input)
 {
+    const mr_dtype dtype = input.node != nullptr ? mr_output_dtype(input) : MR_FLOAT;
+    if (dtype != MR_FLOAT && dtype != MR_DOUBLE && dtype != MR_HALF && dtype != MR_BFLOAT16)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "hard_sigmoid: the input is %s, but must be floating point",
+                             mr_dtype_name(dtype));
     mr_output line = mr_mul(graph, input, number(graph, input, 0.2));
     line = mr_add_v2(graph, line, number(graph, input, 0.5));
     return mr_maximum(graph, mr_minimum(graph, line, number(graph, input, 1)), number(graph, input, 0));

@@ -99,8 +99,8 @@ static bool settle_shape(mr_graph *graph, const mr_variable_request *request, co
     }
     if (mr_shape_count(*shape) >= 0 && shape->rank >= 0) return true;
     mr_shape shown = shape->rank == -2 ? MR_SHAPE_UNKNOWN : *shape;
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "variable %s: its shape %s is not fully known", request->name,
-                        mr_shape_text(shown, wanted, sizeof wanted));
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "variable %s: its shape %s is not fully known or too large",
+                        request->name, mr_shape_text(shown, wanted, sizeof wanted));
     return false;
 }
 

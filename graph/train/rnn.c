@@ -223,7 +223,7 @@ void mr_bidirectional_dynamic_rnn_(mr_graph *graph, mr_rnn_cell *forward, mr_rnn
 static bool check_inputs(mr_graph *graph, mr_outputs inputs)
 {
     if (inputs.count >= 1 && inputs.items != nullptr) return true;
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there are no inputs", mr_graph_scope(graph));
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "there are no inputs");
     return false;
 }
 

@@ -75,10 +75,10 @@ static bool check_cell(mr_graph *graph, const mr_rnn_cell *cell)
 {
     if (mr_graph_status(graph, nullptr) != MR_OK) return false;
     if (cell == nullptr)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there is no cell", mr_graph_scope(graph));
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "there is no cell");
     else if (cell->graph != graph)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the cell %s belongs to another graph",
-                            mr_graph_scope(graph), cell->functions.default_name);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the cell %s belongs to another graph",
+                            cell->functions.default_name);
     return mr_graph_status(graph, nullptr) == MR_OK;
 }
 
@@ -108,9 +108,9 @@ bool mr_rnn_cell_build(mr_graph *graph, mr_rnn_cell *cell, int64_t input_size, m
     const mr_rnn_cell_functions *f = &cell->functions;
     if (cell->is_built && (cell->input_size != input_size || cell->dtype != dtype)) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                            "%s: the cell %s has variables for inputs of %lld features of %s, not %lld of %s",
-                            mr_graph_scope(graph), f->default_name, (long long)cell->input_size,
-                            mr_dtype_name(cell->dtype), (long long)input_size, mr_dtype_name(dtype));
+                            "the cell %s has variables for inputs of %lld features of %s, not %lld of %s",
+                            f->default_name, (long long)cell->input_size, mr_dtype_name(cell->dtype),
+                            (long long)input_size, mr_dtype_name(dtype));
         return false;
     }
     if (cell->is_built) return true;
@@ -131,10 +131,9 @@ bool mr_rnn_check_states(mr_graph *graph, const mr_rnn_cell *cell, const mr_outp
         const int64_t size = cell->functions.state_sizes[i];
         const bool fits = shape.rank < 0 || (shape.rank == 2 && (shape.dims[1] < 0 || shape.dims[1] == size));
         if (!fits || mr_output_dtype(states[i]) != cell->dtype) {
-            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: state %d of the cell %s is %s%s, not %s[?,%lld]",
-                                mr_graph_scope(graph), (int)i, cell->functions.default_name,
-                                mr_dtype_name(mr_output_dtype(states[i])), mr_shape_text(shape, text, sizeof text),
-                                mr_dtype_name(cell->dtype), (long long)size);
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "state %d of the cell %s is %s%s, not %s[?,%lld]", (int)i,
+                                cell->functions.default_name, mr_dtype_name(mr_output_dtype(states[i])),
+                                mr_shape_text(shape, text, sizeof text), mr_dtype_name(cell->dtype), (long long)size);
             return false;
         }
     }

@@ -5,7 +5,7 @@
 #include "graph/train/layers.h"
 #include <millrace/rnn.h>
 
-constexpr int32_t MR_RNN_STATES_MAX = 256;
+constexpr int32_t MR_RNN_STATES_MAX = 256, MR_RNN_DEPTH_MAX = 64;
 
 struct mr_rnn_cell {
     mr_graph *graph;
@@ -14,6 +14,7 @@ struct mr_rnn_cell {
     bool is_wrapper; /* no variable scope of its own */
     bool has_memory; /* state 0 is the c of an LSTM, which dropout leaves */
     bool is_built;
+    int32_t depth; /* of the cells inside of it, at most MR_RNN_DEPTH_MAX: a call is recursive */
     int64_t input_size;
     mr_dtype dtype;
 };

@@ -18,9 +18,22 @@ static wrapper *wrapper_new(mr_graph *graph, mr_rnn_cell *cell, const char *name
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there is no cell", name);
         return nullptr;
     }
+    if (cell->depth >= MR_RNN_DEPTH_MAX) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there are more than %d cells inside of each other", name,
+                            (int)MR_RNN_DEPTH_MAX);
+        return nullptr;
+    }
     wrapper *self = mr_rnn_alloc(graph, sizeof *self);
     if (self != nullptr) *self = (wrapper){.cell = cell};
     return self;
+}
+
+/* The cell of a wrapper. */
+static mr_rnn_cell *finish(mr_graph *graph, const mr_rnn_cell_functions *functions, wrapper *self)
+{
+    mr_rnn_cell *made = mr_rnn_cell_new_wrapper(graph, functions, self);
+    if (made != nullptr) made->depth = self->cell->depth + 1;
+    return made;
 }
 
 /* The functions of a wrapper whose states and output are those of its cell. */
@@ -75,7 +88,7 @@ static mr_output multi_call(void *context, mr_graph *graph, mr_output input, con
 mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells)
 {
     int64_t sizes[MR_RNN_STATES_MAX];
-    int32_t count = 0;
+    int32_t count = 0, depth = 0;
     if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return nullptr;
     const char *wrong = cells.count < 1 || cells.items == nullptr ? "there are no cells" : nullptr;
     for (int32_t i = 0; wrong == nullptr && i < cells.count; i++) {
@@ -83,6 +96,8 @@ mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells)
         for (int32_t j = 0; j < i; j++)
             if (cells.items[i] == cells.items[j]) wrong = "a cell is there twice";
         if (own == 0) wrong = "a cell is missing";
+        if (own > 0 && cells.items[i]->depth >= depth) depth = cells.items[i]->depth + 1;
+        if (depth > MR_RNN_DEPTH_MAX) wrong = "there are more than 64 cells inside of each other";
         if (count + own > MR_RNN_STATES_MAX) wrong = "there are more than 256 states";
         for (int32_t j = 0; wrong == nullptr && j < own; j++)
             sizes[count++] = mr_rnn_cell_state_size(cells.items[i], j);
@@ -103,7 +118,9 @@ mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells)
                                              .default_name = "multi_rnn_cell",
                                              .build = multi_build,
                                              .call = multi_call};
-    return mr_rnn_cell_new(graph, &functions, self);
+    mr_rnn_cell *made = mr_rnn_cell_new(graph, &functions, self);
+    if (made != nullptr) made->depth = depth;
+    return made;
 }
 
 /* ---- Dropout ---- */
@@ -190,7 +207,7 @@ mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, const mr_dr
     mr_rnn_cell_functions functions = functions_of(cell, "dropout_wrapper");
     functions.build = build_one;
     functions.call = dropout_call;
-    return mr_rnn_cell_new_wrapper(graph, &functions, self);
+    return finish(graph, &functions, self);
 }
 
 /* ---- Others ---- */
@@ -221,7 +238,7 @@ mr_rnn_cell *mr_residual_wrapper(mr_graph *graph, mr_rnn_cell *cell)
     mr_rnn_cell_functions functions = functions_of(cell, "residual_wrapper");
     functions.build = residual_build;
     functions.call = residual_call;
-    return mr_rnn_cell_new_wrapper(graph, &functions, self);
+    return finish(graph, &functions, self);
 }
 
 static void device_build(void *context, mr_graph *graph, int64_t input_size, mr_dtype dtype)
@@ -253,5 +270,5 @@ mr_rnn_cell *mr_device_wrapper(mr_graph *graph, mr_rnn_cell *cell, const char *d
     mr_rnn_cell_functions functions = functions_of(cell, "device_wrapper");
     functions.build = device_build;
     functions.call = device_call;
-    return mr_rnn_cell_new_wrapper(graph, &functions, self);
+    return finish(graph, &functions, self);
 }

@@ -240,3 +240,19 @@ TEST(rnn_of_no_steps_and_no_examples)
         mr_graph_free(g);
     }
 }
+
+TEST(rnn_cells_inside_of_each_other_are_limited)
+{
+    mr_error error = {0};
+    for (int32_t depth = 64; depth <= 65; depth++) {
+        mr_graph *g = mr_graph_new();
+        mr_rnn_cell *cell = mr_gru_cell(g, 4);
+        for (int32_t i = 0; i < depth; i++)
+            cell = i % 2 == 0 ? mr_residual_wrapper(g, cell) : mr_multi_rnn_cell(g, (mr_rnn_cells){&cell, 1});
+        (void)mr_dynamic_rnn(g, cell, mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 3, 4)), nullptr);
+        const mr_status status = mr_graph_status(g, &error);
+        CHECK(status == (depth == 64 ? MR_OK : MR_INVALID_ARGUMENT));
+        if (depth == 65) CHECK_CONTAINS(error.message, "more than 64 cells inside of each other");
+        mr_graph_free(g);
+    }
+}
