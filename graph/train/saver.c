@@ -163,6 +163,9 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *given)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                             "the saver's keep_checkpoint_every_n_hours is %g, not at least 0",
                             options.keep_checkpoint_every_n_hours);
+    if (options.max_to_keep == 0 && options.keep_checkpoint_every_n_hours > 0)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "the saver's keep_checkpoint_every_n_hours has no effect if max_to_keep is 0");
     if (all && (options.variable_count != 0 || options.keys != nullptr))
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's %s has no effect without variables",
                             options.keys != nullptr ? "keys" : "variable_count");
@@ -368,7 +371,9 @@ mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, 
     mr_arena_reset(&saver->scratch);
     const char *slash = strrchr(path, '/');
     const char *base = slash != nullptr ? slash + 1 : path;
-    if (*base == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "%s: a checkpoint needs a name", path);
+    if (*base == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\": a checkpoint needs a name", path);
+    if (step < -1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the step is %" PRId64 ", but must be at least -1", path, step);
     char *directory = slash == nullptr ? mr_arena_strdup(&saver->scratch, ".")
                       : slash == path  ? mr_arena_strdup(&saver->scratch, "/")
                                        : mr_arena_strndup(&saver->scratch, path, (size_t)(slash - path));

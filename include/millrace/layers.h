@@ -23,11 +23,10 @@
 extern "C" {
 #endif
 
-/* ---- Activations (tf.nn) ----
- *
- * A function of each element, or of each vector along the last dimension, of floating point. Options of layers and
- * cells take such a function, and one of the caller's as well: one with another slope calls mr_leaky_relu of ops.h. */
+/* ---- Activations (tf.nn) ---- */
 
+/* A function of each element, or of each vector along the last dimension, of floating point. Options of layers and
+ * cells take such a function, one of the caller's too: one with another slope calls mr_leaky_relu of ops.h. */
 typedef mr_output (*mr_activation)(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_relu(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_sigmoid(mr_graph *graph, mr_output input);

@@ -55,7 +55,7 @@ MR_API mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
     MR_WITH_SIZE_(mr_saver_new_((graph), &options_), mr_saver_options, MR_SAVER_DEFAULTS, __VA_ARGS__)
 MR_API void mr_saver_free(mr_saver *saver);
 /* Variables that another thread updates meanwhile may be saved with old and new elements, as in TensorFlow.
- * step  -1: no "-STEP" in the name */
+ * step  at least 0; -1: no "-STEP" in the name */
 MR_API mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error);
 /* path  as passed to save, with its -STEP */
 MR_API mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error);

@@ -242,10 +242,13 @@ TEST(saver_keeps_one_of_every_period)
 
 TEST(saver_refuses_wrong_options)
 {
-    static const char *const texts[] = {"keys has no effect without variables", "two variables with the key same",
-                                        "keep_checkpoint_every_n_hours is -1", "variable 1 of the saver does not exist",
-                                        "variable_count has no effect without variables"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const texts[] = {"keys has no effect without variables",
+                                        "two variables with the key same",
+                                        "keep_checkpoint_every_n_hours is -1",
+                                        "variable 1 of the saver does not exist",
+                                        "variable_count has no effect without variables",
+                                        "every_n_hours has no effect if max_to_keep is 0"};
+    for (int i = 0; i < 6; i++) {
         mr_error error = {0};
         mr_graph *g = mr_graph_new();
         mr_variable a = mr_get_variable(g, "a", MR_SHAPE(2)), b = mr_get_variable(g, "b", MR_SHAPE(2));
@@ -255,7 +258,8 @@ TEST(saver_refuses_wrong_options)
                           : i == 1 ? mr_saver_new(g, .variables = refs, .variable_count = 2, .keys = keys)
                           : i == 2 ? mr_saver_new(g, .keep_checkpoint_every_n_hours = -1)
                           : i == 3 ? mr_saver_new(g, .variables = refs, .variable_count = 2)
-                                   : mr_saver_new(g, .variable_count = 2);
+                          : i == 4 ? mr_saver_new(g, .variable_count = 2)
+                                   : mr_saver_new(g, .max_to_keep = 0, .keep_checkpoint_every_n_hours = 1);
         CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
         CHECK_CONTAINS(error.message, texts[i]);
         mr_saver_free(saver);
