@@ -82,7 +82,7 @@ mr_output mr_global_norm(mr_graph *graph, mr_outputs values)
         if (values.items[i].node != nullptr) halves[count++] = mr_l2_loss(graph, values_of(graph, values.items[i]));
     mr_output norm = mr_graph_failed_output(graph);
     if (count == 0)
-        norm = mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there are no values", mr_graph_scope(graph));
+        norm = mr_graph_fail(graph, MR_INVALID_ARGUMENT, "there are no values");
     else if (mr_graph_status(graph, nullptr) == MR_OK) {
         mr_output sum =
             mr_sum(graph, mr_pack(graph, MR_OUTPUTS_OF(halves, count)), mr_constant_ints(graph, MR_INTS(0)));

@@ -34,7 +34,7 @@ mr_cond *mr_cond_begin_(mr_graph *graph, mr_output pred, const mr_cond_options *
     *cond = (mr_cond){.graph = graph, .before = graph->flow};
     mr_graph_push_scope(graph, status == MR_OK && options.name != nullptr ? options.name : "cond");
     if (mr_graph_status(graph, nullptr) == MR_OK && pred.node != nullptr && mr_output_dtype(pred) != MR_BOOL)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: pred must be a bool scalar, not %s", mr_graph_scope(graph),
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "pred must be a bool scalar, not %s",
                             mr_dtype_name(mr_output_dtype(pred)));
     mr_switch_outputs taken = mr_switch(graph, pred, pred);
     mr_output pivots[2];
@@ -107,8 +107,8 @@ void mr_cond_end(mr_cond *cond, mr_outputs results, mr_output *merged)
     cond->is_ended = true;
     if (mr_graph_status(graph, nullptr) == MR_OK &&
         (results.count != cond->count || (results.count > 0 && (results.items == nullptr || merged == nullptr))))
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the branches have %d and %d results",
-                            mr_graph_scope(graph), cond->count, results.count);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the branches have %d and %d results", cond->count,
+                            results.count);
     (void)mr_flow_enter(graph, cond->branches[0]);
     mr_output *second = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)cond->count + 1);
     for (int32_t i = 0; i < cond->count && second != nullptr && results.items != nullptr; i++) {
@@ -117,8 +117,8 @@ void mr_cond_end(mr_cond *cond, mr_outputs results, mr_output *merged)
         mr_dtype dtypes[2] = {mr_output_dtype(second[i]), mr_output_dtype(cond->first[i])};
         if (mr_graph_status(graph, nullptr) == MR_OK && dtypes[0] != dtypes[1])
             (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                                "%s: result %d is %s in the branch of true and %s in that of false",
-                                mr_graph_scope(graph), i, mr_dtype_name(dtypes[1]), mr_dtype_name(dtypes[0]));
+                                "result %d is %s in the branch of true and %s in that of false", i,
+                                mr_dtype_name(dtypes[1]), mr_dtype_name(dtypes[0]));
     }
     if (second == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a conditional");
     (void)mr_flow_enter(graph, cond->before);

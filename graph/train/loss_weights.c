@@ -30,17 +30,16 @@ bool mr_loss_begin(mr_graph *graph, const char *name, const mr_loss_options *giv
     if (options->collection == nullptr) options->collection = MR_LOSSES;
     const char *useless = without_effect(options, choices);
     if (useless != nullptr) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s has no effect for this loss", mr_graph_scope(graph),
-                            useless);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s has no effect for this loss", useless);
         return false;
     }
     if ((unsigned)options->reduction > MR_REDUCTION_SUM_OVER_BATCH_SIZE) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: reduction %d is not one of mr_reduction",
-                            mr_graph_scope(graph), (int)options->reduction);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "reduction %d is not one of mr_reduction",
+                            (int)options->reduction);
         return false;
     }
     if ((choices & MR_LOSS_HAS_AXIS) != 0 && options->axis == MR_COUNT_UNSET) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the option axis is required", mr_graph_scope(graph));
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the option axis is required");
         return false;
     }
     if (isnan(options->label_smoothing)) options->label_smoothing = 0;
@@ -104,8 +103,8 @@ mr_output mr_loss_check_weights(mr_graph *graph, mr_output weights, mr_output va
     fit found = compare(shape, of_values);
     char texts[2][MR_SHAPE_TEXT_SIZE];
     if (found == FITS_NOT)
-        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: weights of shape %s do not fit values of shape %s",
-                             mr_graph_scope(graph), mr_shape_text(shape, texts[0], sizeof texts[0]),
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "weights of shape %s do not fit values of shape %s",
+                             mr_shape_text(shape, texts[0], sizeof texts[0]),
                              mr_shape_text(of_values, texts[1], sizeof texts[1]));
     if (found == FITS) return weights;
     mr_graph_push_scope(graph, "assert_broadcastable");

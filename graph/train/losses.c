@@ -11,8 +11,8 @@ static void check_shapes(mr_graph *graph, mr_output labels, mr_output prediction
     char texts[2][MR_SHAPE_TEXT_SIZE];
     mr_shape of_labels = mr_output_shape(labels), of_predictions = mr_output_shape(predictions);
     if (!mr_shape_compatible(of_labels, of_predictions))
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: labels have shape %s, but predictions %s",
-                            mr_graph_scope(graph), mr_shape_text(of_labels, texts[0], sizeof texts[0]),
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "labels have shape %s, but predictions %s",
+                            mr_shape_text(of_labels, texts[0], sizeof texts[0]),
                             mr_shape_text(of_predictions, texts[1], sizeof texts[1]));
 }
 

@@ -22,11 +22,10 @@ bool mr_metric_begin(mr_graph *graph, const char *name, const mr_metric_options 
     if (options->is_precision_recall && (choices & MR_METRIC_HAS_CURVE) == 0) useless = "is_precision_recall";
     if (options->summation != MR_AUC_TRAPEZOIDAL && (choices & MR_METRIC_HAS_CURVE) == 0) useless = "summation";
     if (useless != nullptr)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s has no effect for this metric", mr_graph_scope(graph),
-                            useless);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s has no effect for this metric", useless);
     if ((unsigned)options->summation > MR_AUC_MAJORING)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: summation %d is not one of mr_auc_summation",
-                            mr_graph_scope(graph), (int)options->summation);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "summation %d is not one of mr_auc_summation",
+                            (int)options->summation);
     if (options->threshold_count == MR_COUNT_UNSET) options->threshold_count = 200;
     return mr_train_check_count(graph, "threshold_count", options->threshold_count, 2) &&
            mr_graph_status(graph, nullptr) == MR_OK;
@@ -98,8 +97,8 @@ void mr_metric_match(mr_graph *graph, mr_output *labels, mr_output *predictions)
     char texts[2][MR_SHAPE_TEXT_SIZE];
     mr_shape of_labels = mr_output_shape(*labels), of_predictions = mr_output_shape(*predictions);
     if (!mr_shape_compatible(of_labels, of_predictions))
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: labels have shape %s, but predictions %s",
-                            mr_graph_scope(graph), mr_shape_text(of_labels, texts[0], sizeof texts[0]),
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "labels have shape %s, but predictions %s",
+                            mr_shape_text(of_labels, texts[0], sizeof texts[0]),
                             mr_shape_text(of_predictions, texts[1], sizeof texts[1]));
 }
 
@@ -119,8 +118,8 @@ static mr_metric mean(mr_graph *graph, mr_output values, const mr_metric_options
     mr_shape shape = has_shape && mr_graph_status(graph, nullptr) == MR_OK ? mr_output_shape(values) : MR_SCALAR;
     if (mr_shape_count(shape) < 0) {
         char text[MR_SHAPE_TEXT_SIZE];
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the shape %s of the values is not fully known",
-                            mr_graph_scope(graph), mr_shape_text(shape, text, sizeof text));
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the shape %s of the values is not fully known",
+                            mr_shape_text(shape, text, sizeof text));
         shape = MR_SCALAR;
     }
     mr_variable total = mr_metric_variable(graph, has_shape ? "total_tensor" : "total", shape, MR_FLOAT);

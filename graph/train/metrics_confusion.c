@@ -132,7 +132,7 @@ static void count_at(mr_graph *graph, int kinds, mr_output labels, mr_output pre
 {
     *values = *updates = (outcomes){0};
     if (thresholds.count < 1 || thresholds.items == nullptr)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there are no thresholds", mr_graph_scope(graph));
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "there are no thresholds");
     if (mr_graph_status(graph, nullptr) != MR_OK) {
         for (int i = 0; i < OUTCOME_COUNT; i++) values->of[i] = updates->of[i] = mr_graph_failed_output(graph);
         return;

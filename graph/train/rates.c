@@ -171,7 +171,7 @@ mr_output mr_piecewise_constant(mr_graph *graph, mr_output global_step, mr_ints 
     for (int32_t i = 1; wrong == nullptr && i < boundaries.count; i++)
         if (boundaries.items[i] <= boundaries.items[i - 1]) wrong = "the boundaries must increase";
     if (wrong != nullptr) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s", mr_graph_scope(graph), wrong);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s", wrong);
     } else if (mr_graph_status(graph, nullptr) == MR_OK) {
         mr_output step = mr_output_dtype(global_step) == MR_INT64 ? global_step : mr_cast(graph, global_step, MR_INT64);
         value = number(graph, values.items[boundaries.count]);

@@ -18,7 +18,7 @@ static mr_while_loop *fail(mr_while_loop *loop, const char *what)
 {
     loop->is_failed = true;
     if (mr_graph_status(loop->graph, nullptr) == MR_OK)
-        (void)mr_graph_fail(loop->graph, MR_INVALID_ARGUMENT, "%s: %s", mr_graph_scope(loop->graph), what);
+        (void)mr_graph_fail(loop->graph, MR_INVALID_ARGUMENT, "%s", what);
     return loop;
 }
 
@@ -145,13 +145,13 @@ static bool check_next(mr_while_loop *loop, int32_t index, mr_output next)
     char first[MR_SHAPE_TEXT_SIZE], later[MR_SHAPE_TEXT_SIZE];
     if (dtype != next_dtype)
         (void)mr_graph_fail(loop->graph, MR_INVALID_ARGUMENT,
-                            "%s: variable %d enters the loop as %s, but is %s after one iteration",
-                            mr_graph_scope(loop->graph), index, mr_dtype_name(dtype), mr_dtype_name(next_dtype));
+                            "variable %d enters the loop as %s, but is %s after one iteration", index,
+                            mr_dtype_name(dtype), mr_dtype_name(next_dtype));
     else if (!is_kept)
         (void)mr_graph_fail(loop->graph, MR_INVALID_ARGUMENT,
-                            "%s: variable %d enters the loop with shape %s, but has shape %s after one iteration; "
+                            "variable %d enters the loop with shape %s, but has shape %s after one iteration; "
                             "shape_invariants can allow it to vary",
-                            mr_graph_scope(loop->graph), index, mr_shape_text(shape, first, sizeof first),
+                            index, mr_shape_text(shape, first, sizeof first),
                             mr_shape_text(next_shape, later, sizeof later));
     return dtype == next_dtype && is_kept;
 }
@@ -168,8 +168,7 @@ void mr_while_loop_end(mr_while_loop *loop, mr_outputs next, mr_output *finals)
             (void)mr_graph_fail(graph, MR_FAILED_PRECONDITION,
                                 "mr_while_loop_end: the loop has no body; call mr_while_loop_body");
         else if (next.count != loop->count || next.items == nullptr || finals == nullptr)
-            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %d next values for %d variables",
-                                mr_graph_scope(graph), next.count, loop->count);
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%d next values for %d variables", next.count, loop->count);
     }
     for (int32_t i = 0; i < loop->count && next.items != nullptr; i++) {
         if (mr_graph_status(graph, nullptr) != MR_OK) break;
