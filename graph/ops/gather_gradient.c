@@ -29,11 +29,10 @@ static mr_output scatter_rows(mr_gradient_call *call, mr_output values, mr_outpu
     return mr_unsorted_segment_sum(call->graph, values, indices, rows);
 }
 
-/* Along dimension 0: the other dimensions of params are unchanged. */
-static mr_output gather_first(mr_gradient_call *call, mr_output params, mr_output indices)
+/* Along dimension 0 of params, whose shape is given: the other dimensions are unchanged. */
+static mr_output gather_first(mr_gradient_call *call, mr_output shape, mr_output indices)
 {
     mr_graph *g = call->graph;
-    mr_output shape = mr_gradient_shape(call, params);
     mr_output minus = mr_constant_ints(g, MR_INTS(-1)), axis = mr_constant_int32(g, 0);
     mr_output flat_shape = mr_concat_v2(g, MR_OUTPUTS(minus, part(call, shape, 1, -1)), axis);
     mr_output values = mr_reshape(g, call->grad_outputs[0], flat_shape), rows = vector(call, indices);
@@ -60,7 +59,27 @@ static mr_output gather_inner(mr_gradient_call *call, mr_output params, mr_outpu
 
 static void gather_gradient(mr_gradient_call *call)
 {
-    call->grad_inputs[0] = gather_first(call, gradient_input(call, 0), gradient_input(call, 1));
+    const mr_output shape = mr_gradient_shape(call, gradient_input(call, 0));
+    call->grad_inputs[0] = gather_first(call, shape, gradient_input(call, 1));
+}
+
+/* The gradient of the variable's value, as that of ReadVariableOp. */
+static void resource_gather_gradient(mr_gradient_call *call)
+{
+    if (mr_attr_int_or(&call->node->attrs, "batch_dims", 0) != 0) {
+        mr_gradient_fail(call, "batch_dims other than 0 is not supported yet");
+        return;
+    }
+    const mr_output shape = mr_variable_shape(call->graph, gradient_input(call, 0));
+    call->grad_inputs[0] = gather_first(call, shape, gradient_input(call, 1));
+}
+
+static void resource_gather_nd_gradient(mr_gradient_call *call)
+{
+    const mr_output indices = gradient_input(call, 1);
+    const mr_output shape =
+        mr_variable_shape(call->graph, gradient_input(call, 0), .out_type = mr_output_dtype(indices));
+    call->grad_inputs[0] = mr_scatter_nd(call->graph, indices, call->grad_outputs[0], shape);
 }
 
 static void gather_v2_gradient(mr_gradient_call *call)
@@ -78,7 +97,7 @@ static void gather_v2_gradient(mr_gradient_call *call)
         (constant.dtype == MR_INT32 ? mr_tensor_int32s(&constant)[0] == 0 : mr_tensor_int64s(&constant)[0] == 0);
     mr_tensor_deinit(&constant);
     if (first)
-        call->grad_inputs[0] = gather_first(call, params, indices);
+        call->grad_inputs[0] = gather_first(call, mr_gradient_shape(call, params), indices);
     else if (mr_gradient_axes(gradient_input(call, 2), rank, axes, &count) && count == 1)
         call->grad_inputs[0] = gather_inner(call, params, indices, axes[0]);
     else
@@ -121,8 +140,13 @@ static void top_kv2_gradient(mr_gradient_call *call)
 }
 
 static const mr_gradient gradients[] = {
-    {"GatherV2", gather_v2_gradient},   {"Gather", gather_gradient},  {"GatherNd", gather_nd_gradient},
-    {"ScatterNd", scatter_nd_gradient}, {"TopKV2", top_kv2_gradient},
+    {"GatherV2", gather_v2_gradient},
+    {"Gather", gather_gradient},
+    {"GatherNd", gather_nd_gradient},
+    {"ScatterNd", scatter_nd_gradient},
+    {"TopKV2", top_kv2_gradient},
+    {"ResourceGather", resource_gather_gradient},
+    {"ResourceGatherNd", resource_gather_nd_gradient},
 };
 
 const mr_gradient_table mr_gradients_gather = {gradients, sizeof gradients / sizeof gradients[0]};

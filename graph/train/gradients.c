@@ -51,7 +51,7 @@ static bool is_trainable(mr_dtype dtype)
 
 static mr_status no_memory(sweep *s)
 {
-    (void)mr_graph_fail(s->graph, MR_RESOURCE_EXHAUSTED, "gradients: out of memory");
+    (void)mr_graph_fail(s->graph, MR_RESOURCE_EXHAUSTED, "out of memory");
     return MR_RESOURCE_EXHAUSTED;
 }
 
@@ -267,8 +267,8 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
     bool is_call = callee.function.name != nullptr, is_flow = mr_loop_gradient_handles(node);
     if (!is_call && !is_flow && (node->def == nullptr || node->def->gradient == nullptr)) {
         if (node->def != nullptr && (node->def->op->flags & MR_OP_NOT_DIFFERENTIABLE) != 0) return MR_OK;
-        (void)mr_graph_fail(s->graph, MR_UNIMPLEMENTED, "gradients: the operator %s of node %s has no gradient",
-                            node->op, node->name);
+        (void)mr_graph_fail(s->graph, MR_UNIMPLEMENTED, "the operator %s of node %s has no gradient", node->op,
+                            node->name);
         return MR_UNIMPLEMENTED;
     }
     char *scope = mr_arena_printf(&s->arena, "%s_grad", node->name);
@@ -404,7 +404,7 @@ static mr_status differentiate(sweep *s, mr_outputs ys, mr_outputs xs, const mr_
     for (int32_t i = 0; i < xs.count; i++) {
         mr_node *node = xs.items[i].node;
         if (s->places[node->id].between && !s->places[node->id].done) {
-            (void)mr_graph_fail(s->graph, MR_UNIMPLEMENTED, "gradients: node %s is part of a loop", node->name);
+            (void)mr_graph_fail(s->graph, MR_UNIMPLEMENTED, "node %s is part of a loop", node->name);
             return MR_UNIMPLEMENTED;
         }
         gradients[i] = total(s, node, xs.items[i].index);

@@ -608,7 +608,8 @@ TEST(gradients_of_network_operators_are_slopes)
 TEST(gradients_every_operator_with_one_has_a_case)
 {
     static const char *const elsewhere[] = {
-        "PreventGradient", "Print", "RandomGamma", "ReadVariableOp", "RefIdentity",
+        "PreventGradient", "Print", "RandomGamma", "ReadVariableOp", "RefIdentity", "ResourceGather",
+        "ResourceGatherNd",
         /* The results are steps; the gradients are those of TensorFlow. */
         "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel",
         "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4"};

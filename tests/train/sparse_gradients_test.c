@@ -82,3 +82,41 @@ TEST(sparse_gradients_are_applied_as_rows)
         mr_graph_free(g);
     }
 }
+
+/* Gathering from a handle has the gradient of gathering from the value. */
+TEST(sparse_gradients_of_handles_are_those_of_values)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable tables[2];
+    for (int i = 0; i < 2; i++)
+        tables[i] = mr_get_variable(g, i == 0 ? "a" : "b", MR_SHAPE(4, 3), .initializer = {.kind = MR_INIT_ONES},
+                                    .use_resource = true);
+    mr_output ids = mr_constant_int32s(g, MR_SHAPE(2, 2), (int32_t[]){3, 0, 3, 1}, nullptr);
+    mr_output first = mr_resource_gather(g, tables[0].ref, ids, MR_FLOAT);
+    mr_output again = mr_resource_gather_nd(g, tables[0].ref, ids, MR_FLOAT);
+    mr_output value = mr_gather(g, tables[1].value, ids), nd = mr_gather_nd(g, tables[1].value, ids);
+    mr_output weights =
+        mr_constant_floats(g, MR_SHAPE(2, 2, 3), (float[]){1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, nullptr);
+    mr_output pair = mr_constant_floats(g, MR_SHAPE(2), (float[]){20, 30}, nullptr);
+    mr_output ys[] = {mr_mul(g, first, weights), mr_mul(g, again, pair), mr_mul(g, value, weights),
+                      mr_mul(g, nd, pair)};
+    mr_output gradients[2], values, indices;
+    mr_gradients(g, MR_OUTPUTS_OF(ys, 4), MR_OUTPUTS(tables[0].ref, tables[1].ref), nullptr, gradients);
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK(!mr_gradient_rows(g, gradients[0], &values, &indices)); /* GatherNd's is dense */
+    mr_session *session = nullptr;
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    mr_tensor results[2] = {0};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS_OF(gradients, 2), results, nullptr, 0, &error));
+    static const float expected[12] = {4, 5, 6, 10, 11, 12, 0, 0, 0, 1 + 7 + 20, 2 + 8 + 30, 3 + 9};
+    for (int i = 0; i < 2; i++) {
+        CHECK(mr_tensor_count(&results[i]) == 12);
+        for (int j = 0; j < 12; j++) CHECK_NEAR(mr_tensor_floats(&results[i])[j], expected[j], 0);
+        mr_tensor_deinit(&results[i]);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
