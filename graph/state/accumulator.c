@@ -1,6 +1,7 @@
 /* Accumulators: the resources, what all of them share, and those of dense gradients. */
 #include "graph/state/accumulator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,7 @@ static bool try_take(void *context, mr_status *status, mr_error *error)
 {
     const taking *t = context;
     mr_accumulator *a = t->accumulator;
+    assert(a->count >= 0 && t->required > 0);
     if (a->count < t->required) return false;
     *status = t->take(t->call, a, error);
     if (*status != MR_OK) return true;
@@ -203,6 +205,7 @@ static mr_status add_dense(const mr_kernel_call *call, mr_accumulator *a, mr_err
 
 static mr_status take_dense(mr_kernel_call *call, mr_accumulator *a, mr_error *)
 {
+    assert(a->count > 0 && a->sum.dtype == a->dtype && !a->is_sparse);
     if (a->takes_mean) mr_accumulator_divide(a->dtype, a->sum.data, mr_tensor_count(&a->sum), a->count);
     call->outputs[0] = a->sum;
     a->sum = (mr_tensor){0};

@@ -1,6 +1,7 @@
 /* Accumulators of gradients that are rows with indices. */
 #include "graph/state/accumulator.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,7 @@ static mr_status add_rows(const mr_kernel_call *call, mr_accumulator *a, mr_erro
         return status;
     }
     merge(call, a, &m, width, mr_tensor_count(&m.sum) > 0 ? (size_t)width * mr_dtype_size(a->dtype) : 0);
+    assert(m.row_count == rows); /* memory was allocated for as many */
     mr_tensor_deinit(&a->sum);
     free(a->indices);
     free(a->counts);
@@ -201,6 +203,7 @@ static mr_status fill_outputs(mr_kernel_call *call, const mr_accumulator *a, mr_
 static mr_status take_sparse(mr_kernel_call *call, mr_accumulator *a, mr_error *error)
 {
     MR_TRY(fill_outputs(call, a, error));
+    assert(a->sum.dtype == a->dtype && a->sum.shape.dims[0] == a->row_count);
     int64_t width = a->row_count > 0 ? mr_tensor_count(&a->sum) / a->row_count : 0;
     size_t row_bytes = (size_t)width * mr_dtype_size(a->dtype);
     for (int64_t i = 0; a->takes_mean && width > 0 && i < a->row_count; i++)

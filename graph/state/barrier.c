@@ -6,8 +6,10 @@
 #include "graph/state/members.h"
 #include "graph/state/queue.h"
 
+#include "base/mutex.h"
 #include "base/stack.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +192,7 @@ static uint64_t hash_key(mr_string key)
 
 static tuple **find(const barrier *b, mr_string key, uint64_t hash)
 {
+    assert(b->bucket_count > 0 && (b->bucket_count & (b->bucket_count - 1)) == 0);
     tuple **at = &b->buckets[hash & (uint64_t)(b->bucket_count - 1)];
     while (*at && ((*at)->hash != hash || (*at)->key.size_bytes != key.size_bytes ||
                    (key.size_bytes > 0 && memcmp((*at)->key.data, key.data, key.size_bytes) != 0)))
@@ -260,6 +263,7 @@ static mr_status reserve_ready(barrier *b, mr_error *error)
 
 static void push_ready(barrier *b, tuple *t)
 {
+    assert(t->missing == 0 && b->ready_count < b->ready_room);
     int64_t at = b->ready_count++;
     t->arrival = b->next_arrival++;
     for (; at > 0 && is_before(t, b->ready[(at - 1) / 2]); at = (at - 1) / 2) b->ready[at] = b->ready[(at - 1) / 2];
@@ -268,6 +272,7 @@ static void push_ready(barrier *b, tuple *t)
 
 static tuple *pop_ready(barrier *b)
 {
+    assert(b->ready_count > 0);
     tuple *first = b->ready[0], *last = b->ready[--b->ready_count];
     int64_t at = 0;
     for (int64_t child = 1; child < b->ready_count; child = 2 * at + 1) {
@@ -277,6 +282,7 @@ static tuple *pop_ready(barrier *b)
         at = child;
     }
     b->ready[at] = last;
+    assert(b->ready_count == 0 || !is_before(b->ready[0], first));
     return first;
 }
 
@@ -327,7 +333,9 @@ static mr_status insert_one(insertion *n, int64_t i, mr_error *error)
             n->call->node, error, MR_INVALID_ARGUMENT, "Key %.*s already has a value for component %d in barrier %s",
             (int)MR_MIN(key.size_bytes, 200), key.data ? key.data : "", (int)n->component, b->resource.name);
     MR_TRY(mr_members_rows(&n->values, i, i + 1, true, &t->components[n->component], error));
+    assert(t->missing > 0 && t->missing <= b->component_count);
     if (--t->missing > 0) return MR_OK;
+    assert(*place == t && b->incomplete_count > 0);
     *place = t->next;
     b->incomplete_count--;
     push_ready(b, t);
@@ -437,6 +445,7 @@ static mr_status fill_outputs(const taking *g, tuple **taken, int64_t count, mr_
 static mr_status take(const taking *g, int64_t count, mr_error *error)
 {
     barrier *b = g->barrier;
+    assert(count >= 0 && count <= b->ready_count && mr_mutex_is_held(&b->condition.mutex));
     tuple **taken = calloc((size_t)MR_MAX(count, 1), sizeof(tuple *));
     if (!taken) return mr_fail_memory(error, (size_t)count * sizeof(tuple *));
     for (int64_t i = 0; i < count; i++) taken[i] = pop_ready(b);

@@ -1,7 +1,9 @@
 /* Mutexes as nodes, which critical sections use. A lock is a variant: the mutex is free again when the lock is consumed
  * or when no tensor refers to it. */
+#include "base/mutex.h"
 #include "graph/state/condition.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -28,6 +30,7 @@ static void unlock(lock *l)
 {
     if (!atomic_exchange(&l->is_held, false)) return;
     pthread_mutex_lock(&l->mutex->condition.mutex);
+    assert(l->mutex->is_locked); /* by this lock, which was held */
     l->mutex->is_locked = false;
     mr_condition_changed(&l->mutex->condition);
     pthread_mutex_unlock(&l->mutex->condition.mutex);
@@ -52,6 +55,7 @@ static mr_status make_mutex(mr_resource_table *resources, const mr_node *node, m
 static bool attempt(void *context, mr_status *status, mr_error *)
 {
     mutex *m = context;
+    assert(mr_mutex_is_held(&m->condition.mutex));
     if (m->is_locked) return false;
     m->is_locked = true;
     *status = MR_OK;

@@ -7,6 +7,7 @@
  * IteratorGetNext holds the iterator's mutex while it waits for an element, and no lock of the session: functions of
  * the pipeline may run steps of the same session. */
 #include "graph/state/iterator.h"
+#include "base/mutex.h"
 #include "graph/state/optional.h"
 #include "graph/state/run.h"
 #include "graph/state/serialized.h"
@@ -158,6 +159,7 @@ static void cancel_iterator(mr_waiter *waiter)
 /* The caller holds the iterator's mutex. */
 static mr_status next_element(mr_iterator_state *state, mr_run_context *run, mr_error *error)
 {
+    assert(mr_mutex_is_held(&state->mutex) && state->iterator != nullptr);
     mr_waiter waiter = {.wake = cancel_iterator, .object = state->iterator};
     MR_TRY(mr_run_begin_wait(run, &waiter, error));
     mr_status status = mr_iterator_next(state->iterator, &state->element, error);

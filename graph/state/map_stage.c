@@ -2,6 +2,7 @@
  * their tuples in the order of their keys; in TensorFlow only the ordered one does. */
 #include "graph/state/stage.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +96,9 @@ static mr_status reserve(entries *all, mr_error *error)
 
 static void add(entries *all, int64_t index, entry *e)
 {
+    assert(index >= 0 && index <= all->count && all->count < all->room);
+    assert(index == 0 || all->items[index - 1]->key < e->key);
+    assert(index == all->count || e->key < all->items[index]->key);
     memmove(all->items + index + 1, all->items + index, (size_t)(all->count - index) * sizeof(entry *));
     all->items[index] = e;
     all->count++;
@@ -102,6 +106,7 @@ static void add(entries *all, int64_t index, entry *e)
 
 static void erase(entries *all, int64_t index)
 {
+    assert(index >= 0 && index < all->count);
     all->count--;
     memmove(all->items + index, all->items + index + 1, (size_t)(all->count - index) * sizeof(entry *));
 }
@@ -166,7 +171,10 @@ static mr_status begin(mr_kernel_call *call, int32_t key_input, bool has_indices
 
 static void set_tensors(const attempt *t, entry *e)
 {
-    for (int64_t i = 0; i < t->index_count; i++) e->tensors[t->indices[i]] = mr_tensor_ref(&t->values[i]);
+    for (int64_t i = 0; i < t->index_count; i++) {
+        assert(t->indices[i] >= 0 && t->indices[i] < e->count && !mr_member_is_set(&e->tensors[t->indices[i]]));
+        e->tensors[t->indices[i]] = mr_tensor_ref(&t->values[i]);
+    }
 }
 
 /* A second tuple of a key is ignored, as in TensorFlow. */
@@ -174,6 +182,7 @@ static void put_complete(attempt *t, entry *e)
 {
     area *a = t->area;
     int64_t index = find(&a->complete, t->key);
+    assert(e->key == t->key && has_tensor(e, true));
     if (at(&a->complete, index, t->key)) {
         for (int32_t i = 0; i < e->count; i++) a->stage.size_bytes -= mr_stage_tensor_bytes(&e->tensors[i]);
         free_entry(e);
@@ -294,6 +303,7 @@ static void move_tensors(const attempt *t, entry *e)
         mr_tensor *tensor = &e->tensors[t->indices[i]];
         t->call->outputs[first + i] = mr_tensor_ref(tensor);
         if (!t->takes) continue;
+        assert(t->area->stage.size_bytes >= mr_stage_tensor_bytes(tensor));
         t->area->stage.size_bytes -= mr_stage_tensor_bytes(tensor);
         mr_tensor_deinit(tensor);
         *tensor = (mr_tensor){0};

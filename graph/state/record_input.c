@@ -7,6 +7,7 @@
 #include "graph/run/session.h"
 #include "kernels/common.h"
 
+#include <assert.h>
 #include <glob.h>
 #include <millrace/record.h>
 #include <stdlib.h>
@@ -158,6 +159,7 @@ static mr_status draw(const mr_kernel_call *call, record_input *input, mr_tensor
         MR_TRY(fill(input, error));
         if (input->count == 0) return mr_kernel_fail(call->node, error, MR_OUT_OF_RANGE, "the files have no records");
     }
+    assert(input->count > 0 && input->count <= input->limit && input->count <= input->room);
     mr_tensor *at = &input->buffer[mr_random_below(&input->random, (uint64_t)input->count)];
     *record = *at;
     *at = input->buffer[--input->count];

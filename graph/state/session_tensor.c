@@ -2,9 +2,11 @@
  * Python module reads the device from it. */
 #include "graph/state/session_tensor.h"
 
+#include "base/mutex.h"
 #include "graph/run/session.h"
 #include "graph/state/members.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +95,7 @@ static mr_status keep(mr_kernel_call *call, mr_error *error)
 /* Finds the link to the tensor of a handle. If there is none, *link is null. */
 static kept **find(store *s, mr_string handle)
 {
+    assert(mr_mutex_is_held(&s->mutex));
     kept **link = &s->first;
     while (*link && !mr_string_equal(mr_string_from((*link)->handle), handle)) link = &(*link)->next;
     return link;

@@ -2,8 +2,10 @@
 #include "graph/state/sparse_parts.h"
 #include "graph/state/state.h"
 
+#include "base/mutex.h"
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -84,6 +86,7 @@ static mr_status map_named(const mr_kernel_call *call, sparse_map **map, mr_erro
 
 static mr_status grow(sparse_map *map, mr_error *error)
 {
+    assert(mr_mutex_is_held(&map->mutex) && (map->bucket_count & (map->bucket_count - 1)) == 0);
     if (map->count < map->bucket_count) return MR_OK;
     int64_t count = map->bucket_count ? 2 * map->bucket_count : 16;
     entry **larger = calloc((size_t)count, sizeof(entry *));
@@ -131,6 +134,7 @@ static bool map_take(sparse_map *map, int64_t handle, mr_sparse_part *part)
     if (at && *at) {
         found = *at;
         *at = found->next;
+        assert(map->count > 0 && found->handle < map->next_handle);
         map->count--;
     }
     pthread_mutex_unlock(&map->mutex);

@@ -1,6 +1,7 @@
 /* Stacks of tensors. A stack refers to what is pushed, and copies nothing. Its mutex guards everything after it.
  *
  * swap_memory has no effect: it saves GPU memory in TensorFlow, and stacks are in host memory here. */
+#include "base/mutex.h"
 #include "graph/state/members.h"
 
 #include <assert.h>
@@ -86,6 +87,7 @@ static mr_status check_open(const mr_kernel_call *call, const stack *s, mr_error
 
 static mr_status push_locked(const mr_kernel_call *call, stack *s, const mr_tensor *element, mr_error *error)
 {
+    assert(mr_mutex_is_held(&s->mutex) && s->count >= 0 && s->count <= s->capacity);
     MR_TRY(check_open(call, s, error));
     if (s->count >= s->max_size)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Stack[%s] overflowed its max_size (%d)", s->name,
@@ -119,6 +121,7 @@ static mr_status push(mr_kernel_call *call, mr_error *error)
 
 static mr_status pop_locked(mr_kernel_call *call, stack *s, mr_error *error)
 {
+    assert(mr_mutex_is_held(&s->mutex) && s->count >= 0 && s->count <= s->capacity);
     MR_TRY(check_open(call, s, error));
     if (s->count == 0)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().",

@@ -3,6 +3,7 @@
 
 #include "graph/run/session.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,7 @@ mr_status mr_stage_check_size(const mr_kernel_call *call, const mr_staging_area 
 
 bool mr_stage_has_memory(const mr_staging_area *stage, uint64_t size_bytes)
 {
+    assert(stage->memory_limit_bytes == 0 || stage->size_bytes <= stage->memory_limit_bytes);
     return stage->memory_limit_bytes == 0 || size_bytes <= stage->memory_limit_bytes - stage->size_bytes;
 }
 
@@ -160,6 +162,8 @@ static bool try_stage(void *context, mr_status *, mr_error *)
     mr_staging_area *stage = &a->stage;
     if (stage->capacity > 0 && a->count >= stage->capacity) return false;
     if (!mr_stage_has_memory(stage, t->tuple->size_bytes)) return false;
+    assert((a->first == nullptr) == (a->count == 0) && (a->last == nullptr) == (a->count == 0));
+    assert(a->last == nullptr || a->last->next == nullptr);
     stage->size_bytes += t->tuple->size_bytes;
     if (a->last)
         a->last->next = t->tuple;
@@ -209,8 +213,10 @@ static bool try_unstage(void *context, mr_status *status, mr_error *error)
     t->tuple = a->first;
     a->first = t->tuple->next;
     if (!a->first) a->last = nullptr;
+    assert(a->count > 0 && a->stage.size_bytes >= t->tuple->size_bytes);
     a->count--;
     a->stage.size_bytes -= t->tuple->size_bytes;
+    assert((a->first == nullptr) == (a->count == 0) && (a->count > 0 || a->stage.size_bytes == 0));
     mr_condition_changed(&a->stage.condition);
     return true;
 }
@@ -230,6 +236,7 @@ static bool try_peek(void *context, mr_status *status, mr_error *error)
     if (t->index >= t->area->count) return false;
     const tuple *at = t->area->first;
     for (uint64_t i = 0; i < t->index; i++) at = at->next;
+    assert(at != nullptr);
     *status = fill_outputs(t->call, at, error);
     return true;
 }

@@ -8,6 +8,7 @@
  * size, two of which (empty and deleted) are not keys. */
 #include "graph/state/table.h"
 
+#include "base/mutex.h"
 #include "kernels/text.h"
 
 #include <assert.h>
@@ -111,6 +112,8 @@ static int64_t find_entry(const mr_table_state *table, const char *key, uint64_t
 {
     *slot = 0;
     if (table->slot_count == 0) return -1;
+    assert((table->slot_count & (table->slot_count - 1)) == 0);
+    assert((size_t)table->entry_count < table->slot_count); /* so that the search ends */
     for (size_t at = hash & (table->slot_count - 1);; at = (at + 1) & (table->slot_count - 1)) {
         int64_t entry = table->slots[at] - 1;
         *slot = at;
@@ -145,6 +148,7 @@ static void compact(mr_table_state *table)
         }
         kept++;
     }
+    assert(kept == table->live_count);
     table->entry_count = kept;
 }
 
@@ -158,6 +162,7 @@ static bool grow_array(void *array, int64_t count, size_t size_bytes)
 /* Makes room for one more entry. */
 static mr_status make_room(mr_table_state *table, mr_error *error)
 {
+    assert(table->live_count <= table->entry_count && table->entry_count <= table->capacity);
     if (table->entry_count < table->capacity) return MR_OK;
     compact(table);
     int64_t wanted =
@@ -224,6 +229,7 @@ static mr_status fail_different(const mr_table_state *table, const char *key, co
 
 static mr_status insert(mr_table_state *table, const char *key, const char *value, bool keeps_first, mr_error *error)
 {
+    assert(mr_mutex_is_held(&table->mutex));
     uint64_t hash = hash_key(table, key);
     size_t slot;
     int64_t entry = find_entry(table, key, hash, &slot);
@@ -245,6 +251,7 @@ static mr_status insert(mr_table_state *table, const char *key, const char *valu
     }
     MR_TRY(make_room(table, error));
     (void)find_entry(table, key, hash, &slot);
+    assert(table->slots[slot] == 0 && table->entry_count < table->capacity);
     entry = table->entry_count;
     MR_TRY(copy_elements(table->key_dtype, table->key_size, key_at(table, entry), key, error));
     mr_status status = copy_elements(table->value_dtype, table->value_size, value_at(table, entry), value, error);
@@ -267,6 +274,7 @@ static void remove_key(mr_table_state *table, const char *key)
     if (entry < 0) return;
     free_elements(table->key_dtype, table->key_size, key_at(table, entry));
     free_elements(table->value_dtype, table->value_size, value_at(table, entry));
+    assert(table->live_count > 0);
     table->removed[entry] = true;
     table->live_count--;
 }

@@ -65,29 +65,25 @@ mr_output mr_activation_softsign(mr_graph *graph, mr_output input)
     return mr_softsign(graph, input);
 }
 
-/* A constant of the dtype of `like`. */
-static mr_output number(mr_graph *graph, mr_output like, double value)
+/* Records an error and returns false for a dtype that is not of floating point. */
+static bool check_floating(mr_graph *graph, const char *name, mr_output input)
 {
-    mr_error error = {0};
-    mr_tensor tensor = {0};
-    const mr_status status = mr_tensor_init_copy(&tensor, MR_DOUBLE, MR_SCALAR, &value, &error);
-    if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message);
-    const mr_output constant = mr_constant(graph, &tensor, nullptr);
-    mr_tensor_deinit(&tensor);
-    if (mr_graph_status(graph, nullptr) != MR_OK || like.node == nullptr || mr_output_dtype(like) == MR_DOUBLE)
-        return constant;
-    return mr_cast(graph, constant, mr_output_dtype(like));
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
+    const mr_dtype dtype = mr_output_dtype(input);
+    if (dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16) return true;
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the input is %s, but must be floating point", name,
+                        input.node != nullptr ? mr_dtype_name(dtype) : "missing");
+    return false;
 }
 
 mr_output mr_activation_hard_sigmoid(mr_graph *graph, mr_output input)
 {
-    const mr_dtype dtype = input.node != nullptr ? mr_output_dtype(input) : MR_FLOAT;
-    if (dtype != MR_FLOAT && dtype != MR_DOUBLE && dtype != MR_HALF && dtype != MR_BFLOAT16)
-        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "hard_sigmoid: the input is %s, but must be floating point",
-                             mr_dtype_name(dtype));
-    mr_output line = mr_mul(graph, input, number(graph, input, 0.2));
-    line = mr_add_v2(graph, line, number(graph, input, 0.5));
-    return mr_maximum(graph, mr_minimum(graph, line, number(graph, input, 1)), number(graph, input, 0));
+    if (!check_floating(graph, "hard_sigmoid", input)) return mr_graph_failed_output(graph);
+    const mr_dtype dtype = mr_output_dtype(input);
+    mr_output line = mr_mul(graph, input, mr_train_scalar(graph, nullptr, dtype, 0.2));
+    line = mr_add_v2(graph, line, mr_train_scalar(graph, nullptr, dtype, 0.5));
+    line = mr_minimum(graph, line, mr_train_scalar(graph, nullptr, dtype, 1));
+    return mr_maximum(graph, line, mr_train_scalar(graph, nullptr, dtype, 0));
 }
 
 mr_output mr_activation_softmax(mr_graph *graph, mr_output input)
@@ -105,7 +101,6 @@ mr_output mr_activation_log_softmax(mr_graph *graph, mr_output input)
 /* The shape of alpha. Records an error and returns false if there is none. */
 static bool alpha_shape(mr_graph *graph, mr_output input, mr_ints shared_axes, mr_shape *shape)
 {
-    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
     const mr_shape whole = mr_output_shape(input);
     if (whole.rank < 1) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a p_re_lu layer needs an input of at least 1 dimension");
@@ -136,7 +131,8 @@ static bool alpha_shape(mr_graph *graph, mr_output input, mr_ints shared_axes, m
 static mr_output build_prelu(mr_graph *graph, mr_output input, const mr_prelu_layer *layer)
 {
     mr_shape shape;
-    if (!alpha_shape(graph, input, layer->shared_axes, &shape)) return mr_graph_failed_output(graph);
+    if (!check_floating(graph, "a p_re_lu layer", input) || !alpha_shape(graph, input, layer->shared_axes, &shape))
+        return mr_graph_failed_output(graph);
     const mr_variable alpha = mr_layer_variable(graph, &(mr_layer_weight){.name = "alpha",
                                                                           .shape = shape,
                                                                           .dtype = mr_output_dtype(input),

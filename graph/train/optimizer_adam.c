@@ -2,6 +2,8 @@
 #include "graph/train/optimizer_kinds.h"
 #include <millrace/ops.h>
 
+#include <assert.h>
+
 static bool is_resource(mr_output ref)
 {
     return mr_output_dtype(ref) == MR_RESOURCE;
@@ -70,6 +72,12 @@ static mr_output rows_of(const mr_optimizer_update *u, mr_output ref)
                             : mr_gather(u->graph, ref, u->indices);
 }
 
+static mr_node *subtract_rows(const mr_optimizer_update *u, mr_output change)
+{
+    return is_resource(u->variable) ? mr_resource_scatter_sub(u->graph, u->variable, u->indices, change)
+                                    : mr_scatter_sub(u->graph, u->variable, u->indices, change).node;
+}
+
 /* decay * moment + (1 - decay) * values, in the rows of indices. */
 static mr_output move_rows(const mr_optimizer_update *u, mr_output moment, mr_output decay, mr_output values,
                            mr_node **node)
@@ -85,6 +93,7 @@ static mr_output move_rows(const mr_optimizer_update *u, mr_output moment, mr_ou
 mr_output mr_optimizer_lazy_adam_rows(const mr_optimizer_update *u)
 {
     mr_graph *graph = u->graph;
+    assert(u->values.node != nullptr && u->indices.node != nullptr); /* each index once */
     mr_node *moved[2];
     mr_output rate = corrected_rate(u, mr_constant_float(graph, 1));
     mr_output m = move_rows(u, u->slots[0], u->numbers[MR_NUMBER_BETA1], u->values, &moved[0]);
@@ -93,11 +102,9 @@ mr_output mr_optimizer_lazy_adam_rows(const mr_optimizer_update *u)
     mr_output root = mr_add_v2(graph, mr_sqrt(graph, v), u->numbers[MR_NUMBER_EPSILON]);
     mr_output change = mr_real_div(graph, mr_mul(graph, rate, m), root);
     mr_graph_push_control_dependencies(graph, moved, 2);
-    mr_output update = is_resource(u->variable)
-                           ? (mr_output){mr_resource_scatter_sub(graph, u->variable, u->indices, change), 0}
-                           : mr_scatter_sub(graph, u->variable, u->indices, change);
+    mr_node *update = subtract_rows(u, change);
     mr_graph_pop_control_dependencies(graph);
-    return update;
+    return (mr_output){update, 0};
 }
 
 /* ---- AdamW: before Adam's step, the weights decay ---- */
@@ -122,8 +129,7 @@ mr_output mr_optimizer_adam_w_rows(const mr_optimizer_update *u)
     mr_node *values = u->values.node;
     mr_graph_push_control_dependencies(graph, &values, 1);
     mr_output change = mr_mul(graph, rows_of(u, u->variable), u->numbers[MR_NUMBER_WEIGHT_DECAY]);
-    mr_node *node = is_resource(u->variable) ? mr_resource_scatter_sub(graph, u->variable, u->indices, change)
-                                             : mr_scatter_sub(graph, u->variable, u->indices, change).node;
+    mr_node *node = subtract_rows(u, change);
     mr_graph_pop_control_dependencies(graph);
     mr_graph_push_control_dependencies(graph, &node, 1);
     mr_output update = mr_optimizer_adam_rows(u);

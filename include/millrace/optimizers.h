@@ -41,7 +41,7 @@ typedef enum mr_optimizer_kind {
 typedef struct mr_optimizer {
     size_t size; /* of this struct (api.h) */
     mr_optimizer_kind kind;
-    float learning_rate; /* learning rate, at least 0; required except for Adam's kinds and Adadelta: 0.001 */
+    float learning_rate; /* at least 0; default 0.001 for Adam's kinds and Adadelta, otherwise required */
     mr_output
         learning_rate_output; /* a learning rate computed by the graph (a decay); set either this or learning_rate */
     float momentum;           /* of Momentum: required, at least 0; of RMSProp: default 0 */
@@ -56,7 +56,7 @@ typedef struct mr_optimizer {
                                         default 0, at least 0 */
     float l2_shrinkage;              /* of Ftrl: default 0, at least 0 */
     float learning_rate_power;       /* of Ftrl: default -0.5, at most 0 */
-    float weight_decay;              /* of AdamW: required, at least 0; not multiplied with the learning rate */
+    float weight_decay;              /* of AdamW: required, at least 0; not multiplied by the learning rate */
 } mr_optimizer;
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
     .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET,        \

@@ -141,7 +141,7 @@ MR_API mr_rnn_cell *mr_layer_norm_lstm_cell_(mr_graph *graph, int32_t units,
 /* A cell of the caller's. */
 typedef struct mr_rnn_cell_functions {
     size_t size;                /* of this struct (api.h) */
-    int32_t state_count;        /* required */
+    int32_t state_count;        /* required, 1 to 256 */
     const int64_t *state_sizes; /* required: as many; copied */
     int64_t output_size;        /* required */
     const char *default_name;   /* required: of its variable scope */
@@ -156,10 +156,12 @@ typedef struct mr_rnn_cell_functions {
 /* context  of the functions; borrowed; must exist as long as the cell is called */
 MR_API mr_rnn_cell *mr_rnn_cell_new(mr_graph *graph, const mr_rnn_cell_functions *functions, void *context);
 
-/* ---- Wrappers ---- */
+/* ---- Wrappers ----
+ *
+ * Up to 64 cells can be inside of each other. */
 
 /* Cells on top of each other; the output of one is the input of the next.
- * cells  at least one, each of them once */
+ * cells  at least one, each of them once; up to 256 states in all */
 MR_API mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells);
 
 /* Drops elements of the input, the output and the states, and scales the others. Probabilities are greater than 0, at

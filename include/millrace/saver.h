@@ -45,7 +45,8 @@ typedef struct mr_saver_options {
     /* The variables' keys in the checkpoint, one for each; default: their names. A null key is the name. To restore a
      * checkpoint with other names, or to save moving averages as the variables. */
     const char *const *keys;
-    /* Of the checkpoints that max_to_keep would remove, one is kept for each period of so many hours; 0: none. */
+    /* Of the checkpoints that max_to_keep would remove, one is kept for each period of so many hours; 0: none.
+     * Not with max_to_keep 0. */
     double keep_checkpoint_every_n_hours;
 } mr_saver_options;
 /* Adds save/… nodes to the graph, with the names of TensorFlow's Saver. An error is recorded in the graph. */

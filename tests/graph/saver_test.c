@@ -240,6 +240,19 @@ TEST(saver_keeps_one_of_every_period)
     end(&s);
 }
 
+TEST(saver_refuses_wrong_paths_and_steps)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(3), 5);
+    CHECK_STATUS(mr_saver_save(s.saver, s.session, test_path("m"), -2, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "the step is -2, but must be at least -1");
+    CHECK_STATUS(mr_saver_save(s.saver, s.session, test_path("m/"), 1, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "a checkpoint needs a name");
+    CHECK_STATUS(mr_saver_save(s.saver, s.session, "", 1, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "\"\": a checkpoint needs a name");
+    end(&s);
+}
+
 TEST(saver_refuses_wrong_options)
 {
     static const char *const texts[] = {"keys has no effect without variables",

@@ -53,9 +53,10 @@ static mr_output flag(mr_graph *g)
     X("shared_axes has 0, but must be 1 to 2", mr_layer_prelu(g, rows(g), .shared_axes = MR_INTS(0)))                  \
     X("dimension 1 of a p_re_lu layer's input is unknown",                                                             \
       mr_layer_prelu(g, mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, -1, 5)), .shared_axes = MR_INTS(2)))         \
-    X("needs an input of at least 1 dimension", mr_layer_prelu(g, flag(g)))                                            \
+    X("a p_re_lu layer: the input is bool", mr_layer_prelu(g, flag(g)))                                                \
+    X("needs an input of at least 1 dimension", mr_layer_prelu(g, mr_constant_float(g, 1)))                            \
     X("hard_sigmoid: the input is int32", mr_activation_hard_sigmoid(g, mr_constant_int32(g, 1)))                      \
-    X("input 0 is not an output", mr_activation_hard_sigmoid(g, (mr_output){0}))                                       \
+    X("hard_sigmoid: the input is missing", mr_activation_hard_sigmoid(g, (mr_output){0}))                             \
     X("pool_size is required", mr_layer_max_pool1d(g, rows(g)))                                                        \
     X("pool_sizes has 2 sizes", mr_layer_average_pool3d(g, volumes(g), .pool_sizes = MR_INTS(2, 2)))                   \
     X("global pooling needs", mr_layer_global_average_pool(g, mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 3))))   \

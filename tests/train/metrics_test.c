@@ -8,6 +8,8 @@ static void check_refused(mr_graph *g, const char *part)
     mr_error error = {0};
     CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, part);
+    const char *colon = strchr(error.message, ':'); /* the scope is named once */
+    CHECK(colon == nullptr || strncmp(colon + 2, error.message, (size_t)(colon - error.message + 1)) != 0);
     mr_graph_free(g);
 }
 
