@@ -70,7 +70,7 @@ static bool check_floating(mr_graph *graph, const char *name, mr_output input)
 {
     if (mr_graph_status(graph, nullptr) != MR_OK) return false;
     const mr_dtype dtype = mr_output_dtype(input);
-    if (dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16) return true;
+    if (mr_train_is_floating(dtype)) return true;
     (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the input is %s, but must be floating point", name,
                         input.node != nullptr ? mr_dtype_name(dtype) : "missing");
     return false;
@@ -103,7 +103,11 @@ static bool alpha_shape(mr_graph *graph, mr_output input, mr_ints shared_axes, m
 {
     const mr_shape whole = mr_output_shape(input);
     if (whole.rank < 1) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a p_re_lu layer needs an input of at least 1 dimension");
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a p_re_lu layer needs an input of known rank, at least 1");
+        return false;
+    }
+    if (shared_axes.count < 0 || (shared_axes.count > 0 && shared_axes.items == nullptr)) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "shared_axes is not a list");
         return false;
     }
     *shape = (mr_shape){.rank = whole.rank - 1};

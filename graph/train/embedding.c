@@ -221,17 +221,10 @@ mr_output mr_embedding_lookup_sparse_(mr_graph *graph, mr_variables table, mr_ou
     mr_graph_push_scope(graph, name);
     const char *own = mr_train_own_name(graph);
     mr_output rows = rows_of(graph, indices), result;
-    bool is_direct = table.count == 1 && options.max_norm == 0 && weights.node == nullptr;
-    if (is_direct) {
-        mr_output all = mr_layer_value(graph, table.items[0], "SparseSegment");
-        result = combine(graph, all, values, rows, options.combiner, own);
-    } else {
-        mr_unique_outputs unique = mr_unique(graph, values);
-        mr_output found = look_up(graph, table, unique.y, &options, "embedding_lookup");
-        result = weights.node == nullptr
-                     ? combine(graph, found, unique.idx, rows, options.combiner, own)
-                     : combine_weighted(graph, found, unique.idx, rows, weights, options.combiner, own);
-    }
+    mr_unique_outputs unique = mr_unique(graph, values);
+    mr_output found = look_up(graph, table, unique.y, &options, "embedding_lookup");
+    result = weights.node == nullptr ? combine(graph, found, unique.idx, rows, options.combiner, own)
+                                     : combine_weighted(graph, found, unique.idx, rows, weights, options.combiner, own);
     mr_graph_pop_scope(graph);
     return result;
 }

@@ -13,6 +13,7 @@
 #include "graph/ir/function.h"
 #include "graph/ir/sparse_rows.h"
 #include "graph/train/loop_gradient.h"
+#include "graph/train/train.h"
 #include <millrace/ops.h>
 
 #include <stdlib.h>
@@ -45,8 +46,7 @@ typedef struct sweep {
 
 static bool is_trainable(mr_dtype dtype)
 {
-    return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16 ||
-           dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128 || dtype == MR_RESOURCE;
+    return mr_train_is_floating(dtype) || dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128 || dtype == MR_RESOURCE;
 }
 
 static mr_status no_memory(sweep *s)

@@ -9,8 +9,8 @@ static mr_variable average_new(mr_graph *graph, mr_variable variable, const char
 {
     const char *own = mr_arena_printf(&graph->arena, "%s/%s", mr_node_name(variable.ref.node), name);
     mr_graph_push_scope(graph, "");
-    mr_variable average =
-        mr_variable_new(graph, own != nullptr ? own : name, variable.initial_value, .trainable = false);
+    mr_variable average = mr_variable_new(graph, own != nullptr ? own : name, variable.initial_value,
+                                          .trainable = false, .use_resource = mr_variable_is_resource(variable));
     mr_graph_pop_scope(graph);
     return average;
 }
@@ -56,12 +56,12 @@ mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32
     mr_output share = mr_sub(graph, mr_constant_float(graph, 1), decay_of(graph, &options));
     for (int32_t i = 0; i < count && mr_graph_status(graph, nullptr) == MR_OK; i++) {
         mr_graph_push_scope(graph, "AssignMovingAvg");
-        mr_output factor = share;
-        if (mr_output_dtype(made[i].value) != MR_FLOAT) factor = mr_cast(graph, share, mr_output_dtype(made[i].value));
+        mr_output factor = share, average = made[i].value;
+        if (mr_output_dtype(average) != MR_FLOAT) factor = mr_cast(graph, share, mr_output_dtype(average));
+        if (mr_variable_is_resource(made[i])) average = mr_variable_read_value(graph, made[i]);
         /* Read here, where the control scope may order it after an update. */
-        mr_output value = mr_identity(graph, variables[i].ref);
-        mr_output difference = mr_sub(graph, made[i].value, value);
-        updates[i] = mr_assign_sub(graph, made[i].ref, mr_mul(graph, difference, factor)).node;
+        mr_output difference = mr_sub(graph, average, mr_variable_read_value(graph, variables[i]));
+        updates[i] = mr_variable_assign_sub(graph, made[i], mr_mul(graph, difference, factor)).node;
         mr_graph_pop_scope(graph);
         if (averages != nullptr) averages[i] = made[i];
     }

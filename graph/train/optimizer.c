@@ -76,7 +76,7 @@ static void make_constants(parts *p, mr_output global_step)
     }
     if (!p->form->has_step) return;
     if (global_step.node == nullptr) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: global_step is required", p->form->name);
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "global_step is required");
         return;
     }
     mr_output step = mr_identity(graph, global_step);
@@ -120,17 +120,25 @@ static void set_rows(const parts *p, const mr_sparse_rows *rows, mr_optimizer_up
     update->indices = unique.y;
 }
 
+/* Numbers are float; an update takes them in the dtype of its variable, as in TensorFlow. */
+static mr_output in_dtype(mr_graph *graph, mr_output number, mr_dtype dtype)
+{
+    if (number.node == nullptr || mr_output_dtype(number) == dtype) return number;
+    return mr_cast(graph, number, dtype);
+}
+
 static mr_output apply(parts *p, int32_t index)
 {
+    const mr_dtype dtype = mr_output_dtype(p->list.items[index].gradient);
     mr_optimizer_update update = {.graph = p->graph,
                                   .optimizer = p->optimizer,
                                   .variable = p->list.items[index].variable.ref,
                                   .gradient = p->list.items[index].gradient,
-                                  .rate = p->rate,
-                                  .powers = {p->powers[0].value, p->powers[1].value},
+                                  .rate = in_dtype(p->graph, p->rate, dtype),
                                   .step = p->step};
     for (int32_t i = 0; i < MR_OPTIMIZER_SLOTS_MAX; i++) update.slots[i] = p->slots[index][i].ref;
-    for (int32_t i = 0; i < MR_NUMBER_COUNT; i++) update.numbers[i] = p->numbers[i];
+    for (int32_t i = 0; i < 2; i++) update.powers[i] = in_dtype(p->graph, p->powers[i].value, dtype);
+    for (int32_t i = 0; i < MR_NUMBER_COUNT; i++) update.numbers[i] = in_dtype(p->graph, p->numbers[i], dtype);
     const mr_sparse_rows *rows = mr_graph_find_rows(p->graph, update.gradient);
     if (rows == nullptr) return p->form->apply(&update);
     set_rows(p, rows, &update);
@@ -218,6 +226,15 @@ mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss)
     return (mr_gradients_and_variables){items, count};
 }
 
+static bool check_step(mr_graph *graph, mr_output step)
+{
+    if (step.node == nullptr || (step.node->id >= 0 && mr_output_is_ref(step))) return true;
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                        "global_step is %s, not a reference variable: pass mr_global_step(graph).ref",
+                        mr_node_name(step.node));
+    return false;
+}
+
 mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *given, mr_gradients_and_variables list,
                             mr_output global_step)
 {
@@ -229,9 +246,12 @@ mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *given, mr_gradi
                                         : mr_fail(&error, MR_INVALID_ARGUMENT, "the optimizer is null");
     if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message).node;
     if (!mr_optimizer_settle(graph, &optimizer)) return failed;
+    if (!check_step(graph, global_step)) return failed;
     const mr_optimizer_form *form = mr_optimizer_form_of(&optimizer);
     bool any = false;
-    for (int32_t i = 0; i < list.count && list.items != nullptr; i++) {
+    if (list.count < 0 || (list.count > 0 && list.items == nullptr))
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the list of gradients is not valid", form->name).node;
+    for (int32_t i = 0; i < list.count; i++) {
         if (list.items[i].variable.ref.node == nullptr || list.items[i].variable.ref.node->id < 0)
             return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: variable %d is not a variable of the graph",
                                  form->name, i)
@@ -259,10 +279,10 @@ mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *optimizer, mr_output l
     bool any = false;
     for (int32_t i = 0; i < list.count; i++) any |= list.items[i].gradient.node != nullptr;
     if (!any)
-        return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                             "the loss %s does not depend on any of the %d trainable "
-                             "variables",
-                             mr_node_name(loss.node), list.count)
+        return mr_graph_fail(
+                   graph, MR_INVALID_ARGUMENT,
+                   "the loss %s does not depend on any of the %d trainable variables, or only through integers",
+                   mr_node_name(loss.node), list.count)
             .node;
     return mr_apply_gradients(graph, optimizer, list, global_step);
 }

@@ -1,5 +1,6 @@
 /* What Adam and its relatives do beside ApplyAdam: sparse gradients, and the decay of weights. */
 #include "graph/train/optimizer_kinds.h"
+#include "graph/train/variable_store.h"
 #include <millrace/ops.h>
 
 #include <assert.h>
@@ -41,6 +42,11 @@ static mr_output move(const mr_optimizer_update *u, mr_output moment, mr_output 
     return result;
 }
 
+static mr_output one_of(const mr_optimizer_update *u)
+{
+    return mr_train_scalar(u->graph, nullptr, mr_output_dtype(u->values), 1);
+}
+
 /* The learning rate with both moments' corrections. */
 static mr_output corrected_rate(const mr_optimizer_update *u, mr_output one)
 {
@@ -52,7 +58,7 @@ static mr_output corrected_rate(const mr_optimizer_update *u, mr_output one)
 mr_output mr_optimizer_adam_rows(const mr_optimizer_update *u)
 {
     mr_graph *graph = u->graph;
-    mr_output one = mr_constant_float(graph, 1), beta1 = u->numbers[MR_NUMBER_BETA1];
+    mr_output one = one_of(u), beta1 = u->numbers[MR_NUMBER_BETA1];
     mr_output beta2 = u->numbers[MR_NUMBER_BETA2], epsilon = u->numbers[MR_NUMBER_EPSILON];
     mr_output rate = corrected_rate(u, one);
     mr_output m = move(u, u->slots[0], beta1, mr_mul(graph, u->values, mr_sub(graph, one, beta1)));
@@ -83,7 +89,7 @@ static mr_output move_rows(const mr_optimizer_update *u, mr_output moment, mr_ou
                            mr_node **node)
 {
     mr_graph *graph = u->graph;
-    mr_output rest = mr_sub(graph, mr_constant_float(graph, 1), decay);
+    mr_output rest = mr_sub(graph, one_of(u), decay);
     mr_output moved = mr_add_v2(graph, mr_mul(graph, rows_of(u, moment), decay), mr_mul(graph, values, rest));
     *node = is_resource(moment) ? mr_resource_scatter_update(graph, moment, u->indices, moved)
                                 : mr_scatter_update(graph, moment, u->indices, moved).node;
@@ -95,7 +101,7 @@ mr_output mr_optimizer_lazy_adam_rows(const mr_optimizer_update *u)
     mr_graph *graph = u->graph;
     assert(u->values.node != nullptr && u->indices.node != nullptr); /* each index once */
     mr_node *moved[2];
-    mr_output rate = corrected_rate(u, mr_constant_float(graph, 1));
+    mr_output rate = corrected_rate(u, one_of(u));
     mr_output m = move_rows(u, u->slots[0], u->numbers[MR_NUMBER_BETA1], u->values, &moved[0]);
     mr_output squares = mr_mul(graph, u->values, u->values);
     mr_output v = move_rows(u, u->slots[1], u->numbers[MR_NUMBER_BETA2], squares, &moved[1]);

@@ -255,10 +255,22 @@ static bool fail(mr_graph *graph, const char *optimizer, const char *option, con
     return false;
 }
 
+static bool check_rate(mr_graph *graph, mr_output rate)
+{
+    const mr_dtype dtype = mr_output_dtype(rate);
+    const mr_shape shape = mr_output_shape(rate);
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (mr_train_is_floating(dtype) && shape.rank <= 0) return true; /* -1: unknown */
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                        "learning_rate_output is %s%s, but must be a scalar of floating point", mr_dtype_name(dtype),
+                        mr_shape_text(shape, text, sizeof text));
+    return false;
+}
+
 static bool settle_rate(mr_graph *graph, const mr_optimizer_form *form, mr_optimizer *o)
 {
     bool has_output = o->learning_rate_output.node != nullptr, has_rate = !isnan(o->learning_rate);
-    if (has_output && !has_rate) return true;
+    if (has_output && !has_rate) return check_rate(graph, o->learning_rate_output);
     if (has_output)
         return fail(graph, form->name, "learning_rate and learning_rate_output",
                     " are both given, but only one may be");

@@ -38,6 +38,10 @@ static inline mr_output mr_train_float(mr_graph *graph, const char *name, float 
 {
     return mr_constant_floats(graph, MR_SCALAR, &value, name);
 }
+static inline bool mr_train_is_floating(mr_dtype dtype)
+{
+    return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
 /* The current scope's name with a slash: the name for the node that represents the scope. */
 static inline const char *mr_train_own_name(mr_graph *graph)
 {

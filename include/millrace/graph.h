@@ -268,9 +268,9 @@ MR_API mr_output mr_graph_collection_item(const mr_graph *graph, const char *col
  * names      under "gradients/"
  * errors     an operator between xs and ys without a gradient is recorded as an error that names it */
 MR_API void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients);
-/* Whether the gradient is sparse, as that of a variable that is only gathered from; then its rows, TensorFlow's
- * IndexedSlices. Optimizers and clipping use the rows. The gradient itself is the dense sum, which only runs if it is
- * read.
+/* Whether the gradient is sparse, as that of a variable that is only gathered from, outside of conditionals and loops;
+ * then its rows, TensorFlow's IndexedSlices. Optimizers and clipping use the rows. The gradient itself is the dense
+ * sum, which only runs if it is read.
  * values   receives [n, …], a row for each index
  * indices  receives [n]; an index may be there several times */
 MR_API bool mr_gradient_rows(const mr_graph *graph, mr_output gradient, mr_output *values, mr_output *indices);

@@ -25,8 +25,9 @@ extern "C" {
 
 /* ---- Activations (tf.nn) ---- */
 
-/* A function of each element, or of each vector along the last dimension, of floating point. Options of layers and
- * cells take such a function, one of the caller's too: one with another slope calls mr_leaky_relu of ops.h. */
+/* A function of each element, or of each vector along the last dimension, of the dtypes of TensorFlow's operator.
+ * Options of layers and cells take such a function, one of the caller's too: one with another slope calls
+ * mr_leaky_relu of ops.h. */
 typedef mr_output (*mr_activation)(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_relu(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_sigmoid(mr_graph *graph, mr_output input);

@@ -41,16 +41,15 @@ typedef enum mr_optimizer_kind {
 typedef struct mr_optimizer {
     size_t size; /* of this struct (api.h) */
     mr_optimizer_kind kind;
-    float learning_rate; /* at least 0; default 0.001 for Adam's kinds and Adadelta, otherwise required */
-    mr_output
-        learning_rate_output; /* a learning rate computed by the graph (a decay); set either this or learning_rate */
-    float momentum;           /* of Momentum: required, at least 0; of RMSProp: default 0 */
-    bool nesterov;            /* of Momentum */
-    float beta1;              /* of Adam: default 0.9, 0 to less than 1 */
-    float beta2;              /* of Adam: default 0.999, 0 to less than 1 */
-    float epsilon;            /* at least 0; default: Adam and Adadelta 1e-8, RMSProp 1e-10 */
-    float decay;              /* of the averages, at least 0: RMSProp 0.9; Adadelta's rho 0.95 */
-    bool centered;            /* of RMSProp: divides by the variance, instead of the mean square */
+    float learning_rate;             /* at least 0; default 0.001 for Adam's kinds and Adadelta, otherwise required */
+    mr_output learning_rate_output;  /* a scalar that the graph computes (a decay); set either this or learning_rate */
+    float momentum;                  /* of Momentum: required, at least 0; of RMSProp: default 0 */
+    bool nesterov;                   /* of Momentum */
+    float beta1;                     /* of Adam: default 0.9, 0 to less than 1 */
+    float beta2;                     /* of Adam: default 0.999, 0 to less than 1 */
+    float epsilon;                   /* at least 0; default: Adam and Adadelta 1e-8, RMSProp 1e-10 */
+    float decay;                     /* of the averages, at least 0: RMSProp 0.9; Adadelta's rho 0.95 */
+    bool centered;                   /* of RMSProp: divides by the variance, instead of the mean square */
     float initial_accumulator_value; /* of Adagrad, AdagradDA, ProximalAdagrad and Ftrl: default 0.1, at least 0 */
     float l1, l2;                    /* strengths of the regularization of Ftrl, AdagradDA and both proximal kinds:
                                         default 0, at least 0 */
@@ -77,7 +76,8 @@ typedef struct mr_optimizer {
 #define mr_lazy_adam(...) MR_OPTIMIZER_(MR_LAZY_ADAM, __VA_ARGS__)
 #define mr_adam_w(...) MR_OPTIMIZER_(MR_ADAM_W, __VA_ARGS__)
 /* Computes the gradient of loss with respect to every trainable variable, updates each variable once, then adds 1 to
- * global_step (if specified). Runs after the collection "update_ops". Slot variables are named as in TensorFlow
+ * global_step (if specified: a reference, as mr_global_step(graph).ref). Runs after the collection "update_ops". If an
+ * update fails, others may have been made. Slot variables are named as in TensorFlow
  * ("w/Adam", "w/Adam_1", "beta1_power"). */
 MR_API mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step);
 
@@ -102,7 +102,8 @@ MR_API mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *optimize
 MR_API mr_output mr_clip_by_norm(mr_graph *graph, mr_output values, float norm);
 /* The same with the norm divided by the number of elements. */
 MR_API mr_output mr_clip_by_average_norm(mr_graph *graph, mr_output values, float norm);
-/* The square root of the sum of the squares of all elements of all values; {0} among them is skipped. */
+/* The square root of the sum of the squares of all elements of all values; {0} among them is skipped. Of a sparse
+ * gradient, those of its rows: rows with the same index are not added first, as in TensorFlow. */
 MR_API mr_output mr_global_norm(mr_graph *graph, mr_outputs values);
 /* Scales all gradients in place, so that their global norm is at most `norm`. NaN if their norm is not finite.
  * Returns the global norm before. */

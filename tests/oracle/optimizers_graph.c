@@ -155,6 +155,6 @@ int main(int argc, char **argv)
     failed |= write_models(d, "clip", mr_gradient_descent(.learning_rate = 0.3f), CLIP_EACH);
     failed |= write_models(d, "clip_all", mr_gradient_descent(.learning_rate = 0.3f), CLIP_ALL);
     failed |= write_models(d, "clip_average", mr_gradient_descent(.learning_rate = 0.3f), CLIP_AVERAGE);
-    failed |= write_model(d, "average", mr_adam(.learning_rate = 0.02f), AVERAGE, NO_TABLE);
+    failed |= write_models(d, "average", mr_adam(.learning_rate = 0.02f), AVERAGE);
     return failed | write_rates(d);
 }

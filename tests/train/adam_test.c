@@ -91,3 +91,74 @@ TEST(adam_changes_the_rows_that_its_kind_says)
             check_training(MR_ADAM_W, resource != 0, seed);
         }
 }
+
+/* Steps on a variable and on a table of a dtype; returns the sum of both. */
+static double sum_after_steps(mr_optimizer optimizer, mr_dtype dtype)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_session *session = nullptr;
+    mr_initializer ones = {.kind = MR_INIT_ONES};
+    mr_variable w = mr_get_variable(g, "w", MR_SHAPE(3, 2), .initializer = ones, .dtype = dtype);
+    mr_variable table = mr_get_variable(g, "table", MR_SHAPE(4, 2), .initializer = ones, .dtype = dtype);
+    mr_output rows = mr_gather(g, table.value, mr_constant_ints(g, MR_INTS(0, 2, 2)));
+    mr_output loss = mr_add_v2(g, mr_l2_loss(g, w.value), mr_l2_loss(g, rows));
+    mr_node *train = mr_minimize(g, &optimizer, loss, mr_global_step(g).ref);
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    mr_output both = mr_cast(g, mr_concat_v2(g, MR_OUTPUTS(w.value, table.value), mr_constant_int32(g, 0)), MR_FLOAT);
+    mr_output sum = mr_sum(g, both, mr_constant_ints(g, MR_INTS(0, 1)));
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &train, 1, &error));
+    mr_tensor value = {0};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(sum), &value, nullptr, 0, &error));
+    const double result = (double)mr_tensor_floats(&value)[0];
+    mr_tensor_deinit(&value);
+    mr_session_free(session);
+    mr_graph_free(g);
+    return result;
+}
+
+TEST(adam_and_the_others_train_variables_of_each_dtype)
+{
+    const mr_optimizer optimizers[] = {*mr_gradient_descent(.learning_rate = 0.1f),
+                                       *mr_momentum(.learning_rate = 0.1f, .momentum = 0.5f),
+                                       *mr_adam(.learning_rate = 0.1f, .epsilon = 1e-3f),
+                                       *mr_adagrad(.learning_rate = 0.1f),
+                                       *mr_adadelta(.learning_rate = 1, .epsilon = 1e-2f),
+                                       *mr_rms_prop(.learning_rate = 0.1f, .epsilon = 1e-2f),
+                                       *mr_rms_prop(.learning_rate = 0.1f, .centered = true, .epsilon = 1e-1f),
+                                       *mr_ftrl(.learning_rate = 0.1f),
+                                       *mr_ftrl(.learning_rate = 0.1f, .l2_shrinkage = 0.1f),
+                                       *mr_adagrad_da(.learning_rate = 0.1f),
+                                       *mr_proximal_gradient_descent(.learning_rate = 0.1f, .l1 = 0.01f),
+                                       *mr_proximal_adagrad(.learning_rate = 0.1f),
+                                       *mr_lazy_adam(.learning_rate = 0.1f, .epsilon = 1e-3f),
+                                       *mr_adam_w(.learning_rate = 0.1f, .weight_decay = 0.1f, .epsilon = 1e-3f)};
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+        const double expected = sum_after_steps(optimizers[i], MR_FLOAT);
+        CHECK(expected < 13.9);
+        CHECK_NEAR(sum_after_steps(optimizers[i], MR_DOUBLE), expected, 1e-4);
+        const mr_optimizer_kind kind = optimizers[i].kind; /* three have no kernel for half, in TensorFlow either */
+        if (kind < MR_ADAGRAD_DA || kind > MR_PROXIMAL_ADAGRAD)
+            CHECK_NEAR(sum_after_steps(optimizers[i], MR_HALF), expected, 0.1);
+    }
+}
+
+TEST(adam_refuses_what_is_not_a_step)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "w", MR_SHAPE(2));
+    mr_minimize(g, mr_adam(), mr_l2_loss(g, w.value), mr_global_step(g).value);
+    CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "global_step is global_step/read, not a reference variable");
+    mr_graph_free(g);
+    g = mr_graph_new();
+    mr_apply_gradients(g, mr_adam(), (mr_gradients_and_variables){.count = -1}, (mr_output){0});
+    CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "the list of gradients is not valid");
+    mr_graph_free(g);
+}

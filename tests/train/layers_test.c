@@ -51,10 +51,12 @@ static mr_output flag(mr_graph *g)
       mr_layer_separable_conv1d(g, rows(g), .filters = 1, .kernel_size = 3, .channels_first = true))                   \
     X("shared_axes has 3, but must be 1 to 2", mr_layer_prelu(g, rows(g), .shared_axes = MR_INTS(1, 3)))               \
     X("shared_axes has 0, but must be 1 to 2", mr_layer_prelu(g, rows(g), .shared_axes = MR_INTS(0)))                  \
+    X("shared_axes is not a list", mr_layer_prelu(g, rows(g), .shared_axes = {nullptr, 1}))                            \
+    X("shared_axes is not a list", mr_layer_prelu(g, rows(g), .shared_axes = {nullptr, -1}))                           \
     X("dimension 1 of a p_re_lu layer's input is unknown",                                                             \
       mr_layer_prelu(g, mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, -1, 5)), .shared_axes = MR_INTS(2)))         \
     X("a p_re_lu layer: the input is bool", mr_layer_prelu(g, flag(g)))                                                \
-    X("needs an input of at least 1 dimension", mr_layer_prelu(g, mr_constant_float(g, 1)))                            \
+    X("needs an input of known rank, at least 1", mr_layer_prelu(g, mr_constant_float(g, 1)))                          \
     X("hard_sigmoid: the input is int32", mr_activation_hard_sigmoid(g, mr_constant_int32(g, 1)))                      \
     X("hard_sigmoid: the input is missing", mr_activation_hard_sigmoid(g, (mr_output){0}))                             \
     X("pool_size is required", mr_layer_max_pool1d(g, rows(g)))                                                        \

@@ -253,6 +253,10 @@ TEST(train_options_change_the_graph_each_alone)
       minimize(g, mr_adam(.learning_rate = 1, .learning_rate_output = mr_constant_float(g, 1))))                       \
     X("Adam: weight_decay has no effect", minimize(g, mr_adam(.weight_decay = 0.1f)))                                  \
     X("Adam: weight_decay has no effect", minimize(g, mr_lazy_adam(.weight_decay = 0)))                                \
+    X("learning_rate_output is int32[], but must be a scalar",                                                         \
+      minimize(g, mr_adam(.learning_rate_output = mr_constant_int32(g, 1))))                                           \
+    X("learning_rate_output is float[2], but must be a scalar",                                                        \
+      minimize(g, mr_lazy_adam(.learning_rate_output = mr_constant_floats(g, MR_SHAPE(2), (float[]){1, 1}, nullptr)))) \
     X("AdamW: weight_decay is required", minimize(g, mr_adam_w()))                                                     \
     X("AdamW: weight_decay is -1", minimize(g, mr_adam_w(.weight_decay = -1)))                                         \
     X("Adam: beta1 is 1", minimize(g, mr_adam(.beta1 = 1)))                                                            \

@@ -120,3 +120,22 @@ TEST(sparse_gradients_of_handles_are_those_of_values)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+TEST(sparse_gradients_of_embeddings_are_rows)
+{
+    for (int i = 0; i < 12; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_variable table = mr_get_variable(g, "table", MR_SHAPE(9, 2), .use_resource = i % 2 != 0);
+        mr_output indices =
+            mr_cast(g, mr_constant_int32s(g, MR_SHAPE(2, 2), (int32_t[]){0, 0, 1, 0}, nullptr), MR_INT64);
+        mr_output ids = mr_constant_ints(g, MR_INTS(3, 5)), weights = {0}, values, rows;
+        if (i / 2 % 2 != 0) weights = mr_constant_floats(g, MR_SHAPE(2), (float[]){1, 2}, nullptr);
+        mr_gradients_and_variables list = mr_compute_gradients(
+            g, mr_l2_loss(g, mr_embedding_lookup_sparse(g, mr_variable_parts(g, table), indices, ids, weights,
+                                                        .combiner = (mr_combiner)(i / 4))));
+        CHECK_OK(mr_graph_status(g, &error));
+        CHECK(list.count == 1 && mr_gradient_rows(g, list.items[0].gradient, &values, &rows));
+        mr_graph_free(g);
+    }
+}
