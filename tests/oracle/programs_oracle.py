@@ -283,24 +283,25 @@ def check(function, directory, kept):
         our_steps = steps(ours, built, 0, built.training.steps)
         kept.extend((step, names, [np.asarray(v) for v in flat(values)]) for step, names, values in our_steps)
         compare_steps(built, our_steps, their_steps)
-        compare_variables("final", built, ours.run(variables), their_variables, 20 * built.training.tolerance,
+        our_variables = ours.run(variables)
+        compare_variables("final", built, our_variables, their_variables, 20 * built.training.tolerance,
                           2 * built.training.tolerance)
         stage = "save"
         our_checkpoint = os.path.join(directory, "ours")
         save(ours, built, our_checkpoint)
         ours.close()
 
-        stage = "TensorFlow's checkpoint in millrace"
-        ours = restored(Ours, built, their_checkpoint)
-        compare_variables("restored", built, ours.run(variables), their_variables, 0, 0)
-        our_steps = steps(ours, built, built.training.steps, 1)
-        ours.close()
-        stage = "millrace's checkpoint in TensorFlow"
-        theirs = restored(Theirs, built, our_checkpoint)
-        compare_variables("restored", built, theirs.run(variables), their_variables, 20 * built.training.tolerance,
-                          2 * built.training.tolerance)
-        compare_steps(built, our_steps, steps(theirs, built, built.training.steps, 1))
-        theirs.close()
+        for owner, checkpoint, kept_variables in (
+            ("TensorFlow", their_checkpoint, their_variables), ("millrace", our_checkpoint, our_variables)
+        ):
+            stage = f"{owner}'s checkpoint in both"
+            next_steps = []
+            for kind in Ours, Theirs:
+                session = restored(kind, built, checkpoint)
+                compare_variables("restored", built, session.run(variables), kept_variables, 0, 0)
+                next_steps.append(steps(session, built, built.training.steps, 1))
+                session.close()
+            compare_steps(built, *next_steps)
         return None
     except Difference as error:
         return f"{stage}: {error}"

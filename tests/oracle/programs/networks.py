@@ -140,8 +140,10 @@ def deep_convolutional_gan():
     g_loss = -tf.reduce_mean(d(fake)) + 0.1 * tf.reduce_mean(tf.square(tf.gradients(fake, z)[0]))
     opt = lambda: tf.train.AdamOptimizer(1e-3, 0.0, 0.9, epsilon=1e-3)
     d_loss, g_loss, penalty = tf.tuple([d_loss, g_loss, penalty])
-    d_train = opt().minimize(d_loss, var_list=tf.trainable_variables("d"))
-    g_train = opt().minimize(g_loss, var_list=tf.trainable_variables("g"))
+    # Without the gate a weight may be updated before its other uses read it: TensorFlow does either, run by run.
+    gate = tf.train.Optimizer.GATE_GRAPH
+    d_train = opt().minimize(d_loss, var_list=tf.trainable_variables("d"), gate_gradients=gate)
+    g_train = opt().minimize(g_loss, var_list=tf.trainable_variables("g"), gate_gradients=gate)
     return Training(([d_loss, penalty], []), ([], [d_train]), ([g_loss], []), ([], [g_train]), steps=10,
                     feed=lambda i: {z: floats(i, 4, 6), real: np.tanh(floats(i, 4, 8, 8, 1))}, tolerance=5e-4)
 
