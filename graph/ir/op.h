@@ -124,12 +124,22 @@ typedef enum mr_op_flags {
     MR_OP_TRAINS = 1 << 12,     /* a step of an optimizer on a variable by handle */
 } mr_op_flags;
 
+/* What an operator is to its neighbors in a fusion. */
+typedef enum mr_fusion_role {
+    MR_FUSION_NONE,
+    MR_FUSION_ADD, /* of two operands, which may be broadcast */
+    MR_FUSION_SUM, /* of any number of operands of one shape */
+    MR_FUSION_BIAS_ADD,
+    MR_FUSION_RELU,
+    MR_FUSION_RELU_GRAD,
+} mr_fusion_role;
+
 /* A kernel that computes neighboring nodes. It is used if the values between them have no other reader. */
 typedef struct mr_fusion {
-    const char *kernel;     /* for this operator together with its neighbor */
-    const char *consumer;   /* the operator that reads output 0; or null */
-    const char *producer;   /* the operator that computes input 0; or null */
-    const char *activation; /* the kernel's attr activation_mode */
+    const char *kernel;      /* for this operator together with its neighbor */
+    mr_fusion_role consumer; /* of the operator that reads output 0; or none */
+    mr_fusion_role producer; /* of the operator that computes input 0; or none */
+    const char *activation;  /* the kernel's attr activation_mode */
     /* A matrix product: the kernels for a sum (AddN) of products, for a product that is added to a matrix (AddV2), for
      * a product to which a vector is added (BiasAdd, AddV2), and for the transpose of b, which several share. */
     const char *sum, *accumulate, *bias, *transpose;
@@ -141,6 +151,7 @@ struct mr_op {
     const char *attrs;
     mr_shape_function shape;
     mr_fold_function fold; /* null: nothing is known of the outputs' values while the graph is built */
+    mr_fusion_role role;   /* what it is to operators that are fused with it */
     mr_fusion fusion;
     unsigned flags;
     mr_flow flow;

@@ -86,7 +86,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
-     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = "Relu", .activation = "Relu"},
+     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = MR_FUSION_RELU, .activation = "Relu"},
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV3",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
@@ -95,7 +95,7 @@ static const mr_op batch_norm_ops[] = {
               "exponential_avg_factor: float = 1.0; data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; "
               "is_training: bool = true",
      .shape = batch_norm_shape,
-     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = "Relu", .activation = "Relu"},
+     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = MR_FUSION_RELU, .activation = "Relu"},
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormGrad",
      .signature = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T -> x_backprop: T, "
@@ -109,7 +109,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_grad_shape,
-     .fusion = {.kernel = "_FusedBatchNormGradEx", .producer = "ReluGrad", .activation = "Relu"},
+     .fusion = {.kernel = "_FusedBatchNormGradEx", .producer = MR_FUSION_RELU_GRAD, .activation = "Relu"},
      .doc = "Computes the gradients of FusedBatchNormV2."},
     {.name = "FusedBatchNormGradV3",
      .signature = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, "
@@ -118,7 +118,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; "
               "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_grad_shape,
-     .fusion = {.kernel = "_FusedBatchNormGradEx", .producer = "ReluGrad", .activation = "Relu"},
+     .fusion = {.kernel = "_FusedBatchNormGradEx", .producer = MR_FUSION_RELU_GRAD, .activation = "Relu"},
      .doc = "Computes the gradients of FusedBatchNormV3."},
     {.name = "BatchNormWithGlobalNormalization",
      .signature = "t: T, m: T, v: T, beta: T, gamma: T -> result: T",

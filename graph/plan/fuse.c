@@ -22,11 +22,6 @@ static const mr_fusion *fusion_of(const mr_plan_node *node)
     return node->live && node->kernel && node->node->def ? &node->node->def->op->fusion : nullptr;
 }
 
-static bool has_op(const mr_plan_node *node, const char *op)
-{
-    return node->live && node->kernel && strcmp(node->node->op, op) == 0;
-}
-
 /* The node that has the value as its first output, if the value has exactly one consumer. */
 static mr_plan_node *maker_for_one(const fuser *f, int32_t value)
 {
@@ -77,7 +72,8 @@ static void fuse_forward(fuser *f, mr_plan_node *relu)
 {
     mr_plan_node *norm = maker_for_one(f, relu->inputs[0]);
     const mr_fusion *fusion = norm ? fusion_of(norm) : nullptr;
-    if (!fusion || !fusion->consumer || !has_op(relu, fusion->consumer) || norm->device != relu->device) return;
+    if (!fusion || !fusion->consumer || mr_plan_fusion_role(relu) != fusion->consumer || norm->device != relu->device)
+        return;
     if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, fusion)) return;
     int32_t from = relu->first_output, to = norm->first_output;
     assert(from != to && f->uses[to] == 1 && f->instead[to] == to);
@@ -106,7 +102,7 @@ static void fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion)
 {
     mr_planner *planner = f->planner;
     const mr_plan_node *relu_grad = maker_for_one(f, grad->inputs[0]);
-    if (!relu_grad || !has_op(relu_grad, fusion->producer) || relu_grad->device != grad->device) return;
+    if (!relu_grad || mr_plan_fusion_role(relu_grad) != fusion->producer || relu_grad->device != grad->device) return;
     if (relu_grad->control_count > 0 || relu_grad->pinned || grad->attrs) return;
     const mr_plan_value *features = &planner->values[f->instead[relu_grad->inputs[1]]];
     if (features->kind != MR_VALUE_OUTPUT || features->index != 0) return;

@@ -77,9 +77,9 @@ static mr_plan_node *addend_of(const products *p, const mr_plan_node *sum, int32
 
 static mr_status fuse_sum(products *p, mr_plan_node *sum, mr_error *error)
 {
-    if (!sum->live || !sum->kernel || sum->input_count < 2 || sum->attrs || sum->is_copy) return MR_OK;
+    if (mr_plan_fusion_role(sum) != MR_FUSION_SUM || sum->input_count < 2) return MR_OK;
     const mr_plan_node *first = addend_of(p, sum, 0);
-    if (!first || strcmp(sum->kernel->op, "AddN") != 0) return MR_OK;
+    if (!first) return MR_OK;
     const int32_t count = sum->input_count;
     for (int32_t i = 1; i < count; i++)
         if (!addend_of(p, sum, i)) return MR_OK;
@@ -121,11 +121,6 @@ static bool is_bias(const mr_plan_value *product, const mr_plan_value *other)
     return other->shape.dims[0] >= 0 && other->shape.dims[0] == product->shape.dims[1];
 }
 
-static bool runs(const mr_plan_node *node, const char *op)
-{
-    return strcmp(node->kernel->op, op) == 0;
-}
-
 /* The kernel that computes the sum of the product and its other operand; null: there is none. */
 static const mr_kernel *kernel_for_sum(const products *p, const mr_plan_node *sum, const mr_plan_node *product,
                                        int32_t operand, bool *is_accumulation)
@@ -133,8 +128,8 @@ static const mr_kernel *kernel_for_sum(const products *p, const mr_plan_node *su
     const mr_plan_value *other = &p->planner->values[sum->inputs[operand]];
     const mr_plan_value *value = &p->planner->values[product->first_output];
     const mr_fusion *fusion = &product->node->def->op->fusion;
-    const bool adds = runs(sum, "AddV2") || runs(sum, "Add"),
-               adds_bias = runs(sum, "BiasAdd") || runs(sum, "BiasAddV1");
+    const bool adds = mr_plan_fusion_role(sum) == MR_FUSION_ADD,
+               adds_bias = mr_plan_fusion_role(sum) == MR_FUSION_BIAS_ADD;
     *is_accumulation = adds && may_be_alike(value, other);
     const char *op = nullptr;
     if (*is_accumulation)
@@ -148,7 +143,7 @@ static const mr_kernel *kernel_for_sum(const products *p, const mr_plan_node *su
  * it; a vector is added while the product is stored. */
 static mr_status fuse_addition(products *p, mr_plan_node *sum, mr_error *error)
 {
-    if (!sum->live || !sum->kernel || sum->input_count != 2 || sum->attrs || sum->is_copy) return MR_OK;
+    if (mr_plan_fusion_role(sum) == MR_FUSION_NONE || sum->input_count != 2) return MR_OK;
     for (int i = 0; i < 2; i++) {
         const mr_plan_value *value = &p->planner->values[sum->inputs[i]];
         if (value->kind != MR_VALUE_OUTPUT || p->uses[sum->inputs[i]] != 1) continue;

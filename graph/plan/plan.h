@@ -78,6 +78,13 @@ typedef struct mr_plan_node {
     mr_device *outputs_at;          /* a GPU on which a CPU node stores its outputs, except for strings */
 } mr_plan_node;
 
+/* What the node is to its neighbors in a fusion; none if it does not run, or already runs another kernel. */
+static inline mr_fusion_role mr_plan_fusion_role(const mr_plan_node *node)
+{
+    if (!node->live || !node->kernel || node->attrs || node->is_copy || !node->node->def) return MR_FUSION_NONE;
+    return node->node->def->op->role;
+}
+
 /* A loop (TensorFlow's frame), or region 0, everything outside of loops. */
 typedef struct mr_plan_region {
     int32_t parent; /* -1: region 0 */

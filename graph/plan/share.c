@@ -88,7 +88,7 @@ static bool nodes_equal(const mr_plan_node *a, const mr_plan_node *b)
     return a->kernel == b->kernel && a->device == b->device && a->input_count == b->input_count &&
            a->output_count == b->output_count &&
            memcmp(a->inputs, b->inputs, (size_t)a->input_count * sizeof *a->inputs) == 0 &&
-           strcmp(a->node->op, b->node->op) == 0 && attrs_equal(a->node, b->node);
+           a->node->def == b->node->def && attrs_equal(a->node, b->node);
 }
 
 static uint64_t hash_node(const mr_plan_node *node)
