@@ -88,7 +88,8 @@ def two_dimensional_spectra():
     loss = tf.reduce_mean(tf.square(y - x[:, ::-1])) + tf.reduce_mean(tf.abs(c)) + tf.reduce_mean(w * x)
     loss += tf.reduce_mean(tf.square(tf.imag(z))) + tf.reduce_mean(tf.square(tf.math.angle(tf.complex(x + 9,
             x * mask[3, 3]))))
-    train = tf.train.MomentumOptimizer(0.1, 0.5, use_nesterov=True).minimize(loss)
+    with tf.control_dependencies([loss]):  # of which w, without a gradient, may otherwise read the updated mask
+        train = tf.train.MomentumOptimizer(0.1, 0.5, use_nesterov=True).minimize(loss)
     return Training(([loss], [train]), feed=lambda i: {x: floats(i, 2, 8, 8)})
 
 
