@@ -5,13 +5,20 @@
 #include <float.h>
 #include <string.h>
 
-mr_variable mr_global_step(mr_graph *graph)
+mr_variable mr_train_find_global_step(mr_graph *graph)
 {
     int32_t count = mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES);
     for (int32_t i = 0; i < count; i++) {
         mr_variable variable = mr_graph_variable(graph, MR_GLOBAL_VARIABLES, i);
         if (strcmp(mr_node_name(variable.ref.node), "global_step") == 0) return variable;
     }
+    return (mr_variable){0};
+}
+
+mr_variable mr_global_step(mr_graph *graph)
+{
+    mr_variable found = mr_train_find_global_step(graph);
+    if (found.ref.node != nullptr) return found;
     mr_graph_push_scope(graph, "");
     mr_graph_push_control_dependencies(graph, nullptr, 0);
     int64_t zero = 0;

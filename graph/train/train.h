@@ -22,6 +22,8 @@ void mr_saver_require_finite(mr_saver *saver);
 mr_status mr_saver_restore_variables(mr_saver *saver, mr_session *session, const char *path, mr_error *error);
 mr_status mr_saver_restore_state(mr_saver *saver, mr_session *session, const char *path, bool with_iterators,
                                  mr_error *error);
+/* The variable "global_step"; ref {0}: the graph has none. */
+mr_variable mr_train_find_global_step(mr_graph *graph);
 /* Limits of options (options.c). Each function records a graph error that names the option unless the value is valid,
  * and returns whether it is. The message starts with the current scope's name. */
 bool mr_train_check_count(mr_graph *graph, const char *option, int64_t value, int64_t min);

@@ -2,20 +2,16 @@
 #include "base/options.h"
 #include "graph/run/session.h"
 #include "graph/train/progress.h"
+#include "graph/train/run_directory.h"
 #include "graph/train/train.h"
 #include "records/checkpoint/checkpoint.h"
 #include "records/event/event.h"
-#include "records/io/file.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 /* Maximum number of fetches in one step. */
 constexpr int32_t FETCHES_MAX = 64;
@@ -24,8 +20,8 @@ struct mr_training {
     mr_graph *graph;
     mr_training_options options;
     char *directory;
-    int lock;     /* descriptor of the directory, locked while the run uses it; -1: none */
-    char *prefix; /* directory/model.ckpt */
+    mr_run_directory lock; /* of the directory, while the run uses it */
+    char *prefix;          /* directory/model.ckpt */
     mr_session *session;
     mr_saver *saver; /* null without a directory */
     mr_event_writer *events;
@@ -112,21 +108,9 @@ static mr_status resume(mr_training *t, mr_node *local, const char *checkpoint, 
     return mr_saver_clean(t->saver, t->prefix, error);
 }
 
-/* Creates the directory and locks it: a second run would remove and replace the checkpoints of the first. The lock ends
- * with the descriptor, however the process ends. File systems without locks are used without one. */
-static mr_status lock_directory(mr_training *t, mr_error *error)
-{
-    assert(t->directory != nullptr && t->lock < 0);
-    MR_TRY(mr_file_make_directories(t->directory, error));
-    t->lock = open(t->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (t->lock < 0) return mr_file_fail(error, errno, "open", t->directory);
-    if (flock(t->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return MR_OK;
-    return mr_fail(error, MR_ABORTED, "%s: another training run is using this directory", t->directory);
-}
-
 static mr_status start(mr_training *t, mr_error *error)
 {
-    if (t->directory != nullptr) MR_TRY(lock_directory(t, error));
+    if (t->directory != nullptr) MR_TRY(mr_run_directory_open(t->directory, &t->lock, error));
 
     mr_node *global = mr_initialize_variables(t->graph, MR_GLOBAL_VARIABLES, "init");
     mr_node *local = mr_initialize_variables(t->graph, MR_LOCAL_VARIABLES, "init_local");
@@ -224,7 +208,6 @@ mr_status mr_training_new(mr_graph *graph, const mr_training_options *options, m
     t->graph = graph;
     t->options = own;
     t->saved_step = t->summarised_step = -1;
-    t->lock = -1;
     mr_status status = MR_OK;
     if (own.checkpoint_dir != nullptr) {
         size_t size = strlen(own.checkpoint_dir) + sizeof "/model.ckpt";
@@ -355,7 +338,7 @@ void mr_training_free(mr_training *training)
     if (training->events != nullptr) (void)mr_event_writer_close(training->events, nullptr);
     mr_session_free(training->session);
     mr_saver_free(training->saver);
-    if (training->lock >= 0) (void)close(training->lock);
+    mr_run_directory_close(&training->lock);
     free(training->prefix);
     free(training->directory);
     free(training);

@@ -10,11 +10,13 @@
 #include <millrace/example.h>
 #include <millrace/formats.h>
 #include <millrace/graph.h>
+#include <millrace/hooks.h>
 #include <millrace/image.h>
 #include <millrace/layers.h>
 #include <millrace/losses.h>
 #include <millrace/metrics.h>
 #include <millrace/model.h>
+#include <millrace/monitored.h>
 #include <millrace/ops.h>
 #include <millrace/optimizers.h>
 #include <millrace/queue.h>

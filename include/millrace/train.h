@@ -54,7 +54,9 @@ MR_API mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator);
  * errors        of the dataset: another number of components, another dtype or shape, a node with state */
 MR_API mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs inputs, mr_outputs outputs);
 
-/* ---- The loop: a session that restores, saves, writes summaries and stops (tf.train.MonitoredTrainingSession) ----
+/* ---- The loop: a session that restores, saves, writes summaries and stops ----
+ *
+ * With hooks, or recovery: tf.train.MonitoredTrainingSession in monitored.h.
  *
  * mr_status status =
  *     mr_training_run(g, train, MR_TRAINING_OPTIONS(.checkpoint_dir = "run", .last_step = 1000), &error); */

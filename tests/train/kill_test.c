@@ -10,10 +10,13 @@
 
 constexpr int steps = 60, kills = 50, rounds_max = 400, kept = 3;
 
+typedef mr_status (*training)(const char *records, const char *directory, int64_t last_step,
+                              int64_t save_checkpoint_steps, mr_error *error);
+
 /* Trains in a separate process, which is killed at change number kill_at of its directory (-1: never). True if it
  * completed.
  * changes  receives the number of changes; may be null */
-static bool train(const char *directory, int64_t save_checkpoint_steps, int kill_at, int *changes)
+static bool train(training run, const char *directory, int64_t save_checkpoint_steps, int kill_at, int *changes)
 {
     char records[1024];
     snprintf(records, sizeof records, "%s", test_path("small.tfrecord"));
@@ -21,7 +24,7 @@ static bool train(const char *directory, int64_t save_checkpoint_steps, int kill
     pid_t child = fork();
     if (child == 0) {
         mr_error error = {0};
-        mr_status status = small_training(records, directory, steps, save_checkpoint_steps, &error);
+        mr_status status = run(records, directory, steps, save_checkpoint_steps, &error);
         if (status != MR_OK) fprintf(stderr, "training: %s\n", error.message);
         _exit(status == MR_OK ? 0 : 1);
     }
@@ -164,13 +167,13 @@ static void check_end(const char *directory, const char *whole)
     check_equal(whole, test_path("%s", name));
 }
 
-TEST(training_killed_50_times_ends_as_the_unbroken_run)
+static void kill_50_times(training run)
 {
     small_records_write(test_path("small.tfrecord"));
     char whole[1024], directory[1024];
     snprintf(whole, sizeof whole, "%s", test_path("whole"));
     int changes = 0;
-    CHECK(train(whole, 1, -1, &changes));
+    CHECK(train(run, whole, 1, -1, &changes));
     found f = check_directory(whole);
     CHECK_EQ(f.checkpoints, kept);
     CHECK_EQ(f.events, 1);
@@ -183,7 +186,7 @@ TEST(training_killed_50_times_ends_as_the_unbroken_run)
         state = state * 6364136223846793005u + 1442695040888963407u;
         snprintf(directory, sizeof directory, "%s", test_path("killed-%d", runs));
         int kill_at = (int)((state >> 33) % (uint64_t)(changes / 3 + 1));
-        bool ended = train(directory, 1 + (int64_t)(state >> 40) % 3, kill_at, nullptr);
+        bool ended = train(run, directory, 1 + (int64_t)(state >> 40) % 3, kill_at, nullptr);
         int now = latest_step(directory);
         CHECK(now >= before);
         before = now;
@@ -199,10 +202,20 @@ TEST(training_killed_50_times_ends_as_the_unbroken_run)
         leftovers += f.leftovers;
     }
     CHECK_EQ(killed, kills);
-    if (access(directory, F_OK) == 0 && train(directory, 5, -1, nullptr)) check_end(directory, whole);
+    if (access(directory, F_OK) == 0 && train(run, directory, 5, -1, nullptr)) check_end(directory, whole);
     /* Shows that kills happened in the middle of operations. */
     if (getenv("MILLRACE_TEST_VERBOSE") != nullptr)
         fprintf(stderr, "%d kills in %d rounds, %d runs ended, %d leftovers, %d torn event files\n", killed, rounds,
                 runs, leftovers, torn);
     CHECK(runs > 0);
+}
+
+TEST(training_killed_50_times_ends_as_the_unbroken_run)
+{
+    kill_50_times(small_training);
+}
+
+TEST(monitored_training_killed_50_times_ends_as_the_unbroken_run)
+{
+    kill_50_times(small_monitored_training);
 }

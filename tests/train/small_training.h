@@ -44,8 +44,13 @@ static inline mr_output small_network(mr_graph *g, mr_output images)
     return mr_layer_dense(g, h, .units = small_classes);
 }
 
-static inline mr_status small_training(const char *records, const char *directory, int64_t last_step,
-                                       int64_t save_checkpoint_steps, mr_error *error)
+typedef struct small_graph {
+    mr_graph *graph;
+    mr_output loss;
+    mr_node *update;
+} small_graph;
+
+static inline small_graph small_graph_new(const char *records)
 {
     mr_graph *g = mr_graph_new();
     mr_graph_set_seed(g, 3);
@@ -64,15 +69,44 @@ static inline mr_status small_training(const char *records, const char *director
     mr_output rate = mr_cosine_decay(g, 0.01f, step.value, 200, 0.1f);
     mr_summary_scalar(g, "loss", loss);
     mr_summary_histogram(g, "kernel", mr_graph_find_output(g, "conv2d/kernel/read"));
-    mr_node *update = mr_minimize(g, mr_adam(.learning_rate_output = rate), loss, step.ref);
+    return (small_graph){g, loss, mr_minimize(g, mr_adam(.learning_rate_output = rate), loss, step.ref)};
+}
+
+static inline mr_status small_training(const char *records, const char *directory, int64_t last_step,
+                                       int64_t save_checkpoint_steps, mr_error *error)
+{
+    const small_graph small = small_graph_new(records);
     const mr_session_options session = {.size = sizeof session, .threads = 2};
     mr_status status =
-        mr_training_run(g, update,
+        mr_training_run(small.graph, small.update,
                         MR_TRAINING_OPTIONS(.checkpoint_dir = directory, .last_step = last_step,
                                             .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 2,
-                                            .max_to_keep = 3, .loss = loss, .session = &session),
+                                            .max_to_keep = 3, .loss = small.loss, .session = &session),
                         error);
-    mr_graph_free(g);
+    mr_graph_free(small.graph);
+    return status;
+}
+
+/* The same under a monitored training session. */
+static inline mr_status small_monitored_training(const char *records, const char *directory, int64_t last_step,
+                                                 int64_t save_checkpoint_steps, mr_error *error)
+{
+    const small_graph small = small_graph_new(records);
+    const mr_session_options options = {.size = sizeof options, .threads = 2};
+    mr_saver *saver = mr_saver_new(small.graph, .max_to_keep = 3);
+    mr_monitored_session *session = nullptr;
+    mr_status status = mr_monitored_training_session_new(
+        small.graph,
+        MR_OPTIONS(mr_monitored_training_session_options, .checkpoint_dir = directory, .session = &options,
+                   .save_checkpoint_steps = save_checkpoint_steps, .save_summaries_steps = 2,
+                   .scaffold = MR_OPTIONS(mr_scaffold, .saver = saver),
+                   .hooks = MR_HOOKS(mr_stop_at_step_hook(.last_step = last_step), mr_nan_tensor_hook(small.loss))),
+        &session, error);
+    while (status == MR_OK && !mr_monitored_session_should_stop(session))
+        status = mr_monitored_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &small.update, 1, error);
+    status = mr_monitored_session_close(session, status, error);
+    mr_saver_free(saver);
+    mr_graph_free(small.graph);
     return status;
 }
 

@@ -1,0 +1,331 @@
+/* Hooks that write files: checkpoints, summaries, timelines. */
+#include "base/options.h"
+#include "base/status.h"
+#include "graph/train/hook.h"
+#include "records/event/event.h"
+#include "records/io/file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "directory/base", or with a step "directory/base-step". Owned: free(). */
+static mr_status path_of(const char *directory, const char *base, const char *ending, char **path, mr_error *error)
+{
+    *path = nullptr;
+    if (asprintf(path, "%s/%s%s", directory, base, ending) >= 0) return MR_OK;
+    *path = nullptr;
+    return mr_fail_memory(error, strlen(directory));
+}
+
+static void require_directory(mr_hook *hook, const char *name, const char *directory)
+{
+    if (directory == nullptr || *directory == '\0')
+        mr_hook_fail(hook, MR_INVALID_ARGUMENT, "%s: the directory is %s", name,
+                     directory == nullptr ? "null" : "empty");
+}
+
+/* ---- Checkpoints ---- */
+
+typedef struct saver_hook {
+    mr_hook hook;
+    mr_hook_timer timer;
+    char *directory, *base;
+    mr_saver *saver;
+    mr_checkpoint_listener *listeners;
+    int32_t listener_count;
+} saver_hook;
+
+static mr_status saver_begin(void *context, mr_graph *graph, mr_error *error)
+{
+    const saver_hook *h = context;
+    MR_TRY(mr_monitored_require_step(h->hook.owner, "the checkpoint saver hook", error));
+    for (int32_t i = 0; i < h->listener_count; i++)
+        if (h->listeners[i].begin != nullptr) MR_TRY(h->listeners[i].begin(h->listeners[i].context, graph, error));
+    return MR_OK;
+}
+
+static mr_status tell_after(saver_hook *h, mr_session *session, int64_t step, mr_error *error)
+{
+    for (int32_t i = 0; i < h->listener_count; i++) {
+        bool stop = false;
+        if (h->listeners[i].after_save == nullptr) continue;
+        MR_TRY(h->listeners[i].after_save(h->listeners[i].context, session, step, &stop, error));
+        if (stop) mr_monitored_session_request_stop(h->hook.owner);
+    }
+    return MR_OK;
+}
+
+/* What was written to event files before the checkpoint is complete when the checkpoint is. */
+static mr_status write_checkpoint(const saver_hook *h, mr_session *session, const char *prefix, int64_t step,
+                                  mr_error *error)
+{
+    mr_event_writer *writer;
+    char number[32];
+    char *path = nullptr;
+    mr_saver *saver = h->saver != nullptr ? h->saver : mr_monitored_saver(h->hook.owner);
+    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    MR_TRY(mr_event_writer_flush(writer, error));
+    MR_TRY(mr_saver_save(saver, session, prefix, step, error));
+    snprintf(number, sizeof number, "-%" PRId64, step);
+    MR_TRY(path_of(h->directory, h->base, number, &path, error));
+    mr_status status = mr_event_writer_add_session(writer, step, MR_SESSION_CHECKPOINT, path, error);
+    free(path);
+    return status;
+}
+
+static mr_status save(saver_hook *h, mr_session *session, int64_t step, mr_error *error)
+{
+    char *prefix = nullptr;
+    mr_hook_timer_fire(&h->timer, step);
+    for (int32_t i = 0; i < h->listener_count; i++)
+        if (h->listeners[i].before_save != nullptr)
+            MR_TRY(h->listeners[i].before_save(h->listeners[i].context, session, step, error));
+    MR_TRY(path_of(h->directory, h->base, "", &prefix, error));
+    mr_status status = write_checkpoint(h, session, prefix, step, error);
+    free(prefix);
+    if (status != MR_OK) return mr_fail_prefix(error, status, "saving step %" PRId64, step);
+    return tell_after(h, session, step, error);
+}
+
+static mr_status write_graph(const saver_hook *h, mr_error *error)
+{
+    mr_event_writer *writer;
+    mr_tensor meta = {0};
+    const mr_graph *graph = mr_monitored_graph(h->hook.owner);
+    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    MR_TRY(mr_event_writer_add_graph(writer, graph, error));
+    MR_TRY(mr_graph_export_meta(graph, &meta, error));
+    mr_status status = mr_event_writer_add_meta_graph_def(writer, mr_tensor_strings(&meta)[0], error);
+    mr_tensor_deinit(&meta);
+    return status;
+}
+
+/* A checkpoint that has just been restored is not written again: while its files are replaced, a process that dies
+ * would leave none. */
+static mr_status saver_created(void *context, mr_session *session, mr_coordinator *, mr_error *error)
+{
+    saver_hook *h = context;
+    int64_t step;
+    char number[32];
+    char *path = nullptr;
+    MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
+    MR_TRY(write_graph(h, error));
+    snprintf(number, sizeof number, "-%" PRId64, step);
+    MR_TRY(path_of(h->directory, h->base, number, &path, error));
+    const bool is_saved = mr_monitored_has_restored(h->hook.owner, path);
+    free(path);
+    if (!is_saved) return save(h, session, step, error);
+    mr_hook_timer_fire(&h->timer, step);
+    MR_TRY(path_of(h->directory, h->base, "", &path, error));
+    mr_status status = mr_saver_clean(h->saver != nullptr ? h->saver : mr_monitored_saver(h->hook.owner), path, error);
+    free(path);
+    return status;
+}
+
+static mr_status saver_after(void *context, mr_hook_run *run, mr_error *error)
+{
+    saver_hook *h = context;
+    int64_t step;
+    MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
+    return mr_hook_timer_is_due(&h->timer, step) ? save(h, run->session, step, error) : MR_OK;
+}
+
+static mr_status saver_end(void *context, mr_session *session, mr_error *error)
+{
+    saver_hook *h = context;
+    int64_t step;
+    MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
+    if (step != h->timer.last_step) MR_TRY(save(h, session, step, error));
+    for (int32_t i = 0; i < h->listener_count; i++)
+        if (h->listeners[i].end != nullptr) MR_TRY(h->listeners[i].end(h->listeners[i].context, session, step, error));
+    return MR_OK;
+}
+
+static void saver_free(void *context)
+{
+    saver_hook *h = context;
+    free(h->directory);
+    free(h->base);
+    free(h->listeners);
+}
+
+mr_hook *mr_checkpoint_saver_hook_(const char *checkpoint_dir, const mr_checkpoint_saver_hook_options *given)
+{
+    static const char name[] = "checkpoint saver hook";
+    saver_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.begin = saver_begin,
+                                                                 .after_create_session = saver_created,
+                                                                 .after_run = saver_after,
+                                                                 .end = saver_end,
+                                                                 .free = saver_free});
+    if (h == nullptr) return nullptr;
+    mr_checkpoint_saver_hook_options o;
+    (void)MR_OPTIONS_READ(mr_checkpoint_saver_hook_options, &o, given, &h->hook.error);
+    require_directory(&h->hook, name, checkpoint_dir);
+    mr_hook_timer_init(&h->timer, &h->hook, name, "save_steps", o.save_steps, "save_secs", o.save_secs);
+    if (o.listener_count < 0 || (o.listener_count > 0) != (o.listeners != nullptr))
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "%s: %d listeners", name, (int)o.listener_count);
+    if (o.checkpoint_basename != nullptr && *o.checkpoint_basename == '\0')
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "%s: checkpoint_basename is empty", name);
+    h->directory = mr_hook_copy_text(&h->hook, checkpoint_dir);
+    h->base = mr_hook_copy_text(&h->hook, o.checkpoint_basename != nullptr ? o.checkpoint_basename : "model.ckpt");
+    h->saver = o.saver;
+    h->listeners = mr_hook_copy_items(&h->hook, o.listeners, o.listener_count, sizeof *o.listeners);
+    h->listener_count = h->listeners != nullptr ? o.listener_count : 0;
+    return &h->hook;
+}
+
+/* ---- Summaries ---- */
+
+typedef struct summary_hook {
+    mr_hook hook;
+    mr_hook_timer timer;
+    char *directory;
+    mr_output summary; /* {0}: the scaffold's */
+    bool is_due, has_started;
+    int64_t next; /* the step after the next run, if each run is one step; -1: not known */
+} summary_hook;
+
+static mr_status summary_begin(void *context, mr_graph *, mr_error *error)
+{
+    summary_hook *h = context;
+    h->next = -1;
+    return mr_monitored_require_step(h->hook.owner, "the summary saver hook", error);
+}
+
+static mr_output summary_of(const summary_hook *h)
+{
+    return h->summary.node != nullptr ? h->summary : mr_monitored_summary(h->hook.owner);
+}
+
+static mr_status summary_before(void *context, mr_hook_run *run, mr_error *error)
+{
+    summary_hook *h = context;
+    const mr_output summary = summary_of(h);
+    h->is_due = summary.node != nullptr && (h->next < 0 || mr_hook_timer_is_due(&h->timer, h->next));
+    return h->is_due ? mr_hook_run_fetch(run, (mr_outputs){&summary, 1}, error) : MR_OK;
+}
+
+static mr_status summary_after(void *context, mr_hook_run *run, mr_error *error)
+{
+    summary_hook *h = context;
+    int64_t step;
+    MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
+    h->next = step + 1;
+    if (!h->is_due) return MR_OK;
+    mr_event_writer *writer;
+    const mr_tensor *summary = mr_hook_run_results(run, nullptr);
+    mr_hook_timer_fire(&h->timer, step);
+    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    if (!h->has_started) MR_TRY(mr_event_writer_add_session(writer, step, MR_SESSION_START, nullptr, error));
+    h->has_started = true;
+    if (summary->dtype != MR_STRING || mr_tensor_count(summary) != 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "summary saver hook: %s is not a string scalar",
+                       mr_node_name(summary_of(h).node));
+    return mr_event_writer_add(writer, step, mr_tensor_strings(summary)[0], error);
+}
+
+static mr_status summary_end(void *context, mr_session *, mr_error *error)
+{
+    const summary_hook *h = context;
+    mr_event_writer *writer;
+    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    return mr_event_writer_flush(writer, error);
+}
+
+static void summary_free(void *context)
+{
+    free(((summary_hook *)context)->directory);
+}
+
+mr_hook *mr_summary_saver_hook_(const char *output_dir, const mr_summary_saver_hook_options *given)
+{
+    static const char name[] = "summary saver hook";
+    summary_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.begin = summary_begin,
+                                                                   .before_run = summary_before,
+                                                                   .after_run = summary_after,
+                                                                   .end = summary_end,
+                                                                   .free = summary_free});
+    if (h == nullptr) return nullptr;
+    mr_summary_saver_hook_options o;
+    (void)MR_OPTIONS_READ(mr_summary_saver_hook_options, &o, given, &h->hook.error);
+    require_directory(&h->hook, name, output_dir);
+    mr_hook_timer_init(&h->timer, &h->hook, name, "save_steps", o.save_steps, "save_secs", o.save_secs);
+    h->directory = mr_hook_copy_text(&h->hook, output_dir);
+    h->summary = o.summary;
+    return &h->hook;
+}
+
+/* ---- Timelines ---- */
+
+typedef struct profiler_hook {
+    mr_hook hook;
+    mr_hook_timer timer;
+    char *directory;
+    bool is_due;
+    int64_t next;
+} profiler_hook;
+
+static mr_status profiler_begin(void *context, mr_graph *, mr_error *error)
+{
+    profiler_hook *h = context;
+    h->next = -1;
+    return mr_monitored_require_step(h->hook.owner, "the profiler hook", error);
+}
+
+static mr_status profiler_before(void *context, mr_hook_run *run, mr_error *)
+{
+    profiler_hook *h = context;
+    h->is_due = h->next >= 0 && mr_hook_timer_is_due(&h->timer, h->next);
+    if (h->is_due) mr_hook_run_trace(run);
+    return MR_OK;
+}
+
+static mr_status write_timeline(const profiler_hook *h, const mr_hook_run *run, int64_t step, mr_error *error)
+{
+    char name[64];
+    char *path = nullptr;
+    const mr_tensor *metadata = mr_hook_run_metadata(run);
+    if (metadata == nullptr) return MR_OK;
+    MR_TRY(mr_file_make_directories(h->directory, error));
+    snprintf(name, sizeof name, "timeline-%" PRId64 ".json", step);
+    MR_TRY(path_of(h->directory, name, "", &path, error));
+    mr_status status = mr_timeline_write(mr_tensor_strings(metadata)[0], path, error);
+    free(path);
+    return status;
+}
+
+static mr_status profiler_after(void *context, mr_hook_run *run, mr_error *error)
+{
+    profiler_hook *h = context;
+    int64_t step;
+    MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
+    const bool is_first = h->next < 0;
+    h->next = step + 1;
+    if (is_first) mr_hook_timer_fire(&h->timer, step);
+    if (!h->is_due) return MR_OK;
+    mr_hook_timer_fire(&h->timer, step);
+    return write_timeline(h, run, step, error);
+}
+
+static void profiler_free(void *context)
+{
+    free(((profiler_hook *)context)->directory);
+}
+
+mr_hook *mr_profiler_hook_(const char *output_dir, const mr_profiler_hook_options *given)
+{
+    static const char name[] = "profiler hook";
+    profiler_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.begin = profiler_begin,
+                                                                    .before_run = profiler_before,
+                                                                    .after_run = profiler_after,
+                                                                    .free = profiler_free});
+    if (h == nullptr) return nullptr;
+    mr_profiler_hook_options o;
+    (void)MR_OPTIONS_READ(mr_profiler_hook_options, &o, given, &h->hook.error);
+    require_directory(&h->hook, name, output_dir);
+    mr_hook_timer_init(&h->timer, &h->hook, name, "save_steps", o.save_steps, "save_secs", o.save_secs);
+    h->directory = mr_hook_copy_text(&h->hook, output_dir);
+    return &h->hook;
+}

@@ -1,0 +1,284 @@
+/* Monitored sessions: made ready, run with hooks, recovered, ended. */
+#include "graph/train/monitored.h"
+#include "base/options.h"
+#include "base/status.h"
+#include "graph/run/session.h"
+#include "records/event/event.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- For hooks ---- */
+
+mr_graph *mr_monitored_graph(mr_monitored_session *session)
+{
+    return session->graph;
+}
+
+mr_saver *mr_monitored_saver(mr_monitored_session *session)
+{
+    return session->scaffold.saver;
+}
+
+mr_output mr_monitored_summary(mr_monitored_session *session)
+{
+    return session->scaffold.summary;
+}
+
+mr_status mr_monitored_require_step(mr_monitored_session *session, const char *hook, mr_error *error)
+{
+    if (session->global_step.ref.node != nullptr) return MR_OK;
+    return mr_fail(error, MR_FAILED_PRECONDITION, "%s needs the graph's global step: call mr_global_step first", hook);
+}
+
+mr_status mr_monitored_writer(mr_monitored_session *session, const char *directory, mr_event_writer **events,
+                              mr_error *error)
+{
+    for (const mr_monitored_writer_entry *w = session->writers; w != nullptr; w = w->next)
+        if (strcmp(w->directory, directory) == 0) return *events = w->events, MR_OK;
+    mr_monitored_writer_entry *w = calloc(1, sizeof *w);
+    if (w != nullptr) w->directory = strdup(directory);
+    mr_status status = w == nullptr || w->directory == nullptr ? mr_fail_memory(error, sizeof *w)
+                                                               : mr_event_writer_open(directory, &w->events, error);
+    if (status != MR_OK) {
+        if (w != nullptr) free(w->directory);
+        free(w);
+        return status;
+    }
+    w->next = session->writers;
+    session->writers = w;
+    *events = w->events;
+    return MR_OK;
+}
+
+bool mr_monitored_wait(mr_monitored_session *session, int64_t wait_ns)
+{
+    return mr_coordinator_wait_for_stop(session->coordinator, wait_ns) || mr_monitored_session_should_stop(session);
+}
+
+bool mr_monitored_has_restored(const mr_monitored_session *session, const char *path)
+{
+    return session->restored != nullptr && strcmp(session->restored, path) == 0;
+}
+
+mr_status mr_monitored_session_global_step(mr_monitored_session *session, int64_t *step, mr_error *error)
+{
+    *step = -1;
+    if (session->global_step.ref.node == nullptr) return MR_OK;
+    mr_tensor value = {0};
+    MR_TRY(mr_session_read_variable(session->session, session->global_step.ref, &value, error));
+    if (value.dtype == MR_INT32) *step = mr_tensor_int32s(&value)[0];
+    if (value.dtype == MR_INT64) *step = mr_tensor_int64s(&value)[0];
+    mr_tensor_deinit(&value);
+    return MR_OK;
+}
+
+/* ---- Stop ---- */
+
+void mr_monitored_session_request_stop(mr_monitored_session *session)
+{
+    if (session == nullptr) return;
+    atomic_store(&session->stop, true);
+    mr_coordinator_request_stop(session->coordinator, nullptr);
+}
+
+bool mr_monitored_session_should_stop(mr_monitored_session *session)
+{
+    return session == nullptr || atomic_load(&session->stop) || mr_coordinator_should_stop(session->coordinator);
+}
+
+mr_session *mr_monitored_session_raw(mr_monitored_session *session)
+{
+    return session->session;
+}
+
+/* ---- Start ---- */
+
+static mr_status create_session(mr_monitored_session *s, mr_error *error)
+{
+    assert(s->session == nullptr);
+    char path[4096];
+    bool restores = false;
+    MR_TRY(mr_session_new(s->graph, &s->session_options, &s->session, error));
+    free(s->restored);
+    s->restored = nullptr;
+    if (s->checkpoint_path != nullptr) {
+        s->restored = strdup(s->checkpoint_path);
+        restores = true;
+    } else if (s->checkpoint_dir != nullptr) {
+        mr_error reason = {0};
+        mr_status status = mr_latest_checkpoint(s->checkpoint_dir, path, sizeof path, &reason);
+        if (status != MR_OK && status != MR_NOT_FOUND) return mr_fail(error, status, "%s", reason.message);
+        restores = status == MR_OK;
+        if (restores) s->restored = strdup(path);
+    }
+    if (restores && s->restored == nullptr) return mr_fail_memory(error, sizeof path);
+    MR_TRY(mr_scaffold_prepare(&s->scaffold, s->session, s->restored, error));
+    for (int32_t i = 0; i < s->hook_count; i++) {
+        const mr_hook *hook = s->hooks[i];
+        if (hook->functions.after_create_session != nullptr)
+            MR_TRY(hook->functions.after_create_session(hook->context, s->session, s->coordinator, error));
+    }
+    return MR_OK;
+}
+
+mr_status mr_monitored_join(mr_monitored_session *s, mr_error *error)
+{
+    mr_status status = MR_OK;
+    if (s->coordinator != nullptr) {
+        mr_coordinator_request_stop(s->coordinator, nullptr);
+        status = mr_coordinator_join(s->coordinator, s->grace_ns, error);
+    }
+    /* Threads that have not ended in time use the session. */
+    if (status == MR_DEADLINE_EXCEEDED && s->session != nullptr) mr_session_cancel(s->session);
+    return status;
+}
+
+mr_status mr_monitored_recover(mr_monitored_session *s, mr_error *error)
+{
+    mr_error ignored = {0};
+    mr_status status = mr_monitored_join(s, &ignored);
+    if (status == MR_DEADLINE_EXCEEDED) return mr_fail(error, status, "%s", ignored.message);
+    mr_session_free(s->session);
+    s->session = nullptr;
+    mr_coordinator_clear_stop(s->coordinator);
+    if (atomic_load(&s->stop)) mr_coordinator_request_stop(s->coordinator, nullptr);
+    return create_session(s, error);
+}
+
+static mr_status begin_hooks(mr_monitored_session *s, mr_error *error)
+{
+    for (int32_t i = 0; i < s->hook_count; i++) {
+        const mr_hook *hook = s->hooks[i];
+        if (hook->functions.begin != nullptr) MR_TRY(hook->functions.begin(hook->context, s->graph, error));
+    }
+    return mr_graph_status(s->graph, error);
+}
+
+/* Takes the hooks: from here on the session frees them. */
+static mr_status take_hooks(mr_monitored_session *s, mr_hooks hooks, mr_error *error)
+{
+    mr_status status = MR_OK;
+    if (hooks.count > 0) s->hooks = calloc((size_t)hooks.count, sizeof(mr_hook *));
+    if (hooks.count > 0 && s->hooks == nullptr) {
+        mr_monitored_free_hooks(hooks);
+        return mr_fail_memory(error, (size_t)hooks.count * sizeof(mr_hook *));
+    }
+    for (int32_t i = 0; i < hooks.count; i++) {
+        mr_hook *hook = hooks.items[i];
+        if (hook == nullptr) {
+            if (status == MR_OK)
+                status = mr_fail(error, MR_INVALID_ARGUMENT, "hook %d is null: it could not be created", (int)i);
+        } else if (hook->owner != nullptr) {
+            if (status == MR_OK)
+                status = mr_fail(error, MR_INVALID_ARGUMENT, "hook %d is already in use by a session", (int)i);
+        } else {
+            hook->owner = s;
+            s->hooks[s->hook_count++] = hook;
+            if (status == MR_OK && hook->error.status != MR_OK)
+                status = mr_fail(error, hook->error.status, "%s", hook->error.message);
+        }
+    }
+    return status;
+}
+
+static mr_status copy_text(const char *text, char **copy, mr_error *error)
+{
+    *copy = text != nullptr ? strdup(text) : nullptr;
+    return text != nullptr && *copy == nullptr ? mr_fail_memory(error, strlen(text)) : MR_OK;
+}
+
+static mr_status read_options(mr_monitored_session *s, const mr_monitored_session_options *o, mr_error *error)
+{
+    if (o->checkpoint_dir != nullptr && o->checkpoint_path != nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "monitored session: only one of checkpoint_dir and checkpoint_path may be given");
+    if (isnan(o->stop_grace_period_secs))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "monitored session: stop_grace_period_secs is not a number");
+    const double grace = o->stop_grace_period_secs == 0 ? 120 : o->stop_grace_period_secs;
+    s->grace_ns = grace < 0 || grace > 9e9 ? -1 : (int64_t)(grace * 1e9);
+    s->no_recovery = o->no_recovery;
+    MR_TRY(MR_OPTIONS_READ(mr_session_options, &s->session_options, o->session, error));
+    s->session_options.size = sizeof s->session_options;
+    MR_TRY(copy_text(s->session_options.device, &s->session_device, error));
+    s->session_options.device = s->session_device;
+    MR_TRY(copy_text(o->checkpoint_dir, &s->checkpoint_dir, error));
+    return copy_text(o->checkpoint_path, &s->checkpoint_path, error);
+}
+
+static mr_status start(mr_monitored_session *s, const mr_monitored_session_options *o, mr_error *error)
+{
+    MR_TRY(mr_coordinator_new(&s->coordinator, error));
+    MR_TRY(read_options(s, o, error));
+    MR_TRY(mr_graph_status(s->graph, error));
+    s->global_step = mr_train_find_global_step(s->graph);
+    MR_TRY(begin_hooks(s, error));
+    MR_TRY(mr_scaffold_finalize(&s->scaffold, s->graph, o->scaffold, error));
+    return create_session(s, error);
+}
+
+void mr_monitored_free(mr_monitored_session *s)
+{
+    mr_coordinator_free(s->coordinator);
+    for (mr_monitored_writer_entry *w = s->writers, *next; w != nullptr; w = next) {
+        next = w->next;
+        (void)mr_event_writer_close(w->events, nullptr);
+        free(w->directory);
+        free(w);
+    }
+    for (int32_t i = 0; i < s->hook_count; i++) mr_hook_free(s->hooks[i]);
+    free(s->hooks);
+    mr_session_free(s->session);
+    mr_scaffold_deinit(&s->scaffold);
+    mr_run_directory_close(&s->directory);
+    free(s->session_device);
+    free(s->checkpoint_dir);
+    free(s->checkpoint_path);
+    free(s->restored);
+    free(s);
+}
+
+void mr_monitored_free_hooks(mr_hooks hooks)
+{
+    for (int32_t i = 0; hooks.items != nullptr && i < hooks.count; i++) mr_hook_free(hooks.items[i]);
+}
+
+mr_status mr_monitored_new(mr_graph *graph, const mr_monitored_session_options *o, mr_run_directory *directory,
+                           mr_monitored_session **session, mr_error *error)
+{
+    mr_monitored_session *s = calloc(1, sizeof *s);
+    if (s == nullptr) {
+        mr_monitored_free_hooks(o->hooks);
+        return mr_fail_memory(error, sizeof *s);
+    }
+    s->graph = graph;
+    if (directory != nullptr) {
+        s->directory = *directory;
+        *directory = (mr_run_directory){0};
+    }
+    mr_status status = take_hooks(s, o->hooks, error);
+    if (status == MR_OK) status = start(s, o, error);
+    if (status != MR_OK) {
+        mr_monitored_free(s);
+        return status;
+    }
+    *session = s;
+    return MR_OK;
+}
+
+mr_status mr_monitored_session_new(mr_graph *graph, const mr_monitored_session_options *options,
+                                   mr_monitored_session **session, mr_error *error)
+{
+    *session = nullptr;
+    mr_monitored_session_options own;
+    mr_status status = MR_OPTIONS_READ(mr_monitored_session_options, &own, options, error);
+    if (status == MR_OK)
+        status = mr_session_check_list("monitored session: hooks", own.hooks.items, own.hooks.count, error);
+    if (status != MR_OK) {
+        mr_monitored_free_hooks(own.hooks);
+        return status;
+    }
+    return mr_monitored_new(graph, &own, nullptr, session, error);
+}
