@@ -50,8 +50,13 @@ mr_variable mr_metric_variable(mr_graph *graph, const char *name, mr_shape shape
     mr_status status = mr_tensor_init(&zeros, dtype, shape, &error);
     if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
     if (status == MR_OK && mr_tensor_size_bytes(&zeros) > 0) memset(zeros.data, 0, mr_tensor_size_bytes(&zeros));
-    const char *scope = mr_graph_scope(graph);
-    const char *inner = mr_arena_printf(&graph->arena, "%s%s%s/Initializer/", scope, *scope != '\0' ? "/" : "", name);
+    const char *scope = mr_graph_scope(graph), *inner;
+    if (name != nullptr) {
+        inner = mr_arena_printf(&graph->arena, "%s%s%s/Initializer/", scope, *scope != '\0' ? "/" : "", name);
+    } else {
+        inner = mr_arena_printf(&graph->arena, "%s/Initializer/", scope);
+        name = mr_train_own_name(graph);
+    }
     mr_graph_push_control_dependencies(graph, nullptr, 0);
     mr_graph_push_scope(graph, inner != nullptr ? inner : name);
     mr_output initial = mr_constant(graph, &zeros, "zeros");

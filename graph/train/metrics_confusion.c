@@ -200,6 +200,40 @@ mr_metric mr_metric_recall_at_thresholds_(mr_graph *graph, mr_output labels, mr_
     return share_at(graph, "recall_at_thresholds", FALSE_NEGATIVES, labels, predictions, thresholds, options);
 }
 
+static mr_metric count_outcome_at(mr_graph *graph, outcome kind, mr_output labels, mr_output predictions,
+                                  mr_floats thresholds, const mr_metric_options *given)
+{
+    mr_metric_options options = {0};
+    begin(graph, outcome_names[kind], given, 0, &options, &labels, &predictions);
+    outcomes v, u;
+    count_at(graph, 1 << kind, labels, predictions, thresholds, &options, &v, &u);
+    return mr_metric_end(graph, (mr_metric){v.of[kind], u.of[kind]}, &options);
+}
+
+mr_metric mr_metric_true_positives_at_thresholds_(mr_graph *graph, mr_output labels, mr_output predictions,
+                                                  mr_floats thresholds, const mr_metric_options *options)
+{
+    return count_outcome_at(graph, TRUE_POSITIVES, labels, predictions, thresholds, options);
+}
+
+mr_metric mr_metric_true_negatives_at_thresholds_(mr_graph *graph, mr_output labels, mr_output predictions,
+                                                  mr_floats thresholds, const mr_metric_options *options)
+{
+    return count_outcome_at(graph, TRUE_NEGATIVES, labels, predictions, thresholds, options);
+}
+
+mr_metric mr_metric_false_positives_at_thresholds_(mr_graph *graph, mr_output labels, mr_output predictions,
+                                                   mr_floats thresholds, const mr_metric_options *options)
+{
+    return count_outcome_at(graph, FALSE_POSITIVES, labels, predictions, thresholds, options);
+}
+
+mr_metric mr_metric_false_negatives_at_thresholds_(mr_graph *graph, mr_output labels, mr_output predictions,
+                                                   mr_floats thresholds, const mr_metric_options *options)
+{
+    return count_outcome_at(graph, FALSE_NEGATIVES, labels, predictions, thresholds, options);
+}
+
 /* Element `index` of the vector. */
 static mr_output element(mr_graph *graph, mr_output vector, mr_output index)
 {

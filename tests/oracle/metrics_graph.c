@@ -52,6 +52,14 @@ int main(int argc, char **argv)
         show("precision_at_thresholds", k,
              mr_metric_precision_at_thresholds(g, flags, scores, thresholds, .weights = w));
         show("recall_at_thresholds", k, mr_metric_recall_at_thresholds(g, flags, scores, thresholds, .weights = w));
+        show("true_positives_at_thresholds", k,
+             mr_metric_true_positives_at_thresholds(g, flags, scores, thresholds, .weights = w));
+        show("true_negatives_at_thresholds", k,
+             mr_metric_true_negatives_at_thresholds(g, flags, scores, thresholds, .weights = w));
+        show("false_positives_at_thresholds", k,
+             mr_metric_false_positives_at_thresholds(g, flags, scores, thresholds, .weights = w));
+        show("false_negatives_at_thresholds", k,
+             mr_metric_false_negatives_at_thresholds(g, flags, scores, thresholds, .weights = w));
         show("sensitivity_at_specificity", k,
              mr_metric_sensitivity_at_specificity(g, flags, scores, 0.7f, .weights = w));
         show("specificity_at_sensitivity", k,
