@@ -33,8 +33,14 @@ typedef struct mr_metric {
     mr_output update; /* adds a batch, and returns the new value */
 } mr_metric;
 
-/* The height of a strip of the area: the mean of its two sides, the lower one, or the higher one. */
-typedef enum mr_auc_summation { MR_AUC_TRAPEZOIDAL = 0, MR_AUC_MINORING, MR_AUC_MAJORING } mr_auc_summation;
+/* The height of a strip of the area: the mean of its two sides, the lower one, or the higher one. Careful interpolation
+ * is the mean for the ROC curve; for precision and recall it interpolates the positives instead of their quotient. */
+typedef enum mr_auc_summation {
+    MR_AUC_TRAPEZOIDAL = 0,
+    MR_AUC_MINORING,
+    MR_AUC_MAJORING,
+    MR_AUC_CAREFUL_INTERPOLATION,
+} mr_auc_summation;
 
 typedef struct mr_metric_options {
     size_t size; /* of this struct (api.h) */
@@ -46,6 +52,9 @@ typedef struct mr_metric_options {
     const char *values_collection; /* a collection to which value is added; default: none */
     const char *updates_collection;
     const char *name; /* of the scope; default: TensorFlow's */
+    /* Of AUC: the thresholds in any order, 0 to 1, to which one below 0 and one above 1 are added; excludes
+     * threshold_count. Default: threshold_count of them at equal distances. */
+    mr_floats thresholds;
 } mr_metric_options;
 #define MR_METRIC_DEFAULTS .threshold_count = MR_COUNT_UNSET
 

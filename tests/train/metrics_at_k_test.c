@@ -297,3 +297,42 @@ TEST(metrics_at_k_are_collected_under_names_of_their_own)
     CHECK_EQ(mr_graph_variable_count(g, MR_GLOBAL_VARIABLES), 0);
     mr_graph_free(g);
 }
+
+/* What only the run can find is an error of the run, and does not change the metric. */
+TEST(metrics_at_k_refuse_bad_labels_in_the_run)
+{
+    static const struct {
+        int64_t indices[4], shape[2];
+        const char *message;
+    } cases[] = {
+        {{0, 0, 1, 0}, {2, 1}, nullptr},         {{0, 0, 1, 0}, {3, 1}, "Mismatched shapes"},
+        {{1, 0, 0, 0}, {2, 1}, "out of order"},  {{0, 0, 0, 0}, {2, 1}, "repeated"},
+        {{0, 0, 2, 0}, {2, 1}, "is outside dimension"}, {{0, -1, 1, 0}, {2, 1}, "out of bounds"},
+    };
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output labels = make_input(g, MR_INT64, MR_SHAPE(-1)), scores = make_input(g, MR_FLOAT, MR_SHAPE(-1, -1));
+    mr_output indices = make_input(g, MR_INT64, MR_SHAPE(-1, -1)), shape = make_input(g, MR_INT64, MR_SHAPE(-1));
+    mr_metric m = mr_metric_recall_at_k(g, labels, scores, 1, .label_indices = indices, .label_shape = shape);
+    mr_node *reset = mr_initialize_variables(g, MR_METRIC_VARIABLES, "reset");
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &reset, 1, &error));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mr_feed feeds[4] = {{.output = labels}, {.output = scores}, {.output = indices}, {.output = shape}};
+        CHECK_OK(mr_tensor_init_copy(&feeds[0].value, MR_INT64, MR_SHAPE(2), (int64_t[]){0, 1}, &error));
+        CHECK_OK(mr_tensor_init_copy(&feeds[1].value, MR_FLOAT, MR_SHAPE(2, 2), (float[]){1, 0, 1, 0}, &error));
+        CHECK_OK(mr_tensor_init_copy(&feeds[2].value, MR_INT64, MR_SHAPE(2, 2), cases[i].indices, &error));
+        CHECK_OK(mr_tensor_init_copy(&feeds[3].value, MR_INT64, MR_SHAPE(2), cases[i].shape, &error));
+        mr_tensor result = {0};
+        mr_status status =
+            mr_session_run(session, (mr_feeds){feeds, 4}, MR_OUTPUTS(m.update), &result, nullptr, 0, &error);
+        CHECK_EQ(status, cases[i].message == nullptr ? MR_OK : MR_INVALID_ARGUMENT);
+        if (cases[i].message != nullptr) CHECK_CONTAINS(error.message, cases[i].message);
+        mr_tensor_deinit(&result);
+        check_scalar(session, "recall", m.value, nullptr, 0, 0.5);
+        for (int j = 0; j < 4; j++) mr_tensor_deinit(&feeds[j].value);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
