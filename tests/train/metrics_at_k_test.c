@@ -307,7 +307,7 @@ TEST(metrics_at_k_refuse_bad_labels_in_the_run)
     } cases[] = {
         {{0, 0, 1, 0}, {2, 1}, nullptr},         {{0, 0, 1, 0}, {3, 1}, "Mismatched shapes"},
         {{1, 0, 0, 0}, {2, 1}, "out of order"},  {{0, 0, 0, 0}, {2, 1}, "repeated"},
-        {{0, 0, 2, 0}, {2, 1}, "is outside dimension"}, {{0, -1, 1, 0}, {2, 1}, "out of bounds"},
+        {{0, 0, 2, 0}, {2, 1}, "is outside dimension"}, {{0, -1, 1, 0}, {2, 1}, "is outside dimension"},
     };
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
