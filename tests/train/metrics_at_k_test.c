@@ -305,9 +305,12 @@ TEST(metrics_at_k_refuse_bad_labels_in_the_run)
         int64_t indices[4], shape[2];
         const char *message;
     } cases[] = {
-        {{0, 0, 1, 0}, {2, 1}, nullptr},         {{0, 0, 1, 0}, {3, 1}, "Mismatched shapes"},
-        {{1, 0, 0, 0}, {2, 1}, "out of order"},  {{0, 0, 0, 0}, {2, 1}, "repeated"},
-        {{0, 0, 2, 0}, {2, 1}, "is outside dimension"}, {{0, -1, 1, 0}, {2, 1}, "is outside dimension"},
+        {{0, 0, 1, 0}, {2, 1}, nullptr},
+        {{0, 0, 1, 0}, {3, 1}, "Mismatched shapes"},
+        {{1, 0, 0, 0}, {2, 1}, "out of order"},
+        {{0, 0, 0, 0}, {2, 1}, "repeated"},
+        {{0, 0, 2, 0}, {2, 1}, "is outside dimension"},
+        {{0, -1, 1, 0}, {2, 1}, "is outside dimension"},
     };
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
