@@ -21,9 +21,12 @@ bool mr_metric_begin(mr_graph *graph, const char *name, const mr_metric_options 
         useless = "threshold_count";
     if (options->is_precision_recall && (choices & MR_METRIC_HAS_CURVE) == 0) useless = "is_precision_recall";
     if (options->summation != MR_AUC_TRAPEZOIDAL && (choices & MR_METRIC_HAS_CURVE) == 0) useless = "summation";
+    if (options->thresholds.count != 0 && (choices & MR_METRIC_HAS_CURVE) == 0) useless = "the option thresholds";
     if (useless != nullptr)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s has no effect for this metric", useless);
-    if ((unsigned)options->summation > MR_AUC_MAJORING)
+    if (options->threshold_count != MR_COUNT_UNSET && options->thresholds.count != 0)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "threshold_count has no effect with thresholds");
+    if ((unsigned)options->summation > MR_AUC_CAREFUL_INTERPOLATION)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "summation %d is not one of mr_auc_summation",
                             (int)options->summation);
     if (options->threshold_count == MR_COUNT_UNSET) options->threshold_count = 200;
@@ -50,8 +53,13 @@ mr_variable mr_metric_variable(mr_graph *graph, const char *name, mr_shape shape
     mr_status status = mr_tensor_init(&zeros, dtype, shape, &error);
     if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
     if (status == MR_OK && mr_tensor_size_bytes(&zeros) > 0) memset(zeros.data, 0, mr_tensor_size_bytes(&zeros));
-    const char *scope = mr_graph_scope(graph);
-    const char *inner = mr_arena_printf(&graph->arena, "%s%s%s/Initializer/", scope, *scope != '\0' ? "/" : "", name);
+    const char *scope = mr_graph_scope(graph), *inner;
+    if (name != nullptr) {
+        inner = mr_arena_printf(&graph->arena, "%s%s%s/Initializer/", scope, *scope != '\0' ? "/" : "", name);
+    } else {
+        inner = mr_arena_printf(&graph->arena, "%s/Initializer/", scope);
+        name = mr_train_own_name(graph);
+    }
     mr_graph_push_control_dependencies(graph, nullptr, 0);
     mr_graph_push_scope(graph, inner != nullptr ? inner : name);
     mr_output initial = mr_constant(graph, &zeros, "zeros");

@@ -17,7 +17,8 @@ bool mr_metric_begin(mr_graph *graph, const char *name, const mr_metric_options 
                      mr_metric_options *options);
 /* Adds the metric to the collections and closes the scope. */
 mr_metric mr_metric_end(mr_graph *graph, mr_metric metric, const mr_metric_options *options);
-/* A local variable of zeros, also in the collection of metric variables. */
+/* A local variable of zeros, also in the collection of metric variables. Its name is relative to the open scope; null:
+ * the name of that scope itself. */
 mr_variable mr_metric_variable(mr_graph *graph, const char *name, mr_shape shape, mr_dtype dtype);
 /* The weights in the shape of values, as float; {0} if there are none. */
 mr_output mr_metric_weights(mr_graph *graph, const mr_metric_options *options, mr_output values);

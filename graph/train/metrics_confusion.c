@@ -4,6 +4,8 @@
 #include <millrace/ops.h>
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static mr_output number(mr_graph *graph, float value)
 {
@@ -170,6 +172,30 @@ static mr_floats make_thresholds(mr_graph *graph, int32_t count)
     return (mr_floats){items, count};
 }
 
+static int compare_floats(const void *a, const void *b)
+{
+    float left = *(const float *)a, right = *(const float *)b;
+    return (left > right) - (left < right);
+}
+
+/* The given thresholds in order, between the outer ones. None after an error of the graph. */
+static mr_floats sort_thresholds(mr_graph *graph, mr_floats given)
+{
+    bool is_good = given.count > 0 && given.count <= INT32_MAX - 2 && given.items != nullptr;
+    for (int32_t i = 0; is_good && i < given.count; i++)
+        if (!mr_train_check_range(graph, "a threshold", given.items[i], 0, 1, true)) return (mr_floats){0};
+    if (!is_good) return (mr_floats){0};
+    mr_floats all = make_thresholds(graph, given.count + 2);
+    if (all.count == 0) return all;
+    float *items = MR_ARENA_NEW(&graph->arena, float, (size_t)all.count);
+    if (items == nullptr) return (mr_floats){0};
+    items[0] = all.items[0];
+    memcpy(items + 1, given.items, (size_t)given.count * sizeof *items);
+    items[all.count - 1] = all.items[all.count - 1];
+    qsort(items + 1, (size_t)given.count, sizeof *items, compare_floats);
+    return (mr_floats){items, all.count};
+}
+
 /* a / (a + b + epsilon) */
 static mr_output rate(mr_graph *graph, mr_output a, mr_output b, float epsilon)
 {
@@ -198,6 +224,40 @@ mr_metric mr_metric_recall_at_thresholds_(mr_graph *graph, mr_output labels, mr_
                                           mr_floats thresholds, const mr_metric_options *options)
 {
     return share_at(graph, "recall_at_thresholds", FALSE_NEGATIVES, labels, predictions, thresholds, options);
+}
+
+static mr_metric count_outcome_at(mr_graph *graph, outcome kind, mr_output labels, mr_output predictions,
+                                  mr_floats thresholds, const mr_metric_options *given)
+{
+    mr_metric_options options = {0};
+    begin(graph, outcome_names[kind], given, 0, &options, &labels, &predictions);
+    outcomes v, u;
+    count_at(graph, 1 << kind, labels, predictions, thresholds, &options, &v, &u);
+    return mr_metric_end(graph, (mr_metric){v.of[kind], u.of[kind]}, &options);
+}
+
+mr_metric mr_metric_true_positives_at_thresholds_(mr_graph *graph, mr_output labels, mr_output predictions,
+                                                  mr_floats thresholds, const mr_metric_options *options)
+{
+    return count_outcome_at(graph, TRUE_POSITIVES, labels, predictions, thresholds, options);
+}
+
+mr_metric mr_metric_true_negatives_at_thresholds_(mr_graph *graph, mr_output labels, mr_output predictions,
+                                                  mr_floats thresholds, const mr_metric_options *options)
+{
+    return count_outcome_at(graph, TRUE_NEGATIVES, labels, predictions, thresholds, options);
+}
+
+mr_metric mr_metric_false_positives_at_thresholds_(mr_graph *graph, mr_output labels, mr_output predictions,
+                                                   mr_floats thresholds, const mr_metric_options *options)
+{
+    return count_outcome_at(graph, FALSE_POSITIVES, labels, predictions, thresholds, options);
+}
+
+mr_metric mr_metric_false_negatives_at_thresholds_(mr_graph *graph, mr_output labels, mr_output predictions,
+                                                   mr_floats thresholds, const mr_metric_options *options)
+{
+    return count_outcome_at(graph, FALSE_NEGATIVES, labels, predictions, thresholds, options);
 }
 
 /* Element `index` of the vector. */
@@ -259,9 +319,43 @@ static mr_output curve_rate(mr_graph *graph, mr_output a, mr_output b, bool is_r
     return mr_real_div(graph, above, sum2(graph, sum2(graph, a, b), epsilon));
 }
 
+/* The two sides of each strip between thresholds. */
+typedef struct sides {
+    mr_output left, right;
+} sides;
+
+static sides sides_of(mr_graph *graph, mr_output values, int32_t threshold_count)
+{
+    mr_output size = mr_constant_ints(graph, MR_INTS(threshold_count - 1));
+    mr_output zero = mr_constant_ints(graph, MR_INTS(0)), one = mr_constant_ints(graph, MR_INTS(1));
+    return (sides){mr_slice(graph, values, zero, size), mr_slice(graph, values, one, size)};
+}
+
+/* Within a strip, true positives increase linearly with all positives, so that precision is
+ * slope + intercept / positives (Davis and Goadrich 2006, section 4). */
+static mr_output interpolated_area_of(mr_graph *graph, const outcomes *o, int32_t count)
+{
+    mr_output zero = number(graph, 0), hits = o->of[TRUE_POSITIVES];
+    sides tp = sides_of(graph, hits, count), p = sides_of(graph, sum2(graph, hits, o->of[FALSE_POSITIVES]), count);
+    mr_output labels = sides_of(graph, sum2(graph, hits, o->of[FALSE_NEGATIVES]), count).right;
+    mr_output gained = mr_sub(graph, tp.left, tp.right);
+    mr_output width = mr_maximum(graph, mr_sub(graph, p.left, p.right), zero);
+    mr_output slope = mr_div_no_nan(graph, gained, width, .name = "prec_slope");
+    mr_output intercept = mr_sub(graph, tp.right, mr_mul(graph, slope, p.right));
+    mr_output is_positive = mr_logical_and(graph, mr_greater(graph, p.left, zero), mr_greater(graph, p.right, zero));
+    mr_output ratio = mr_div_no_nan(graph, p.left, mr_maximum(graph, p.right, zero), .name = "recall_relative_ratio");
+    ratio = mr_select(graph, is_positive, ratio, mr_ones_like(graph, p.right));
+    mr_output area = mr_add_v2(graph, gained, mr_mul(graph, intercept, mr_log(graph, ratio)));
+    area =
+        mr_div_no_nan(graph, mr_mul(graph, slope, area), mr_maximum(graph, labels, zero), .name = "pr_auc_increment");
+    return mr_metric_sum(graph, area);
+}
+
 static mr_output area_of(mr_graph *graph, const outcomes *o, const mr_metric_options *options)
 {
-    mr_output recall = curve_rate(graph, o->of[TRUE_POSITIVES], o->of[FALSE_NEGATIVES], true), x, y;
+    if (options->is_precision_recall && options->summation == MR_AUC_CAREFUL_INTERPOLATION)
+        return interpolated_area_of(graph, o, options->threshold_count);
+    mr_output recall = curve_rate(graph, o->of[TRUE_POSITIVES], o->of[FALSE_NEGATIVES], true), x, y, height;
     if (options->is_precision_recall) {
         x = recall;
         y = curve_rate(graph, o->of[TRUE_POSITIVES], o->of[FALSE_POSITIVES], true);
@@ -269,17 +363,14 @@ static mr_output area_of(mr_graph *graph, const outcomes *o, const mr_metric_opt
         x = curve_rate(graph, o->of[FALSE_POSITIVES], o->of[TRUE_NEGATIVES], false);
         y = recall;
     }
-    mr_output size = mr_constant_ints(graph, MR_INTS(options->threshold_count - 1));
-    mr_output zero = mr_constant_ints(graph, MR_INTS(0)), one = mr_constant_ints(graph, MR_INTS(1));
-    mr_output x0 = mr_slice(graph, x, zero, size), x1 = mr_slice(graph, x, one, size);
-    mr_output y0 = mr_slice(graph, y, zero, size), y1 = mr_slice(graph, y, one, size), height;
+    sides of_x = sides_of(graph, x, options->threshold_count), of_y = sides_of(graph, y, options->threshold_count);
     if (options->summation == MR_AUC_MINORING)
-        height = mr_minimum(graph, y0, y1);
+        height = mr_minimum(graph, of_y.left, of_y.right);
     else if (options->summation == MR_AUC_MAJORING)
-        height = mr_maximum(graph, y0, y1);
+        height = mr_maximum(graph, of_y.left, of_y.right);
     else
-        height = mr_real_div(graph, sum2(graph, y0, y1), number(graph, 2));
-    return mr_metric_sum(graph, mr_mul(graph, mr_sub(graph, x0, x1), height));
+        height = mr_real_div(graph, sum2(graph, of_y.left, of_y.right), number(graph, 2));
+    return mr_metric_sum(graph, mr_mul(graph, mr_sub(graph, of_x.left, of_x.right), height));
 }
 
 mr_metric mr_metric_auc_(mr_graph *graph, mr_output labels, mr_output predictions, const mr_metric_options *given)
@@ -287,8 +378,11 @@ mr_metric mr_metric_auc_(mr_graph *graph, mr_output labels, mr_output prediction
     mr_metric_options options = {0};
     begin(graph, "auc", given, MR_METRIC_HAS_THRESHOLDS | MR_METRIC_HAS_CURVE, &options, &labels, &predictions);
     outcomes v, u;
-    bool is_good = mr_graph_status(graph, nullptr) == MR_OK;
-    mr_floats thresholds = is_good ? make_thresholds(graph, options.threshold_count) : (mr_floats){0};
+    mr_floats thresholds = {0};
+    if (mr_graph_status(graph, nullptr) == MR_OK)
+        thresholds = options.thresholds.count != 0 ? sort_thresholds(graph, options.thresholds)
+                                                   : make_thresholds(graph, options.threshold_count);
+    options.threshold_count = thresholds.count;
     count_at(graph, ALL_OUTCOMES, labels, predictions, thresholds, &options, &v, &u);
     return mr_metric_end(graph, (mr_metric){area_of(graph, &v, &options), area_of(graph, &u, &options)}, &options);
 }

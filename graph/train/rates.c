@@ -1,8 +1,10 @@
 /* The step counter, and learning rates that decay with it. */
+#include "base/options.h"
 #include "graph/train/train.h"
 #include <millrace/ops.h>
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 mr_variable mr_train_find_global_step(mr_graph *graph)
@@ -228,20 +230,71 @@ mr_output mr_cosine_decay_restarts(mr_graph *graph, float learning_rate, mr_outp
     return value;
 }
 
+/* A random number of mean 0, whose variance decreases with the step. */
+static mr_output noise(mr_graph *graph, mr_output step, const mr_noisy_decay_options *o)
+{
+    int64_t seed, seed2;
+    mr_train_seed_pair(graph, o->seed, &seed, &seed2);
+    mr_output fall = mr_pow(graph, mr_add_v2(graph, number(graph, 1), step), number(graph, o->variance_decay));
+    mr_output deviation = mr_sqrt(graph, mr_real_div(graph, number(graph, o->initial_variance), fall));
+    mr_output scalar = mr_constant_int32s(graph, MR_SHAPE(0), nullptr, nullptr);
+    mr_output drawn = mr_random_standard_normal(graph, scalar, MR_FLOAT, .seed = seed, .seed2 = seed2);
+    return mr_mul(graph, drawn, deviation);
+}
+
+/* noisy  null: no noise */
+static mr_output linear_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                     float periods, float alpha, float beta, const mr_noisy_decay_options *noisy)
+{
+    if (!check(graph, global_step, learning_rate, decay_steps) ||
+        !mr_train_check_number(graph, "periods", periods, 0) || !mr_train_check_number(graph, "alpha", alpha, 0) ||
+        !mr_train_check_number(graph, "beta", beta, 0))
+        return mr_graph_failed_output(graph);
+    mr_output steps = number(graph, (float)decay_steps);
+    mr_output step = mr_minimum(graph, as_float(graph, global_step), steps);
+    mr_output linear = mr_real_div(graph, mr_sub(graph, steps, step), steps);
+    if (noisy != nullptr) linear = mr_add_v2(graph, linear, noise(graph, step, noisy));
+    mr_output part = mr_mul(graph, number(graph, 2 * periods), mr_real_div(graph, step, steps));
+    mr_output decayed = mr_mul(graph, mr_add_v2(graph, number(graph, alpha), linear), wave(graph, part, 0.5f));
+    return mr_mul(graph, number(graph, learning_rate), mr_add_v2(graph, decayed, number(graph, beta)));
+}
+
 mr_output mr_linear_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
                                  float periods, float alpha, float beta)
 {
     mr_graph_push_scope(graph, "LinearCosineDecay");
+    mr_output value =
+        linear_cosine_decay(graph, learning_rate, global_step, decay_steps, periods, alpha, beta, nullptr);
+    mr_graph_pop_scope(graph);
+    return value;
+}
+
+static float number_or(float value, float default_value)
+{
+    return isnan(value) ? default_value : value;
+}
+
+mr_output mr_noisy_linear_cosine_decay_(mr_graph *graph, float learning_rate, mr_output global_step,
+                                        int64_t decay_steps, const mr_noisy_decay_options *given)
+{
+    mr_noisy_decay_options o = {0};
+    mr_error error = {0};
     mr_output value = mr_graph_failed_output(graph);
-    if (check(graph, global_step, learning_rate, decay_steps) && mr_train_check_number(graph, "periods", periods, 0) &&
-        mr_train_check_number(graph, "alpha", alpha, 0) && mr_train_check_number(graph, "beta", beta, 0)) {
-        mr_output steps = number(graph, (float)decay_steps);
-        mr_output step = mr_minimum(graph, as_float(graph, global_step), steps);
-        mr_output linear = mr_real_div(graph, mr_sub(graph, steps, step), steps);
-        mr_output part = mr_mul(graph, number(graph, 2 * periods), mr_real_div(graph, step, steps));
-        mr_output decayed = mr_mul(graph, mr_add_v2(graph, number(graph, alpha), linear), wave(graph, part, 0.5f));
-        value = mr_mul(graph, number(graph, learning_rate), mr_add_v2(graph, decayed, number(graph, beta)));
-    }
+    mr_status status = MR_OPTIONS_READ(mr_noisy_decay_options, &o, given, &error);
+    mr_graph_push_scope(graph, status == MR_OK && o.name != nullptr ? o.name : "NoisyLinearCosineDecay");
+    if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s", error.message);
+    const char *useless = nullptr;
+    if (o.initial_variance == 0 && !isnan(o.variance_decay)) useless = "variance_decay";
+    if (o.initial_variance == 0 && o.seed != 0) useless = "seed";
+    if (status == MR_OK && useless != nullptr)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s has no effect when initial_variance is 0", useless);
+    o.initial_variance = number_or(o.initial_variance, 1);
+    o.variance_decay = number_or(o.variance_decay, 0.55f);
+    if (mr_graph_status(graph, nullptr) == MR_OK &&
+        mr_train_check_number(graph, "initial_variance", o.initial_variance, 0) &&
+        mr_train_check_number(graph, "variance_decay", o.variance_decay, 0))
+        value = linear_cosine_decay(graph, learning_rate, global_step, decay_steps, number_or(o.periods, 0.5f),
+                                    number_or(o.alpha, 0), number_or(o.beta, 0.001f), &o);
     mr_graph_pop_scope(graph);
     return value;
 }

@@ -162,6 +162,24 @@ MR_API mr_output mr_cosine_decay_restarts(mr_graph *graph, float learning_rate, 
 /* tf.train.linear_cosine_decay; its defaults are periods 0.5, alpha 0, beta 0.001. */
 MR_API mr_output mr_linear_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step,
                                         int64_t decay_steps, float periods, float alpha, float beta);
+typedef struct mr_noisy_decay_options {
+    size_t size;            /* of this struct (api.h) */
+    float initial_variance; /* of the noise at step 0: default 1, at least 0; 0 is no noise */
+    float variance_decay;   /* default 0.55, at least 0; has no effect without noise */
+    float periods;          /* of the cosine in decay_steps: default 0.5, at least 0 */
+    float alpha;            /* is added to the linear part: default 0, at least 0 */
+    float beta;             /* is added to the product: default 0.001, at least 0 */
+    int64_t seed;           /* of the noise, as of random operators: default 0, from the graph's */
+    const char *name;       /* of the scope; default "NoisyLinearCosineDecay" */
+} mr_noisy_decay_options;
+/* The same with normal noise on the linear part, of variance initial_variance / (1 + global_step) ^ variance_decay,
+ * drawn anew in each run (tf.train.noisy_linear_cosine_decay). The result may be negative. */
+MR_API mr_output mr_noisy_linear_cosine_decay_(mr_graph *graph, float learning_rate, mr_output global_step,
+                                               int64_t decay_steps, const mr_noisy_decay_options *options);
+#define mr_noisy_linear_cosine_decay(graph, learning_rate, global_step, decay_steps, ...)                              \
+    MR_WITH_SIZE_(mr_noisy_linear_cosine_decay_((graph), (learning_rate), (global_step), (decay_steps), &options_),    \
+                  mr_noisy_decay_options, .initial_variance = MR_UNSET, .variance_decay = MR_UNSET,                    \
+                  .periods = MR_UNSET, .alpha = MR_UNSET, .beta = MR_UNSET, __VA_ARGS__)
 
 #ifdef __cplusplus
 }

@@ -49,9 +49,24 @@ int main(int argc, char **argv)
         show("auc_minoring", k,
              mr_metric_auc(g, flags, scores, .weights = w, .summation = MR_AUC_MINORING, .threshold_count = 7));
         show("auc_majoring", k, mr_metric_auc(g, flags, scores, .weights = w, .summation = MR_AUC_MAJORING));
+        show("auc_careful", k,
+             mr_metric_auc(g, flags, scores, .weights = w, .summation = MR_AUC_CAREFUL_INTERPOLATION));
+        show("auc_careful_pr", k,
+             mr_metric_auc(g, flags, scores, .weights = w, .is_precision_recall = true,
+                           .summation = MR_AUC_CAREFUL_INTERPOLATION));
+        show("auc_thresholds", k,
+             mr_metric_auc(g, flags, scores, .weights = w, .thresholds = MR_FLOATS(0.5f, 1, 0.1f)));
         show("precision_at_thresholds", k,
              mr_metric_precision_at_thresholds(g, flags, scores, thresholds, .weights = w));
         show("recall_at_thresholds", k, mr_metric_recall_at_thresholds(g, flags, scores, thresholds, .weights = w));
+        show("true_positives_at_thresholds", k,
+             mr_metric_true_positives_at_thresholds(g, flags, scores, thresholds, .weights = w));
+        show("true_negatives_at_thresholds", k,
+             mr_metric_true_negatives_at_thresholds(g, flags, scores, thresholds, .weights = w));
+        show("false_positives_at_thresholds", k,
+             mr_metric_false_positives_at_thresholds(g, flags, scores, thresholds, .weights = w));
+        show("false_negatives_at_thresholds", k,
+             mr_metric_false_negatives_at_thresholds(g, flags, scores, thresholds, .weights = w));
         show("sensitivity_at_specificity", k,
              mr_metric_sensitivity_at_specificity(g, flags, scores, 0.7f, .weights = w));
         show("specificity_at_sensitivity", k,

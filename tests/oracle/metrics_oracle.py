@@ -44,7 +44,10 @@ def expected(metric, p, weights):
         return make(p["labels"], p["scores"], **more)
     if metric.startswith("auc"):
         more |= {"auc_pr": dict(curve="PR"), "auc_minoring": dict(summation_method="minoring", num_thresholds=7),
-                 "auc_majoring": dict(summation_method="majoring")}.get(metric, {})
+                 "auc_majoring": dict(summation_method="majoring"),
+                 "auc_careful": dict(summation_method="careful_interpolation"),
+                 "auc_careful_pr": dict(summation_method="careful_interpolation", curve="PR"),
+                 "auc_thresholds": dict(thresholds=[0.5, 1, 0.1])}.get(metric, {})
         return make(p["flags"], p["scores"], **more)
     if metric.endswith("at_thresholds"):
         return make(p["flags"], p["scores"], [0.2, 0.5, 0.9], **more)

@@ -100,6 +100,10 @@ static int write_rates(const char *directory)
         mr_cosine_decay_restarts(g, 0.5f, s, 7, 1.5f, 0.5f, 0.1f),
         mr_linear_cosine_decay(g, 0.5f, s, 10, 0.5f, 0, 0.001f),
         mr_linear_cosine_decay(g, 0.5f, s, 20, 2, 0.1f, 0.01f),
+        mr_noisy_linear_cosine_decay(g, 0.5f, s, 10, .initial_variance = 0),
+        mr_noisy_linear_cosine_decay(g, 0.5f, s, 10, .seed = 7),
+        mr_noisy_linear_cosine_decay(g, 0.5f, s, 20, .initial_variance = 0.1f, .variance_decay = 0.3f, .periods = 2,
+                                     .alpha = 0.1f, .beta = 0.01f, .seed = 8),
     };
     printf("rates");
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {

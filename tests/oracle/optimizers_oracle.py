@@ -157,6 +157,15 @@ def compare(name, train, loss, bytes_):
             check(np.allclose(mine, value, 1e-5, 1e-6), f"{name}: {variable} is {mine} instead of {value}")
 
 
+def noisy(step, steps, variance, variance_decay, periods, alpha, beta, seed):
+    """Noisy linear cosine decay with a seed, which TensorFlow's own lacks, and with the random operator of 1.15."""
+    done = tf.minimum(tf.cast(step, tf.float32), float(steps))
+    std = tf.sqrt(variance / (1.0 + done) ** variance_decay)
+    linear = (steps - done) / steps + tf.random_normal([], stddev=std, seed=seed)
+    cosine = 0.5 * (1 + tf.cos(np.float32(np.pi) * (2.0 * periods * (done / steps))))
+    return 0.5 * ((alpha + linear) * cosine + beta)
+
+
 def rates(step):
     t = tf.train
     return [
@@ -167,7 +176,8 @@ def rates(step):
         t.piecewise_constant(step, [np.int64(5), np.int64(12)], [0.5, 0.2, 0.1]), t.cosine_decay(0.5, step, 10, 0.1),
         t.cosine_decay_restarts(0.5, step, 10), t.cosine_decay_restarts(0.5, step, 7, 1.0, 0.5, 0.1),
         t.cosine_decay_restarts(0.5, step, 7, 1.5, 0.5, 0.1), t.linear_cosine_decay(0.5, step, 10),
-        t.linear_cosine_decay(0.5, step, 20, 2, 0.1, 0.01)]
+        t.linear_cosine_decay(0.5, step, 20, 2, 0.1, 0.01), t.noisy_linear_cosine_decay(0.5, step, 10, 0.0),
+        noisy(step, 10, 1.0, 0.55, 0.5, 0.0, 0.001, 7), noisy(step, 20, 0.1, 0.3, 2, 0.1, 0.01, 8)]
 
 
 def main():

@@ -33,6 +33,22 @@ TEST(metrics_say_what_does_not_fit)
     check_refused(g, "threshold_count");
 
     g = mr_graph_new();
+    mr_metric_auc(g, vector(g, 3), vector(g, 3), .threshold_count = 5, .thresholds = MR_FLOATS(0.5f));
+    check_refused(g, "auc: threshold_count has no effect with thresholds");
+
+    g = mr_graph_new();
+    mr_metric_auc(g, vector(g, 3), vector(g, 3), .thresholds = MR_FLOATS(0.5f, 1.5f));
+    check_refused(g, "auc: a threshold is 1.5, but must be in [0, 1]");
+
+    g = mr_graph_new();
+    mr_metric_auc(g, vector(g, 3), vector(g, 3), .thresholds = (mr_floats){nullptr, 3});
+    check_refused(g, "auc: there are no thresholds");
+
+    g = mr_graph_new();
+    mr_metric_recall(g, vector(g, 3), vector(g, 3), .thresholds = MR_FLOATS(0.5f));
+    check_refused(g, "recall: the option thresholds has no effect for this metric");
+
+    g = mr_graph_new();
     mr_metric_auc(g, vector(g, 3), vector(g, 3), .summation = (mr_auc_summation)7);
     check_refused(g, "summation 7");
 

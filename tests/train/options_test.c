@@ -2,6 +2,7 @@
  * is required and missing, out of range, or without effect, the error names it. */
 #include "tests/test.h"
 
+#include <math.h>
 #include <millrace/millrace.h>
 
 /* ---- Graphs that differ in one option ---- */
@@ -151,7 +152,18 @@ static mr_output weights(mr_graph *g)
     X(schedule, "", mr_cosine_decay(g, 1, mr_constant_float(g, 1), 2, 0))                                              \
     X(schedule, "", mr_cosine_decay(g, 2, mr_constant_float(g, 1), 2, 0))                                              \
     X(schedule, "", mr_cosine_decay(g, 1, mr_constant_float(g, 1), 3, 0))                                              \
-    X(schedule, "", mr_cosine_decay(g, 1, mr_constant_float(g, 1), 2, 1))
+    X(schedule, "", mr_cosine_decay(g, 1, mr_constant_float(g, 1), 2, 1))                                              \
+    X(noise, "", mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2))                                       \
+    X(noise, "=",                                                                                                      \
+      mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2, .initial_variance = 1, .variance_decay = 0.55f,   \
+                                   .periods = 0.5f, .alpha = 0, .beta = 0.001f))                                       \
+    X(noise, "", mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2, .initial_variance = 0))                \
+    X(noise, "", mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2, .variance_decay = 0))                  \
+    X(noise, "", mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2, .periods = 2))                         \
+    X(noise, "", mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2, .alpha = 1))                           \
+    X(noise, "", mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2, .beta = 0))                            \
+    X(noise, "", mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2, .seed = 7))                            \
+    X(noise, "", mr_noisy_linear_cosine_decay(g, 1, mr_constant_float(g, 1), 2, .name = "noisy"))
 
 static mr_output initial(mr_graph *g, mr_initializer initializer)
 {
@@ -275,6 +287,14 @@ TEST(train_options_change_the_graph_each_alone)
     X("CosineDecay: decay_steps is -1", mr_cosine_decay(g, 1, x, -1, 0))                                               \
     X("CosineDecay: learning_rate is -1", mr_cosine_decay(g, -1, x, 1, 0))                                             \
     X("CosineDecay: alpha is 2", mr_cosine_decay(g, 1, x, 1, 2))                                                       \
+    X("NoisyLinearCosineDecay: decay_steps is 0", mr_noisy_linear_cosine_decay(g, 1, x, 0))                            \
+    X("NoisyLinearCosineDecay: initial_variance is -1",                                                                \
+      mr_noisy_linear_cosine_decay(g, 1, x, 1, .initial_variance = -1))                                                \
+    X("NoisyLinearCosineDecay: variance_decay is inf",                                                                 \
+      mr_noisy_linear_cosine_decay(g, 1, x, 1, .variance_decay = HUGE_VALF))                                           \
+    X("NoisyLinearCosineDecay: beta is -1", mr_noisy_linear_cosine_decay(g, 1, x, 1, .beta = -1))                      \
+    X("NoisyLinearCosineDecay: seed has no effect",                                                                    \
+      mr_noisy_linear_cosine_decay(g, 1, x, 1, .initial_variance = 0, .seed = 7))                                      \
     X("images_max is 0", mr_summary_image(g, "image", x, 0))
 
 static void check_wrong(const char *part, const char *text, mr_graph *g)
