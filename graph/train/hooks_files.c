@@ -62,17 +62,11 @@ static mr_status write_checkpoint(const saver_hook *h, mr_session *session, cons
                                   mr_error *error)
 {
     mr_event_writer *writer;
-    char number[32];
-    char *path = nullptr;
     mr_saver *saver = h->saver != nullptr ? h->saver : mr_monitored_saver(h->hook.owner);
     MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
     MR_TRY(mr_event_writer_flush(writer, error));
     MR_TRY(mr_saver_save(saver, session, prefix, step, error));
-    snprintf(number, sizeof number, "-%" PRId64, step);
-    MR_TRY(path_of(h->directory, h->base, number, &path, error));
-    mr_status status = mr_event_writer_add_session(writer, step, MR_SESSION_CHECKPOINT, path, error);
-    free(path);
-    return status;
+    return mr_event_writer_add_session(writer, step, MR_SESSION_CHECKPOINT, prefix, error);
 }
 
 static mr_status save(saver_hook *h, mr_session *session, int64_t step, mr_error *error)
@@ -274,9 +268,14 @@ static mr_status profiler_begin(void *context, mr_graph *, mr_error *error)
     return mr_monitored_require_step(h->hook.owner, "the profiler hook", error);
 }
 
-static mr_status profiler_before(void *context, mr_hook_run *run, mr_error *)
+static mr_status profiler_before(void *context, mr_hook_run *run, mr_error *error)
 {
     profiler_hook *h = context;
+    if (h->next < 0) {
+        int64_t step;
+        MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
+        mr_hook_timer_fire(&h->timer, step);
+    }
     h->is_due = h->next >= 0 && mr_hook_timer_is_due(&h->timer, h->next);
     if (h->is_due) mr_hook_run_trace(run);
     return MR_OK;
@@ -301,9 +300,7 @@ static mr_status profiler_after(void *context, mr_hook_run *run, mr_error *error
     profiler_hook *h = context;
     int64_t step;
     MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
-    const bool is_first = h->next < 0;
     h->next = step + 1;
-    if (is_first) mr_hook_timer_fire(&h->timer, step);
     if (!h->is_due) return MR_OK;
     mr_hook_timer_fire(&h->timer, step);
     return write_timeline(h, run, step, error);

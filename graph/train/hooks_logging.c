@@ -52,14 +52,6 @@ static mr_status write_line(const logging_hook *h, const mr_tensor *values, doub
     return failed ? mr_fail_memory(error, size) : MR_OK;
 }
 
-static mr_status logging_created(void *context, mr_session *, mr_coordinator *, mr_error *)
-{
-    logging_hook *h = context;
-    h->timer.has_fired = false; /* the first run of a session is logged */
-    h->runs = 0;
-    return MR_OK;
-}
-
 static mr_status logging_before(void *context, mr_hook_run *run, mr_error *error)
 {
     logging_hook *h = context;
@@ -87,7 +79,8 @@ static mr_status logging_end(void *context, mr_session *session, mr_error *error
     if (values == nullptr) return mr_fail_memory(error, (size_t)h->count * sizeof *values);
     mr_status status =
         mr_session_run(session, MR_NO_FEEDS, (mr_outputs){h->outputs, h->count}, values, nullptr, 0, error);
-    if (status == MR_OK) status = write_line(h, values, -1, error);
+    const double seconds = h->timer.has_fired ? mr_hook_now() - h->timer.last_time : -1;
+    if (status == MR_OK) status = write_line(h, values, seconds, error);
     for (int32_t i = 0; i < h->count; i++) mr_tensor_deinit(&values[i]);
     free(values);
     return status;
@@ -127,8 +120,7 @@ static void copy_outputs(logging_hook *h, mr_outputs outputs, mr_names names)
 
 mr_hook *mr_logging_tensor_hook_(mr_outputs outputs, const mr_logging_tensor_hook_options *given)
 {
-    logging_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.after_create_session = logging_created,
-                                                                   .before_run = logging_before,
+    logging_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.before_run = logging_before,
                                                                    .after_run = logging_after,
                                                                    .end = logging_end,
                                                                    .free = logging_free});

@@ -117,15 +117,6 @@ static mr_status counter_begin(void *context, mr_graph *, mr_error *error)
     return mr_monitored_require_step(h->hook.owner, "the step counter hook", error);
 }
 
-static mr_status counter_created(void *context, mr_session *, mr_coordinator *, mr_error *error)
-{
-    counter_hook *h = context;
-    int64_t step;
-    MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
-    mr_hook_timer_fire(&h->timer, step);
-    return MR_OK;
-}
-
 static mr_status counter_after(void *context, mr_hook_run *, mr_error *error)
 {
     counter_hook *h = context;
@@ -133,8 +124,9 @@ static mr_status counter_after(void *context, mr_hook_run *, mr_error *error)
     MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
     if (!mr_hook_timer_is_due(&h->timer, step)) return MR_OK;
     const double seconds = mr_hook_now() - h->timer.last_time, steps = (double)step - (double)h->timer.last_step;
+    const bool is_first = !h->timer.has_fired;
     mr_hook_timer_fire(&h->timer, step);
-    if (!(seconds > 0)) return MR_OK;
+    if (is_first || !(seconds > 0)) return MR_OK;
     if (h->log != nullptr) {
         char line[64];
         snprintf(line, sizeof line, "global_step/sec: %g", steps / seconds);
@@ -154,7 +146,7 @@ static void counter_free(void *context)
 mr_hook *mr_step_counter_hook_(const mr_step_counter_hook_options *given)
 {
     counter_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.begin = counter_begin,
-                                                                   .after_create_session = counter_created,
+
                                                                    .after_run = counter_after,
                                                                    .free = counter_free});
     if (h == nullptr) return nullptr;

@@ -96,6 +96,7 @@ MR_API bool mr_hook_run_should_stop(const mr_hook_run *run);
 /* ---- The hooks of tf.train ----
  *
  * every_n_steps, save_steps   at the first run, then when so many steps have passed since the last time; at least 1
+ *                             (step counter and profiler: since the first run)
  * every_n_secs, save_secs     the same with seconds; above 0
  * One of the two must be given, except for a hook whose option has a default. */
 
