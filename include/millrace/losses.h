@@ -221,7 +221,8 @@ typedef struct mr_ctc_loss_options {
 #define MR_CTC_LOSS_DEFAULTS .ctc_merge_repeated = true, .time_major = true
 /* The negative log probability of each sequence of labels, [batch] (tf.nn.ctc_loss). It is in no collection. It has a
  * gradient, but no second one.
- * labels           int32 values; indices are [batch, position]. dense_shape is not read, and may be {0}
+ * labels           int32 values, at least one for each example; indices are [batch, position]. dense_shape is not read,
+ *                  and may be {0}
  * inputs           half, bfloat16, float or double [time, batch, classes]: logits. The last class is the blank. [batch,
  *                  time, classes] without time_major
  * sequence_length  int32 [batch]: 0 to time */

@@ -1,5 +1,5 @@
-/* Builds a small model with each loss of sampled classes and of sequences for sampled_losses_oracle.py, which builds the
- * same models with TensorFlow. */
+/* Builds a small model with each loss of sampled classes and of sequences for sampled_losses_oracle.py, which builds
+ * the same models with TensorFlow. */
 #include "tests/oracle/model_cases.h"
 
 enum { TIME = 7, FEATURES = 4, CLASSES = 23, BATCH = 6 };
@@ -96,11 +96,12 @@ static mr_output sequence(model *m, bool averages_time, bool averages_batch, boo
 
 static mr_sparse_output sparse_labels(model *m)
 {
-    static const int32_t indices[][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {1, 2}, {3, 0}, {4, 0}, {4, 1}, {5, 0}};
-    static const int32_t symbols[] = {1, 3, 0, 0, 2, 1, 2, 2, 3};
-    mr_output places = mr_constant_int32s(G, MR_SHAPE(9, 2), indices[0], nullptr);
+    static const int32_t indices[][2] = {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {1, 2},
+                                         {2, 0}, {3, 0}, {4, 0}, {4, 1}, {5, 0}};
+    static const int32_t symbols[] = {1, 3, 0, 0, 2, 2, 1, 2, 2, 3};
+    mr_output places = mr_constant_int32s(G, MR_SHAPE(10, 2), indices[0], nullptr);
     mr_output shape = mr_constant_int32s(G, MR_SHAPE(2), (const int32_t[]){BATCH, 3}, nullptr);
-    return MR_SPARSE_OUTPUT(mr_cast(G, places, MR_INT64), mr_constant_int32s(G, MR_SHAPE(9), symbols, nullptr),
+    return MR_SPARSE_OUTPUT(mr_cast(G, places, MR_INT64), mr_constant_int32s(G, MR_SHAPE(10), symbols, nullptr),
                             mr_cast(G, shape, MR_INT64));
 }
 
@@ -117,23 +118,18 @@ static mr_output ctc(model *m, bool time_major, bool collapses, bool merges)
                        .preprocess_collapse_repeated = collapses, .ctc_merge_repeated = merges);
 }
 
-/* The scores of both decoders, and the loss of the last beam's labels. */
+/* What both decoders return, and a loss. */
 static mr_output decoded(model *m)
 {
     mr_output logits = mr_transpose(G, sequences(m, 5), mr_constant_ints(G, MR_INTS(1, 0, 2)));
-    mr_sparse_output greedy, beams[3];
-    mr_output one = mr_constant_int32(G, 1);
-    mr_output scores[2] = {mr_ctc_greedy_decoder(G, logits, lengths(m), &greedy),
-                           mr_ctc_beam_search_decoder(G, logits, lengths(m), beams, .top_paths = 3, .beam_width = 9)};
-    beams[2].values = mr_cast(G, beams[2].values, MR_INT32);
-    mr_output loss = mr_ctc_loss(G, beams[2], logits, lengths(m), .ignore_longer_outputs_than_inputs = true);
-    mr_output sizes =
-        mr_cast(G, mr_pack(G, MR_OUTPUTS(mr_size(G, greedy.values), mr_size(G, beams[0].values))), MR_FLOAT);
-    mr_output all = mr_mul(G, mr_concat_v2(G, MR_OUTPUTS(scores[0], scores[1], mr_expand_dims(G, loss, one)), one),
-                           mr_constant_float(G, 0.1f));
-    all = mr_reshape(G, mr_stop_gradient(G, all), mr_constant_ints(G, MR_INTS(-1)));
-    mr_output total = mr_concat_v2(G, MR_OUTPUTS(all, sizes, loss), mr_constant_int32(G, 0));
-    return total;
+    mr_output zero = mr_constant_int32(G, 0), all = mr_constant_ints(G, MR_INTS(-1));
+    mr_sparse_output found[4];
+    mr_output items[7] = {mr_ctc_greedy_decoder(G, logits, lengths(m), &found[0]),
+                          mr_ctc_beam_search_decoder(G, logits, lengths(m), &found[1], .top_paths = 3, .beam_width = 9),
+                          mr_ctc_loss(G, sparse_labels(m), logits, lengths(m))};
+    for (int i = 0; i < 2; i++) items[i] = mr_reshape(G, mr_stop_gradient(G, items[i]), all);
+    for (int i = 0; i < 4; i++) items[3 + i] = mr_cast(G, found[i].values, MR_FLOAT);
+    return mr_mul(G, mr_concat_v2(G, MR_OUTPUTS_OF(items, 7), zero), mr_constant_float(G, 0.1f));
 }
 
 #define CASES(C)                                                                                                       \

@@ -62,10 +62,13 @@ static double logit(const problem *p, int32_t example, int64_t label, double cou
     return p->subtracts_log ? sum - log(count) : sum;
 }
 
-static bool is_hit(const problem *p, int32_t example, int64_t candidate)
+/* Whether the candidate is a true class. Of equal candidates TensorFlow finds only the last one. */
+static bool is_hit(const problem *p, int32_t example, int32_t candidate)
 {
+    for (int32_t i = candidate + 1; i < p->sampled; i++)
+        if (p->candidates[i] == p->candidates[candidate]) return false;
     for (int32_t i = 0; i < p->num_true; i++)
-        if (p->labels[example * p->num_true + i] == candidate) return true;
+        if (p->labels[example * p->num_true + i] == p->candidates[candidate]) return true;
     return false;
 }
 
@@ -80,7 +83,7 @@ static void solve_example(problem *p, int32_t example)
         ids[i] = is_true ? p->labels[at] : p->candidates[s];
         targets[i] = is_true ? 1.0 / p->num_true : 0;
         logits[i] = logit(p, example, ids[i], is_true ? p->true_counts[at] : p->sampled_counts[s]);
-        if (!is_true && p->removes_hits && is_hit(p, example, ids[i])) logits[i] -= FLT_MAX;
+        if (!is_true && p->removes_hits && is_hit(p, example, s)) logits[i] -= FLT_MAX;
         largest = fmax(largest, logits[i]);
     }
     for (int32_t i = 0; i < count; i++) sum += exp(logits[i] - largest);
