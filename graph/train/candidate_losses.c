@@ -263,11 +263,20 @@ static void compute_logits(mr_graph *graph, sampled_loss *loss)
 
 /* ---- Losses ---- */
 
+/* A partitioned variable stands for its parts. */
+static mr_variables parts_of(mr_graph *graph, mr_variables table)
+{
+    const bool is_single = table.count == 1 && table.items != nullptr && table.items->value.node != nullptr;
+    return is_single ? mr_variable_parts(graph, *table.items) : table;
+}
+
 /* Computes logits and targets in the loss's scope. False after an error of the graph. */
 static bool compute(mr_graph *graph, const char *name, const mr_sampled_loss_options *given, sampled_loss *loss)
 {
     bool is_read = MR_LAYER_READ(mr_sampled_loss_options, graph, &loss->options, given);
     mr_graph_push_scope(graph, is_read && loss->options.name != nullptr ? loss->options.name : name);
+    loss->weights = parts_of(graph, loss->weights);
+    loss->biases = parts_of(graph, loss->biases);
     if (is_read && mr_graph_status(graph, nullptr) == MR_OK && check(graph, loss)) compute_logits(graph, loss);
     mr_graph_pop_scope(graph);
     return mr_graph_status(graph, nullptr) == MR_OK;

@@ -153,7 +153,8 @@ typedef struct mr_sampled_loss_options {
 
 /* The softmax cross entropy between the true classes, each with the probability 1 / num_true, and the sampled ones
  * (tf.nn.sampled_softmax_loss). Its scope is "sampled_softmax_loss".
- * weights  floating [num_classes, dim], one or several parts along dimension 0. A tensor t is (mr_variable){.value = t}
+ * weights  floating [num_classes, dim], one or several parts along dimension 0. A partitioned variable stands for its
+ *          parts. A tensor t is (mr_variable){.value = t}
  * biases   floating [num_classes], one or several parts
  * labels   int64 or int32 [batch, num_true]: 0 to num_classes - 1
  * inputs   floating [batch, dim]; weights and biases of another dtype are cast to this one */

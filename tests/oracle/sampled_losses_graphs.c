@@ -8,7 +8,7 @@ enum { TIME = 7, FEATURES = 4, CLASSES = 23, BATCH = 6 };
 
 /* ---- Sampled classes ---- */
 
-typedef enum table { WHOLE, RESOURCE, PARTS } table;
+typedef enum table { WHOLE, RESOURCE, PARTS, PARTITIONED } table;
 
 static mr_output inputs(model *m)
 {
@@ -16,12 +16,13 @@ static mr_output inputs(model *m)
     return mr_layer_dense(G, m->x, .units = 5, .activation = mr_activation_tanh);
 }
 
-static mr_variables variable(model *m, const char *name, mr_shape shape, table kind)
+static mr_variables variable(model *m, const char *name, mr_shape shape, table kind, mr_variable *own)
 {
     mr_partitioner parts = {.kind = MR_PARTITION_FIXED_SIZE, .parts_max = 3};
-    if (kind != PARTS) parts = (mr_partitioner){0};
-    return mr_variable_parts(G, mr_get_variable(G, name, shape, .partitioner = parts, .use_resource = kind == RESOURCE,
-                                                .initializer = {.kind = MR_INIT_UNIFORM, .scale = 0.5f}));
+    if (kind == WHOLE || kind == RESOURCE) parts = (mr_partitioner){0};
+    *own = mr_get_variable(G, name, shape, .partitioner = parts, .use_resource = kind == RESOURCE,
+                           .initializer = {.kind = MR_INIT_UNIFORM, .scale = 0.5f});
+    return kind == PARTS ? mr_variable_parts(G, *own) : (mr_variables){own, 1};
 }
 
 static mr_output labels(model *m, int32_t num_true)
@@ -56,8 +57,9 @@ static mr_output sampled(model *m, bool is_softmax, table kind, mr_partition_str
                          int32_t num_true)
 {
     mr_output x = inputs(m), classes = labels(m, num_true);
-    mr_variables weights = variable(m, "weights", MR_SHAPE(CLASSES, 5), kind);
-    mr_variables biases = variable(m, "biases", MR_SHAPE(CLASSES), kind);
+    mr_variable own[2];
+    mr_variables weights = variable(m, "weights", MR_SHAPE(CLASSES, 5), kind, &own[0]);
+    mr_variables biases = variable(m, "biases", MR_SHAPE(CLASSES), kind, &own[1]);
     mr_sampled_loss_options o = {.size = sizeof o,
                                  .num_sampled = how == ALL ? CLASSES : 8,
                                  .num_classes = CLASSES,
@@ -142,7 +144,7 @@ static mr_output decoded(model *m)
     C(softmax_no_hits, sampled(m, true, WHOLE, MR_PARTITION_MOD, LOG_UNIFORM, false, 3))                               \
     C(softmax_resource, sampled(m, true, RESOURCE, MR_PARTITION_MOD, LOG_UNIFORM, true, 2))                            \
     C(softmax_div, sampled(m, true, PARTS, MR_PARTITION_DIV, LOG_UNIFORM, true, 1))                                    \
-    C(softmax_mod, sampled(m, true, PARTS, MR_PARTITION_MOD, LOG_UNIFORM, true, 2))                                    \
+    C(softmax_mod, sampled(m, true, PARTITIONED, MR_PARTITION_MOD, LOG_UNIFORM, true, 2))                              \
     C(softmax_uniform, sampled(m, true, WHOLE, MR_PARTITION_MOD, UNIFORM, true, 1))                                    \
     C(softmax_learned, sampled(m, true, WHOLE, MR_PARTITION_MOD, LEARNED, true, 2))                                    \
     C(softmax_fixed, sampled(m, true, WHOLE, MR_PARTITION_MOD, FIXED, true, 1))                                        \

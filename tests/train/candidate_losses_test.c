@@ -143,22 +143,27 @@ static void make_parts(mr_graph *g, const problem *p, mr_variable *weights, mr_v
     }
 }
 
+static mr_sampled_loss_options options_of(mr_graph *g, const problem *p, bool is_narrow)
+{
+    const mr_shape trues = MR_SHAPE(p->batch, p->num_true), sampled = MR_SHAPE(p->sampled);
+    return (mr_sampled_loss_options){.size = sizeof(mr_sampled_loss_options),
+                                     .num_sampled = p->sampled,
+                                     .num_classes = p->classes,
+                                     .num_true = p->num_true,
+                                     .subtract_log_q = p->subtracts_log,
+                                     .remove_accidental_hits = p->removes_hits,
+                                     .partition_strategy = p->strategy,
+                                     .sampled_values = {constant_ids(g, sampled, p->candidates, is_narrow),
+                                                        constant(g, trues, p->true_counts, p->num_true),
+                                                        constant(g, sampled, p->sampled_counts, 1)}};
+}
+
 static mr_output make_loss(mr_graph *g, const problem *p, const mr_variable *weights, const mr_variable *biases,
                            bool is_narrow)
 {
-    const mr_shape trues = MR_SHAPE(p->batch, p->num_true), sampled = MR_SHAPE(p->sampled);
-    const mr_sampled_loss_options o = {.size = sizeof o,
-                                       .num_sampled = p->sampled,
-                                       .num_classes = p->classes,
-                                       .num_true = p->num_true,
-                                       .subtract_log_q = p->subtracts_log,
-                                       .remove_accidental_hits = p->removes_hits,
-                                       .partition_strategy = p->strategy,
-                                       .sampled_values = {constant_ids(g, sampled, p->candidates, is_narrow),
-                                                          constant(g, trues, p->true_counts, p->num_true),
-                                                          constant(g, sampled, p->sampled_counts, 1)}};
+    const mr_sampled_loss_options o = options_of(g, p, is_narrow);
     mr_output inputs = constant(g, MR_SHAPE(p->batch, p->dim), p->inputs[0], DIM_MAX);
-    mr_output labels = constant_ids(g, trues, p->labels, is_narrow);
+    mr_output labels = constant_ids(g, MR_SHAPE(p->batch, p->num_true), p->labels, is_narrow);
     const mr_variables w = {weights, p->parts}, b = {biases, p->parts};
     return p->is_softmax ? mr_sampled_softmax_loss_(g, w, b, labels, inputs, &o)
                          : mr_nce_loss_(g, w, b, labels, inputs, &o);
@@ -212,6 +217,78 @@ TEST(candidate_losses_match_a_scalar_model)
         draw(&p, &random);
         check_problem(&p, i % 3 == 0);
     }
+}
+
+/* ---- Shapes, dtypes and names ---- */
+
+/* Labels and inputs of unknown shape; weights and inputs of different dtypes. */
+static void check_dtypes(mr_dtype of_weights, mr_dtype of_inputs, mr_dtype of_labels, double tolerance)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_session *session = nullptr;
+    problem p;
+    mr_random random = mr_random_at(test_seed(), 5, 0, 0x63616e64);
+    do draw(&p, &random);
+    while (p.parts != 1 || p.batch == 0);
+    for (int32_t i = 0; i < p.batch; i++) solve_example(&p, i);
+    mr_output rows = constant(g, MR_SHAPE(p.classes, p.dim), p.weights[0], DIM_MAX);
+    const mr_variable weights = {.value = mr_cast(g, rows, of_weights)};
+    const mr_variable biases = {.value = mr_cast(g, constant(g, MR_SHAPE(p.classes), p.biases, 1), of_weights)};
+    mr_output inputs = mr_cast(g, constant(g, MR_SHAPE(p.batch, p.dim), p.inputs[0], DIM_MAX), of_inputs);
+    mr_output labels = mr_cast(g, constant_ids(g, MR_SHAPE(p.batch, p.num_true), p.labels, false), of_labels);
+    const mr_sampled_loss_options known = options_of(g, &p, false);
+    mr_output fed[] = {mr_placeholder(g, of_inputs), mr_placeholder(g, of_labels)};
+    const mr_variables w = MR_VARIABLES(weights), b = MR_VARIABLES(biases);
+    mr_output loss = p.is_softmax ? mr_sampled_softmax_loss_(g, w, b, fed[1], fed[0], &known)
+                                  : mr_nce_loss_(g, w, b, fed[1], fed[0], &known);
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK_EQ(mr_output_dtype(loss), of_inputs);
+    loss = mr_cast(g, loss, MR_FLOAT);
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    mr_tensor values[2] = {0}, result = {0};
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(inputs, labels), values, nullptr, 0, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({fed[0], values[0]}, {fed[1], values[1]}), MR_OUTPUTS(loss), &result,
+                            nullptr, 0, &error));
+    CHECK_EQ(mr_tensor_count(&result), p.batch);
+    for (int32_t i = 0; i < p.batch; i++) CHECK_NEAR(mr_tensor_floats(&result)[i], p.losses[i], tolerance);
+    mr_tensor_deinit(&values[0]);
+    mr_tensor_deinit(&values[1]);
+    mr_tensor_deinit(&result);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(candidate_losses_take_other_dtypes_and_unknown_shapes)
+{
+    check_dtypes(MR_FLOAT, MR_FLOAT, MR_INT32, 1e-4);
+    check_dtypes(MR_FLOAT, MR_DOUBLE, MR_INT64, 1e-4);
+    check_dtypes(MR_DOUBLE, MR_FLOAT, MR_INT64, 1e-4);
+    check_dtypes(MR_FLOAT, MR_HALF, MR_INT32, 0.2);
+}
+
+TEST(candidate_losses_have_the_names_of_tensorflow)
+{
+    mr_graph *g = mr_graph_new();
+    const mr_variable w = mr_get_variable(g, "w", MR_SHAPE(20, 4)), b = mr_get_variable(g, "b", MR_SHAPE(20));
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 4));
+    mr_output y = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1, 1));
+    for (int i = 0; i < 2; i++) {
+        mr_nce_loss(g, MR_VARIABLES(w), MR_VARIABLES(b), y, x, .num_sampled = 5, .num_classes = 20);
+        mr_sampled_softmax_loss(g, MR_VARIABLES(w), MR_VARIABLES(b), y, x, .num_sampled = 5, .num_classes = 20);
+    }
+    static const char *const names[] = {"nce_loss/LogUniformCandidateSampler",
+                                        "nce_loss/embedding_lookup",
+                                        "nce_loss/embedding_lookup_1",
+                                        "nce_loss_1/LogUniformCandidateSampler",
+                                        "sampled_softmax_loss/LogUniformCandidateSampler",
+                                        "sampled_softmax_loss_1/ComputeAccidentalHits",
+                                        "sampled_softmax_loss/sparse_indices",
+                                        "labels_stop_gradient"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (mr_graph_find(g, names[i]) == nullptr) test_fail(__FILE__, __LINE__, "no node %s", names[i]);
+    CHECK(mr_graph_find(g, "nce_loss/ComputeAccidentalHits") == nullptr);
+    mr_graph_free(g);
 }
 
 /* ---- Training ---- */

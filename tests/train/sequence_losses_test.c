@@ -312,6 +312,34 @@ TEST(ctc_loss_trains_what_the_decoders_decode)
     mr_graph_free(g);
 }
 
+TEST(ctc_loss_takes_half_and_has_no_second_derivative)
+{
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 3, 0, 0x637463);
+    alignment a;
+    draw_alignment(&a, &random);
+    mr_graph *g = mr_graph_new();
+    mr_output inputs = make_inputs(g, &a), lengths = mr_constant_int32s(g, MR_SHAPE(a.batch), a.lengths, nullptr);
+    mr_sparse_output labels = sparse_labels(g, &a);
+    mr_ctc_loss_options o = {.size = sizeof o,
+                             .preprocess_collapse_repeated = a.collapses,
+                             .ctc_merge_repeated = a.merges,
+                             .time_major = a.time_major};
+    mr_output loss = mr_ctc_loss_(g, labels, mr_cast(g, inputs, MR_HALF), lengths, &o), slope, second;
+    CHECK_EQ(mr_output_dtype(loss), MR_HALF);
+    loss = mr_cast(g, loss, MR_FLOAT);
+    mr_tensor result = {0};
+    run(g, &loss, 1, &result);
+    for (int32_t b = 0; b < a.batch; b++) CHECK_NEAR(mr_tensor_floats(&result)[b], path_loss(&a, b), 0.05);
+    mr_tensor_deinit(&result);
+    mr_gradients(g, MR_OUTPUTS(loss), MR_OUTPUTS(inputs), nullptr, &slope);
+    CHECK_OK(mr_graph_status(g, &error));
+    mr_gradients(g, MR_OUTPUTS(slope), MR_OUTPUTS(inputs), nullptr, &second);
+    CHECK(mr_graph_status(g, &error) != MR_OK);
+    CHECK_CONTAINS(error.message, "ctc_loss has no second derivative");
+    mr_graph_free(g);
+}
+
 /* ---- Mistakes ---- */
 
 #define REFUSED(text, ...)                                                                                             \
