@@ -17,7 +17,7 @@
     X(matmul) X(conv) X(bias) X(activation) X(pool) X(batch_norm) \
     X(softmax) X(control) X(image) X(sparse) X(scan) X(segment) X(special) X(complex) X(space) \
     X(diagonal) X(partition) X(rearrange) X(tensor_array) X(tensor_scatter) X(quantize) X(debug) \
-    X(linalg) X(fft) X(image_sample) X(variable)
+    X(linalg) X(fft) X(image_sample) X(variable) X(ctc)
 /* clang-format on */
 /* kernels/FAMILY.c: mr_kernels_FAMILY */
 /* clang-format off */

@@ -51,6 +51,7 @@ static const mr_op ctc_ops[] = {
      .attrs = "preprocess_collapse_repeated: bool = false; ctc_merge_repeated: bool = true; "
               "ignore_longer_outputs_than_inputs: bool = false; T: {float, double} = float",
      .shape = ctc_loss_shape,
+     .builder = "mr_ctc_loss_op",
      .doc = "Computes the connectionist temporal classification loss of each sequence, and its gradient."},
     {.name = "CTCGreedyDecoder",
      .signature = "inputs: T, sequence_length: int32 -> decoded_indices: int64, decoded_values: int64, decoded_shape: "
@@ -58,6 +59,7 @@ static const mr_op ctc_ops[] = {
      .attrs = "merge_repeated: bool = false; blank_index: int = -1; T: {float, double} = float",
      .shape = ctc_greedy_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .builder = "mr_ctc_greedy_decoder_op",
      .doc = "Decodes each sequence by its most probable class per step, without blanks."},
     {.name = "CTCBeamSearchDecoder",
      .signature = "inputs: T, sequence_length: int32 -> decoded_indices: top_paths * int64, decoded_values: top_paths "
@@ -65,6 +67,7 @@ static const mr_op ctc_ops[] = {
      .attrs = "beam_width: int >= 1; top_paths: int >= 1; merge_repeated: bool = true; T: {float, double} = float",
      .shape = ctc_beam_shape,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
+     .builder = "mr_ctc_beam_search_decoder_op",
      .doc = "Decodes each sequence by a beam search; returns the top_paths most probable ones."},
 };
 

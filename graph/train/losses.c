@@ -129,6 +129,18 @@ mr_output mr_loss_mean_pairwise_squared_error_(mr_graph *graph, mr_output labels
     return loss;
 }
 
+mr_output mr_loss_sigmoid(mr_graph *graph, mr_output labels, mr_output logits, const char *scope)
+{
+    mr_graph_push_scope(graph, scope);
+    mr_output zeros = mr_zeros_like(graph, logits), is_positive = mr_greater_equal(graph, logits, zeros);
+    mr_output rectified = mr_select(graph, is_positive, logits, zeros);
+    mr_output negative = mr_select(graph, is_positive, mr_neg(graph, logits), logits);
+    mr_output linear = mr_sub(graph, rectified, mr_mul(graph, logits, labels));
+    mr_output loss = mr_add_v2(graph, linear, mr_log1p(graph, mr_exp(graph, negative)));
+    mr_graph_pop_scope(graph);
+    return loss;
+}
+
 mr_output mr_loss_sigmoid_cross_entropy_(mr_graph *graph, mr_output labels, mr_output logits,
                                          const mr_loss_options *given)
 {
@@ -141,14 +153,7 @@ mr_output mr_loss_sigmoid_cross_entropy_(mr_graph *graph, mr_output labels, mr_o
         labels = mr_mul(graph, labels, number(graph, 1 - options.label_smoothing, labels));
         labels = mr_add_v2(graph, labels, number(graph, 0.5f * options.label_smoothing, labels));
     }
-    mr_graph_push_scope(graph, "xentropy");
-    mr_output zeros = mr_zeros_like(graph, logits), is_positive = mr_greater_equal(graph, logits, zeros);
-    mr_output rectified = mr_select(graph, is_positive, logits, zeros);
-    mr_output negative = mr_select(graph, is_positive, mr_neg(graph, logits), logits);
-    mr_output linear = mr_sub(graph, rectified, mr_mul(graph, logits, labels));
-    mr_output loss = mr_add_v2(graph, linear, mr_log1p(graph, mr_exp(graph, negative)));
-    mr_graph_pop_scope(graph);
-    return mr_loss_end(graph, loss, &options);
+    return mr_loss_end(graph, mr_loss_sigmoid(graph, labels, logits, "xentropy"), &options);
 }
 
 /* The vector of all sizes but the last one. */
@@ -159,8 +164,7 @@ static mr_output leading_sizes(mr_graph *graph, mr_output value)
     return mr_slice(graph, sizes, zero, mr_reshape(graph, count, mr_constant_ints(graph, MR_INTS(1))));
 }
 
-/* [rows, last size] */
-static mr_output as_matrix(mr_graph *graph, mr_output value)
+mr_output mr_loss_matrix(mr_graph *graph, mr_output value)
 {
     mr_shape shape = mr_output_shape(value);
     if (shape.rank > 0 && shape.dims[shape.rank - 1] >= 0)
@@ -199,7 +203,7 @@ mr_output mr_loss_softmax_cross_entropy_(mr_graph *graph, mr_output labels, mr_o
     }
     mr_graph_push_scope(graph, "xentropy");
     mr_output loss =
-        mr_softmax_cross_entropy_with_logits(graph, as_matrix(graph, logits), as_matrix(graph, labels)).loss;
+        mr_softmax_cross_entropy_with_logits(graph, mr_loss_matrix(graph, logits), mr_loss_matrix(graph, labels)).loss;
     loss = mr_reshape(graph, loss, leading_sizes(graph, logits));
     mr_graph_pop_scope(graph);
     return mr_loss_end(graph, loss, &options);
@@ -223,7 +227,7 @@ mr_output mr_loss_sparse_softmax_cross_entropy_(mr_graph *graph, mr_output label
     }
     mr_graph_push_scope(graph, "xentropy");
     mr_output flat = mr_reshape(graph, labels, mr_constant_ints(graph, MR_INTS(-1)));
-    mr_output loss = mr_sparse_softmax_cross_entropy_with_logits(graph, as_matrix(graph, logits), flat).loss;
+    mr_output loss = mr_sparse_softmax_cross_entropy_with_logits(graph, mr_loss_matrix(graph, logits), flat).loss;
     loss = mr_reshape(graph, loss, mr_shape_of(graph, labels));
     mr_graph_pop_scope(graph);
     return mr_loss_end(graph, loss, &options);

@@ -25,5 +25,9 @@ mr_output mr_loss_end(mr_graph *graph, mr_output losses, const mr_loss_options *
 mr_output mr_loss_num_present(mr_graph *graph, mr_output values, mr_output weights, bool by_row);
 /* All axes of values from the first one on, as an int32 vector. */
 mr_output mr_loss_axes(mr_graph *graph, mr_output values, int32_t first);
+/* The sigmoid cross entropy of each element. All have one floating dtype. */
+mr_output mr_loss_sigmoid(mr_graph *graph, mr_output labels, mr_output logits, const char *scope);
+/* value as a matrix, [rows, last size]. Its rank is at least 1. */
+mr_output mr_loss_matrix(mr_graph *graph, mr_output value);
 
 #endif

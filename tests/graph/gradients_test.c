@@ -350,6 +350,9 @@ static mr_output array_of_pieces(mr_graph *g, mr_output x, bool squared)
           .loss)                                                                                                       \
     C(sparse_cross_entropy, "SparseSoftmaxCrossEntropyWithLogits", "", (S(2, 3)), -2, 2,                               \
       mr_sparse_softmax_cross_entropy_with_logits(g, x[0], INTS(2, 0)).loss)                                           \
+    C(ctc_loss, "CTCLoss", "", (S(4, 2, 3)), -2, 2,                                                                    \
+      mr_ctc_loss_op(g, x[0], LONG(mr_reshape(g, INTS(0, 0, 0, 1, 1, 0), INTS(3, 2))), INTS(0, 1, 1), INTS(4, 2))      \
+          .loss)                                                                                                       \
     C(l2_loss, "L2Loss", "", (S(2, 3)), -2, 2, mr_l2_loss(g, x[0]))                                                    \
     C(conv2d, "Conv2D", "", (S(2, 4, 3, 2), S(3, 2, 2, 3)), -1, 1, mr_conv2d(g, x[0], x[1], CONV))                     \
     C(conv2d_valid, "Conv2D", "VALID, dilated", (S(1, 5, 4, 1), S(2, 2, 1, 2)), -1, 1,                                 \
