@@ -65,12 +65,35 @@ typedef struct mr_name_table {
     uint32_t count;
 } mr_name_table;
 
-/* Stack of pushed scopes or devices. */
+/* Stack of pushed scopes. */
 typedef struct mr_text_stack {
     const char **items;
     int32_t count;
     int32_t capacity;
 } mr_text_stack;
+/* A pushed device, or a function that chooses one. */
+typedef struct mr_device_frame {
+    const char *merged; /* with the devices around it; null: there are functions among them, or it is one */
+    const char *own;    /* null: hides the frames around it */
+    mr_device_function function;
+    void *context;
+} mr_device_frame;
+/* A node beside which others are placed. */
+typedef struct mr_colocation_frame {
+    const mr_node *node; /* null: none; hides the frames around it */
+    bool hides;
+} mr_colocation_frame;
+/* Operators whose nodes get another gradient. */
+typedef struct mr_gradient_override {
+    const char *op, *gradient;
+} mr_gradient_override;
+/* A gradient that the program registered. */
+typedef struct mr_custom_gradient {
+    const char *name;
+    mr_custom_gradient_function function;
+    void *context;
+} mr_custom_gradient;
+
 typedef struct mr_control_frame {
     mr_node **nodes;
     int32_t count;
@@ -128,7 +151,15 @@ struct mr_graph {
     mr_status status;
     char *error_message;
     mr_text_stack scopes; /* complete scopes: "a", "a/b" */
-    mr_text_stack devices;
+    mr_device_frame *devices;
+    int32_t device_count;
+    mr_colocation_frame *colocations;
+    int32_t colocation_count;
+    mr_gradient_override *overrides;
+    int32_t override_count;
+    mr_custom_gradient *custom_gradients;
+    int32_t custom_gradient_count;
+    bool is_finalized;
     mr_control_frame *control_frames;
     int32_t control_frame_count;
     int32_t control_frame_capacity;
@@ -178,6 +209,22 @@ mr_status mr_graph_mark_name(mr_graph *graph, const char *name, mr_error *error)
 /* Merges device names: "/gpu:0" inside "/job:a" gives "/job:a/device:GPU:0". Null, with an error, if a name is
  * invalid. */
 const char *mr_device_name_merge(mr_arena *arena, const char *outer, const char *inner, mr_error *error);
+
+/* ---- Devices and colocation (placement.c) ---- */
+
+/* The device that a node gets when it is created here, before its inputs are known; "" if functions choose it. */
+const char *mr_graph_scope_device(const mr_graph *graph);
+/* Chooses the node's device, and adds its colocation groups, when its inputs are known. */
+mr_status mr_node_place(mr_node *node, mr_error *error);
+
+/* ---- Overridden gradients (override.c) ---- */
+
+/* Adds the attr _gradient_op_type if the node's operator is overridden here. */
+mr_status mr_node_override_gradient(mr_node *node, mr_error *error);
+/* The name under which the node's gradient is looked up: its operator's, or that of the override. */
+const char *mr_node_gradient_name(const mr_node *node);
+/* Null: the program has registered none of this name. */
+const mr_custom_gradient *mr_graph_custom_gradient(const mr_graph *graph, const char *name);
 
 /* ---- Bindings (binding.c) ---- */
 

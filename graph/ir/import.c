@@ -4,6 +4,7 @@
  * First all nodes are created and named. Then the inputs are resolved by name. Then nodes are resolved and inferred in
  * an order in which inputs come first (Merge does not wait for its NextIterations). Finally they are added to the graph
  * in the file's order. A node of an unknown operator is kept unchanged; it has as many outputs as other nodes use. */
+#include "base/options.h"
 #include "graph/ir/convert.h"
 #include "graph/ir/function.h"
 
@@ -16,6 +17,8 @@ typedef struct importing {
     const Mr__GraphDef *def;
     const char *prefix; /* "", or ends with "/" */
     bool extends;       /* inputs that the file does not contain may be nodes of the graph */
+    const mr_graph_import_options *options;
+    bool *is_used; /* by mapping */
     mr_import_budget budget;
     mr_node **nodes; /* in the file's order */
     int32_t count;
@@ -123,8 +126,8 @@ static mr_status make_node(importing *m, int32_t index, mr_error *error)
     node->op = node->def != nullptr ? node->def->op->name : mr_arena_strdup(&graph->arena, def->op);
     if (*def->device != '\0')
         node->device = mr_arena_strdup(&graph->arena, def->device);
-    else if (graph->devices.count > 0)
-        node->device = graph->devices.items[graph->devices.count - 1];
+    else
+        node->device = mr_graph_scope_device(graph);
     if (node->name == nullptr || node->op == nullptr || node->device == nullptr) return mr_fail_memory(error, 64);
     if (mr_graph_find(graph, node->name) != nullptr)
         return mr_fail(error, MR_ALREADY_EXISTS, "node %.200s already exists in the graph", node->name);
@@ -181,6 +184,33 @@ static mr_status read_earlier_input(importing *m, mr_node *node, const char *nam
     return add_control(m, node, source, error);
 }
 
+/* The output that replaces an input; null: it is not mapped. */
+static const mr_import_mapping *find_mapping(importing *m, const char *name, int32_t index, bool is_control)
+{
+    for (int32_t i = 0; i < m->options->input_map_count; i++) {
+        const char *key = m->options->input_map[i].name;
+        char *end = nullptr;
+        if ((*key == '^') != is_control) continue;
+        key += is_control;
+        const char *colon = is_control ? nullptr : strrchr(key, ':');
+        const size_t length = colon != nullptr ? (size_t)(colon - key) : strlen(key);
+        if (strlen(name) != length || memcmp(key, name, length) != 0) continue;
+        if (!is_control && (colon != nullptr ? strtol(colon + 1, &end, 10) : 0) != index) continue;
+        m->is_used[i] = true;
+        return &m->options->input_map[i];
+    }
+    return nullptr;
+}
+
+/* An input that the caller maps to an output of the graph. */
+static mr_status read_mapped(importing *m, mr_node *node, mr_output output, bool is_control, mr_error *error)
+{
+    if (!is_control) return mr_node_append_input(node, output, error);
+    for (int32_t i = 0; i < node->control_count; i++)
+        if (node->controls[i] == output.node) return MR_OK;
+    return add_control(m, node, output.node, error);
+}
+
 /* "name", "name:3", "^name" */
 static mr_status read_input(importing *m, int32_t reader, char *text, mr_error *error)
 {
@@ -197,6 +227,8 @@ static mr_status read_input(importing *m, int32_t reader, char *text, mr_error *
         index = (int32_t)number;
         *colon = '\0';
     }
+    const mr_import_mapping *mapping = find_mapping(m, name, index, is_control);
+    if (mapping != nullptr) return read_mapped(m, node, mapping->output, is_control, error);
     int32_t found = mr_name_table_get(&m->names, name, -1);
     if (found < 0) return read_earlier_input(m, node, name, index, is_control, error);
     mr_node *source = m->nodes[found];
@@ -419,6 +451,59 @@ static mr_status append_all(importing *m, mr_error *error)
     return status;
 }
 
+/* ---- What the caller maps, and gets ---- */
+
+static mr_status check_mappings(const importing *m, mr_error *error)
+{
+    const mr_graph_import_options *o = m->options;
+    if (o->input_map_count < 0 || (o->input_map == nullptr && o->input_map_count > 0))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import_with: input_map is not a list");
+    if (o->return_elements.count < 0 || (o->return_elements.items == nullptr && o->return_elements.count > 0))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import_with: return_elements is not a list");
+    if (o->return_elements.count > 0 && o->returned == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import_with: returned is null");
+    for (int32_t i = 0; i < o->input_map_count; i++) {
+        const mr_import_mapping *mapping = &o->input_map[i];
+        if (mapping->name == nullptr || mapping->output.node == nullptr)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "mapping %d has no %s", (int)i,
+                           mapping->name == nullptr ? "name" : "output");
+        if (mapping->output.node->graph != m->graph)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the output for %.200s belongs to another graph", mapping->name);
+    }
+    for (int32_t i = 0; i < o->return_elements.count; i++)
+        if (o->return_elements.items[i] == nullptr)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "return_elements: name %d is null", (int)i);
+    return MR_OK;
+}
+
+static mr_status check_all_used(const importing *m, mr_error *error)
+{
+    for (int32_t i = 0; i < m->options->input_map_count; i++)
+        if (!m->is_used[i])
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%.200s is mapped, but no node of the graph has this input",
+                           m->options->input_map[i].name);
+    return MR_OK;
+}
+
+/* Finds the outputs that are to be returned: "y:0", or "y" for output 0. */
+static mr_status find_returned(importing *m, mr_output *outputs, mr_error *error)
+{
+    for (int32_t i = 0; i < m->options->return_elements.count; i++) {
+        const char *text = m->options->return_elements.items[i], *colon = strrchr(text, ':');
+        char *end = nullptr;
+        const long index = colon != nullptr ? strtol(colon + 1, &end, 10) : 0;
+        const size_t length = colon != nullptr ? (size_t)(colon - text) : strlen(text);
+        char *name = mr_arena_strndup(&m->temporary, text, length);
+        if (name == nullptr) return mr_fail_memory(error, length);
+        const int32_t found = mr_name_table_get(&m->names, name, -1);
+        const bool is_number = colon == nullptr || (colon[1] >= '0' && colon[1] <= '9' && *end == '\0');
+        if (found < 0 || !is_number || (colon != nullptr && index >= m->nodes[found]->output_count))
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the graph has no %.200s to be returned", text);
+        outputs[i] = (mr_output){m->nodes[found], (int32_t)index};
+    }
+    return MR_OK;
+}
+
 static mr_status import_nodes(importing *m, mr_error *error)
 {
     if (m->def->n_node > INT32_MAX / 2)
@@ -431,16 +516,26 @@ static mr_status import_nodes(importing *m, mr_error *error)
     if (m->def->library != nullptr) MR_TRY(mr_graph_add_functions(m->graph, m->def->library, error));
     for (int32_t i = 0; i < m->count; i++) MR_TRY(make_node(m, i, error));
     MR_TRY(join_inputs(m, error));
+    MR_TRY(check_all_used(m, error));
     MR_TRY(resolve(m, error));
-    return append_all(m, error);
+    mr_output *returned = MR_ARENA_NEW(&m->temporary, mr_output, (size_t)m->options->return_elements.count + 1);
+    if (returned == nullptr) return mr_fail_memory(error, sizeof *returned);
+    MR_TRY(find_returned(m, returned, error));
+    MR_TRY(append_all(m, error));
+    for (int32_t i = 0; i < m->options->return_elements.count; i++) m->options->returned[i] = returned[i];
+    return MR_OK;
 }
 
-static mr_status read_graph(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
-                            bool extends, mr_error *error)
+static mr_status read_graph(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes,
+                            const mr_graph_import_options *options, bool extends, mr_error *error)
 {
+    const char *prefix = options->prefix;
     constexpr size_t slack_bytes = 256 << 20;
     size_t scaled = size_bytes < SIZE_MAX / 256 ? size_bytes * 128 : SIZE_MAX / 2;
-    importing m = {.graph = graph, .def = graph_def, .prefix = "", .extends = extends};
+    importing m = {.graph = graph, .def = graph_def, .prefix = "", .extends = extends, .options = options};
+    MR_TRY(check_mappings(&m, error));
+    m.is_used = MR_ARENA_NEW(&m.temporary, bool, (size_t)options->input_map_count + 1);
+    if (m.is_used == nullptr) return mr_fail_memory(error, (size_t)options->input_map_count);
     m.budget.tensor_bytes = slack_bytes + scaled / 8;
     if (prefix != nullptr && *prefix != '\0') {
         const char *unique = mr_graph_unique_name(graph, prefix);
@@ -461,13 +556,17 @@ static mr_status read_graph(mr_graph *graph, const Mr__GraphDef *graph_def, size
 mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
                         mr_error *error)
 {
-    return read_graph(graph, graph_def, size_bytes, prefix, false, error);
+    const mr_graph_import_options options = {.size = sizeof options, .prefix = prefix};
+    return read_graph(graph, graph_def, size_bytes, &options, false, error);
 }
 
-static mr_status import_bytes(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix, bool extends,
-                              mr_error *error)
+static mr_status import_bytes(mr_graph *graph, const void *bytes, size_t size_bytes,
+                              const mr_graph_import_options *options, bool extends, mr_error *error)
 {
+    const char *prefix = options->prefix;
     MR_TRY(mr_graph_status(graph, error));
+    if (graph->is_finalized)
+        return mr_fail(error, MR_FAILED_PRECONDITION, "the graph is finalized: nothing can be imported");
     if (bytes == nullptr && size_bytes > 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import: bytes is null");
     if (prefix != nullptr && *prefix != '\0' && !mr_node_name_is_valid(prefix))
@@ -476,17 +575,27 @@ static mr_status import_bytes(mr_graph *graph, const void *bytes, size_t size_by
     Mr__GraphDef *graph_def = nullptr;
     mr_status status = mr_proto_unpack_as(graph_def, ((mr_string){bytes, size_bytes}), &arena, &graph_def, error);
     if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "not a GraphDef");
-    if (status == MR_OK) status = read_graph(graph, graph_def, size_bytes, prefix, extends, error);
+    if (status == MR_OK) status = read_graph(graph, graph_def, size_bytes, options, extends, error);
     mr_arena_deinit(&arena);
     return status;
 }
 
+mr_status mr_graph_import_with(mr_graph *graph, const void *bytes, size_t size_bytes,
+                               const mr_graph_import_options *given, mr_error *error)
+{
+    mr_graph_import_options options;
+    MR_TRY(MR_OPTIONS_READ(mr_graph_import_options, &options, given, error));
+    return import_bytes(graph, bytes, size_bytes, &options, false, error);
+}
+
 mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix, mr_error *error)
 {
-    return import_bytes(graph, bytes, size_bytes, prefix, false, error);
+    const mr_graph_import_options options = {.size = sizeof options, .prefix = prefix};
+    return import_bytes(graph, bytes, size_bytes, &options, false, error);
 }
 
 mr_status mr_graph_extend(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error)
 {
-    return import_bytes(graph, bytes, size_bytes, nullptr, true, error);
+    const mr_graph_import_options options = {.size = sizeof options};
+    return import_bytes(graph, bytes, size_bytes, &options, true, error);
 }

@@ -166,26 +166,6 @@ void mr_graph_pop_scope(mr_graph *graph)
     if (graph->scopes.count > 0) graph->scopes.count--;
 }
 
-/* ---- Devices ---- */
-
-void mr_graph_push_device(mr_graph *graph, const char *device)
-{
-    mr_error error = {0};
-    const char *outer = graph->devices.count == 0 ? "" : graph->devices.items[graph->devices.count - 1];
-    const char *merged = device == nullptr ? "" : mr_device_name_merge(&graph->arena, outer, device, &error);
-    if (merged == nullptr) {
-        mr_graph_record(graph, error.status, &error);
-        merged = outer;
-    }
-    push_text(graph, &graph->devices, merged);
-}
-
-void mr_graph_pop_device(mr_graph *graph)
-{
-    assert(graph->devices.count > 0);
-    if (graph->devices.count > 0) graph->devices.count--;
-}
-
 /* ---- Control edges ---- */
 
 void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, int32_t count)

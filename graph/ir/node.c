@@ -39,7 +39,7 @@ static mr_status name_node(mr_graph *graph, mr_node *node, const char *name, mr_
         node->name = mr_graph_unique_name(graph, name);
     }
     if (node->name == nullptr || *node->name == '\0') return mr_fail_memory(error, length);
-    if (graph->devices.count > 0) node->device = graph->devices.items[graph->devices.count - 1];
+    node->device = mr_graph_scope_device(graph);
     return MR_OK;
 }
 
@@ -50,6 +50,11 @@ mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name)
     mr_error error = {0};
     if (op == nullptr) {
         mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_node_begin: op is null");
+        return builder;
+    }
+    if (graph->is_finalized) {
+        mr_graph_fail(graph, MR_FAILED_PRECONDITION, "the graph is finalized: %s cannot be added",
+                      name != nullptr ? name : op);
         return builder;
     }
     const mr_op_def *def = mr_op_find(op);
@@ -369,52 +374,6 @@ static mr_status add_frame_controls(mr_node *node, mr_error *error)
     return MR_OK;
 }
 
-/* ---- Colocation: as in TensorFlow, a node that takes a reference is placed with the source of the reference ---- */
-
-static int compare_strings(const void *a, const void *b)
-{
-    return strcmp(((const mr_attr_value *)a)->string.data, ((const mr_attr_value *)b)->string.data);
-}
-
-/* The colocation groups of the node: those in its "_class", or its own. */
-static mr_status add_groups(const mr_node *reference, mr_attr *list, mr_error *error)
-{
-    const mr_attr *own = mr_attrs_find(&reference->attrs, "_class");
-    bool has_own = own != nullptr && own->kind == MR_ATTR_STRING && own->count > 0;
-    const char *name = has_own ? "" : mr_arena_printf(&reference->graph->arena, "loc:@%s", reference->name);
-    if (name == nullptr) return mr_fail_memory(error, 64);
-    for (int32_t i = 0; i < (has_own ? own->count : 1); i++) {
-        mr_attr_value *values = mr_graph_grow(reference->graph, list->values, list->count, sizeof *values);
-        if (values == nullptr) return mr_fail_memory(error, sizeof *values);
-        list->values = values;
-        values[list->count++].string = has_own ? own->values[i].string : mr_string_from(name);
-    }
-    return MR_OK;
-}
-
-static mr_status colocate(mr_node *node, mr_error *error)
-{
-    mr_attr list = {.name = "_class", .kind = MR_ATTR_STRING, .is_list = true};
-    int32_t at = 0;
-    for (int32_t i = 0; i < node->def->input_count; i++) {
-        int32_t count = 0;
-        MR_TRY(mr_argument_count(&node->def->inputs[i], &node->attrs, &count, error));
-        for (int32_t j = 0; j < count; j++, at++) {
-            if (!node->def->inputs[i].is_ref) continue;
-            const mr_node *reference = node->inputs[at].node;
-            if (list.count == 0 || *node->device == '\0') node->device = reference->device;
-            MR_TRY(add_groups(reference, &list, error));
-        }
-    }
-    if (list.count == 0 || mr_attrs_find(&node->attrs, "_class") != nullptr) return MR_OK;
-    qsort(list.values, (size_t)list.count, sizeof *list.values, compare_strings);
-    int32_t kept = 1;
-    for (int32_t i = 1; i < list.count; i++)
-        if (!mr_string_equal(list.values[i].string, list.values[kept - 1].string)) list.values[kept++] = list.values[i];
-    list.count = kept;
-    return mr_node_put_attr(node, list, error);
-}
-
 mr_output mr_node_finish(mr_node_builder *builder)
 {
     mr_node *node = builder->node;
@@ -422,7 +381,8 @@ mr_output mr_node_finish(mr_node_builder *builder)
     mr_error error = {0};
     mr_status status = deduce((building *)node, &error);
     if (status == MR_OK) status = mr_node_resolve(node, &error);
-    if (status == MR_OK) status = colocate(node, &error);
+    if (status == MR_OK) status = mr_node_place(node, &error);
+    if (status == MR_OK) status = mr_node_override_gradient(node, &error);
     if (status == MR_OK) status = add_frame_controls(node, &error);
     if (status == MR_OK && node->graph->flow != nullptr) status = node->graph->flow->complete(node, &error);
     if (status == MR_OK) status = mr_node_infer(node, &error);

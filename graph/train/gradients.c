@@ -259,13 +259,49 @@ static mr_status add_symbolic_gradient(sweep *s, mr_node *node, const mr_attr_va
     return mr_graph_status(s->graph, nullptr);
 }
 
+static bool is_several(const mr_op_argument *argument)
+{
+    return argument->number_attr != nullptr || argument->types_attr != nullptr;
+}
+
+/* Whether the gradient function of an operator can be called for a node of another one. */
+static bool fits(const mr_op_def *def, const mr_node *node)
+{
+    if (def == nullptr || def->gradient == nullptr || node->def == nullptr) return false;
+    if (def->input_count != node->def->input_count || def->output_count != node->def->output_count) return false;
+    for (int32_t i = 0; i < def->input_count; i++)
+        if (is_several(&def->inputs[i]) != is_several(&node->def->inputs[i])) return false;
+    for (int32_t i = 0; i < def->attr_count; i++)
+        if (mr_attrs_find(&node->attrs, def->attrs[i].name) == nullptr) return false;
+    return true;
+}
+
+/* Finds the gradient of a node whose operator is overridden.
+ * errors  MR_NOT_FOUND, MR_INVALID_ARGUMENT; recorded in the graph */
+static mr_status check_override(sweep *s, const mr_node *node, const char *name, const mr_op_def *def)
+{
+    if (mr_graph_custom_gradient(s->graph, name) != nullptr || fits(def, node)) return MR_OK;
+    const bool exists = def != nullptr && def->gradient != nullptr;
+    const mr_status status = exists ? MR_INVALID_ARGUMENT : MR_NOT_FOUND;
+    (void)mr_graph_fail(s->graph, status, "the gradient %s of node %s (%s) %s", name, node->name, node->op,
+                        exists ? "needs an operator with other inputs or attrs" : "is not registered");
+    return status;
+}
+
 /* Runs the gradient function of a node whose partial gradients are complete, in scope "NODE_grad", on the node's
  * device. */
 static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_output *results)
 {
     mr_attr_value callee = called_function(s->graph, node);
     bool is_call = callee.function.name != nullptr, is_flow = mr_loop_gradient_handles(node);
-    if (!is_call && !is_flow && (node->def == nullptr || node->def->gradient == nullptr)) {
+    const char *name = mr_node_gradient_name(node);
+    const mr_custom_gradient *custom = mr_graph_custom_gradient(s->graph, name);
+    const mr_op_def *def = name == node->op ? node->def : mr_op_find(name);
+    if (name != node->op) {
+        is_call = is_flow = false;
+        MR_TRY(check_override(s, node, name, def));
+    }
+    if (!is_call && !is_flow && custom == nullptr && (def == nullptr || def->gradient == nullptr)) {
         if (node->def != nullptr && (node->def->op->flags & MR_OP_NOT_DIFFERENTIABLE) != 0) return MR_OK;
         (void)mr_graph_fail(s->graph, MR_UNIMPLEMENTED, "the operator %s of node %s has no gradient", node->op,
                             node->name);
@@ -280,8 +316,10 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
         status = add_symbolic_gradient(s, node, &callee, grads, results);
     else if (is_flow)
         mr_loop_gradient_call(&s->loops, node, grads, results);
+    else if (custom != nullptr)
+        custom->function(custom->context, s->graph, node, grads, results);
     else
-        node->def->gradient(
+        def->gradient(
             &(mr_gradient_call){.graph = s->graph, .node = node, .grad_outputs = grads, .grad_inputs = results});
     mr_graph_pop_device(s->graph);
     mr_graph_pop_scope(s->graph);

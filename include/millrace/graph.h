@@ -117,6 +117,23 @@ MR_API const char *mr_graph_unique_name(mr_graph *graph, const char *name);
 MR_API void mr_graph_push_device(mr_graph *graph, const char *device);
 MR_API void mr_graph_pop_device(mr_graph *graph);
 
+/* The same with a function that chooses the device of each node when it has its inputs (tf.device(function)): "" for
+ * none, null to leave it as it is. The scopes inside of this one have chosen already (mr_node_device); what the
+ * function returns replaces that, and the scopes around add what it lacks.
+ * context  borrowed until the scope is popped, with mr_graph_pop_device */
+typedef const char *(*mr_device_function)(void *context, const mr_node *node);
+MR_API void mr_graph_push_device_function(mr_graph *graph, mr_device_function function, void *context);
+
+/* Nodes created from now on are placed on the device of this node, and stay beside it (tf.colocate_with): they get its
+ * colocation group, "loc:@NAME". Device scopes around do not count. Null: no colocation, also not with the nodes of
+ * scopes around (ignore_existing). */
+MR_API void mr_graph_push_colocation(mr_graph *graph, const mr_node *node);
+MR_API void mr_graph_pop_colocation(mr_graph *graph);
+
+/* No node can be added from now on: that is an error of the graph (tf.Graph.finalize). */
+MR_API void mr_graph_finalize(mr_graph *graph);
+MR_API bool mr_graph_is_finalized(const mr_graph *graph);
+
 /* Nodes created from now on run after these. */
 MR_API void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, int32_t count);
 MR_API void mr_graph_pop_control_dependencies(mr_graph *graph);
@@ -275,6 +292,19 @@ MR_API void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr
  * indices  receives [n]; an index may be there several times */
 MR_API bool mr_gradient_rows(const mr_graph *graph, mr_output gradient, mr_output *values, mr_output *indices);
 
+/* Builds the gradient of a node: d/d(input i) in grad_inputs[i], which are {0} at first and may stay so.
+ * grad_outputs  d/d(output i); {0} if nothing depends on it */
+typedef void (*mr_custom_gradient_function)(void *context, mr_graph *graph, mr_node *node,
+                                            const mr_output *grad_outputs, mr_output *grad_inputs);
+/* A gradient with this name (tf.RegisterGradient): of operators of that name, if they have none, and of overrides.
+ * context  borrowed; must outlive the last call of mr_gradients */
+MR_API void mr_graph_register_gradient(mr_graph *graph, const char *name, mr_custom_gradient_function function,
+                                       void *context);
+/* Nodes of this operator created from now on get the gradient of that name: a registered one, or that of another
+ * operator (Graph.gradient_override_map). Push and pop in pairs. */
+MR_API void mr_graph_push_gradient_override(mr_graph *graph, const char *op, const char *gradient);
+MR_API void mr_graph_pop_gradient_override(mr_graph *graph);
+
 /* ---- GraphDef and MetaGraphDef ---- */
 
 /* Serializes the graph to a GraphDef, an MR_STRING scalar owned by the caller. Unknown attrs, functions and versions
@@ -285,6 +315,24 @@ MR_API mr_status mr_graph_export(const mr_graph *graph, mr_tensor *graph_def, mr
  * errors  MR_INVALID_ARGUMENT with the node and the reason; the graph is then unchanged */
 MR_API mr_status mr_graph_import(mr_graph *graph, const void *bytes, size_t size_bytes, const char *prefix,
                                  mr_error *error);
+/* Replaces an input of the imported nodes. */
+typedef struct mr_import_mapping {
+    const char *name; /* in the file: "x:0", "x" for output 0, "^x" for a control input (of `output`'s node) */
+    mr_output output; /* of the graph */
+} mr_import_mapping;
+typedef struct mr_graph_import_options {
+    size_t size;        /* of this struct (api.h) */
+    const char *prefix; /* added to the names; null or "": none */
+    const mr_import_mapping *input_map;
+    int32_t input_map_count;
+    mr_names return_elements; /* names in the file: outputs "y:0", or nodes "y" */
+    mr_output *returned;      /* receives one output for each; of a node, its output 0 */
+} mr_graph_import_options;
+/* tf.import_graph_def.
+ * errors  those of mr_graph_import; MR_INVALID_ARGUMENT: a name that is mapped is no input in the file, or one that is
+ *         to be returned does not exist there. The graph is then unchanged */
+MR_API mr_status mr_graph_import_with(mr_graph *graph, const void *bytes, size_t size_bytes,
+                                      const mr_graph_import_options *options, mr_error *error);
 /* MetaGraphDef: the GraphDef, collections (variables as VariableDef) and a SaverDef if there is one. */
 MR_API mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error);
 MR_API mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);

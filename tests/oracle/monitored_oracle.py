@@ -1,5 +1,5 @@
-"""Monitored training sessions here and in TensorFlow, with the same hooks: what is saved, summarized, counted and logged
-at which steps, and each continues in the directory of the other."""
+"""Monitored training sessions here and in TensorFlow, with the same hooks: what is saved, summarized, counted and
+logged at which steps, and each continues in the directory of the other."""
 
 import glob
 import os
