@@ -68,11 +68,13 @@ static bool check(mr_graph *graph, const mr_attention_options *o, const char *wh
 {
     const char *unused = is_luong && o->normalize ? "normalize" : !is_luong && o->scale ? "scale" : nullptr;
     const bool has_lengths = o->memory_sequence_length.node != nullptr;
-    if (mr_graph_status(graph, nullptr) != MR_OK || !mr_train_check_required(graph, "num_units", num_units))
-        return false;
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
     (void)mr_layer_channels(graph, memory, 3, 2, what);
     if (mr_graph_status(graph, nullptr) != MR_OK) return false;
-    if (!mr_train_is_floating(mr_output_dtype(memory)))
+    if (num_units < 1)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: num_units is %d, but must be at least 1", what,
+                            (int)num_units);
+    else if (!mr_train_is_floating(mr_output_dtype(memory)))
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the memory is %s, but must be float, double or half", what,
                             mr_dtype_name(mr_output_dtype(memory)));
     else if (unused != nullptr)

@@ -21,8 +21,8 @@ static void build(void *context, mr_graph *graph, int64_t input_size, mr_dtype d
     wrapper *w = context;
     const int64_t outputs = mr_rnn_cell_output_size(w->cell);
     if (dtype != w->attention->dtype) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "attention_wrapper: the input is %s, but the memory %s",
-                            mr_dtype_name(dtype), mr_dtype_name(w->attention->dtype));
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the input is %s, but the memory %s", mr_dtype_name(dtype),
+                            mr_dtype_name(w->attention->dtype));
         return;
     }
     if (!mr_rnn_cell_build(graph, w->cell, input_size + w->attention_size, dtype)) return;

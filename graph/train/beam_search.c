@@ -42,7 +42,9 @@ mr_output mr_tile_batch(mr_graph *graph, mr_output value, int32_t multiplier)
     if (shape.rank < 1 || shape.rank >= MR_RANK_MAX)
         return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "tile_batch: the value must have 1 to %d dimensions",
                              (int)MR_RANK_MAX - 1);
-    if (!mr_train_check_count(graph, "multiplier", multiplier, 1)) return mr_graph_failed_output(graph);
+    if (multiplier < 1)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "tile_batch: multiplier is %d, but must be at least 1",
+                             (int)multiplier);
     for (int32_t i = 0; i <= shape.rank; i++) tiling[i] = i == 1 ? multiplier : 1;
     mr_graph_push_scope(graph, "tile_batch");
     mr_output one = mr_constant_ints(graph, MR_INTS(1)), sizes = mr_shape_of(graph, value);
@@ -228,8 +230,11 @@ static bool check(mr_graph *graph, const mr_decoder *decoder, mr_output start_to
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                             "beam_search_decoder: beam_width is %d, which is too many for outputs of size %lld",
                             (int)beam_width, (long long)size);
+    else if (beam_width < 1)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "beam_search_decoder: beam_width is %d, but must be at least 1",
+                            (int)beam_width);
     else
-        return mr_train_check_required(graph, "beam_width", beam_width);
+        return true;
     return false;
 }
 

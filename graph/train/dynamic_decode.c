@@ -57,9 +57,12 @@ static bool read_options(mr_graph *graph, mr_dynamic_decode_options *o, const mr
         wrong = "maximum_iterations and maximum_iterations_output are both set, but only one may be";
     else if (limit.node != nullptr && (mr_output_dtype(limit) != MR_INT32 || mr_output_shape(limit).rank > 0))
         wrong = "maximum_iterations_output must be an int32 scalar";
+    else if (o->maximum_iterations < 0)
+        wrong = "maximum_iterations must be at least 0";
+    else if (o->parallel_iterations < 1)
+        wrong = "parallel_iterations must be at least 1";
     if (wrong != nullptr) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "dynamic_decode: %s", wrong);
-    return wrong == nullptr && mr_train_check_count(graph, "maximum_iterations", o->maximum_iterations, 0) &&
-           mr_train_check_count(graph, "parallel_iterations", o->parallel_iterations, 1);
+    return wrong == nullptr;
 }
 
 static bool find_alignments(decoding *d)
@@ -70,8 +73,7 @@ static bool find_alignments(decoding *d)
     for (int32_t i = 0; i < mr_rnn_cell_state_count(cell); i++)
         if (cell->states[i].is_alignments) d->alignments = i;
     if (d->alignments >= 0) return true;
-    (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT,
-                        "dynamic_decode: alignment_history needs a cell with an attention_wrapper");
+    (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT, "alignment_history needs a cell with an attention_wrapper");
     return false;
 }
 
@@ -91,8 +93,7 @@ static bool check_states(const decoding *d)
     for (int32_t i = 0; i < mr_rnn_cell_state_count(decoder->cell); i++) {
         const mr_shape shape = mr_output_shape(decoder->cell_initial[i]), own = mr_decoder_state_shape(decoder, i);
         if (mr_shape_compatible(shape, own)) continue;
-        (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT,
-                            "dynamic_decode: state %d has the shape %s, but must have %s", (int)i,
+        (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT, "state %d has the shape %s, but must have %s", (int)i,
                             mr_shape_text(shape, found, sizeof found), mr_shape_text(own, expected, sizeof expected));
         return false;
     }

@@ -39,8 +39,7 @@ static int32_t variable_count(const network *n)
 
 static bool fail(const network *n, const char *what)
 {
-    if (mr_graph_status(n->graph, nullptr) == MR_OK)
-        (void)mr_graph_fail(n->graph, MR_INVALID_ARGUMENT, "raw_rnn: %s", what);
+    if (mr_graph_status(n->graph, nullptr) == MR_OK) (void)mr_graph_fail(n->graph, MR_INVALID_ARGUMENT, "%s", what);
     return false;
 }
 
@@ -87,7 +86,8 @@ static bool begin(network *n)
     n->has_emit = emit.node != nullptr;
     n->emit_dtype = n->has_emit ? mr_output_dtype(emit) : dtype;
     n->emit_shape = n->has_emit ? mr_output_shape(emit) : MR_SHAPE(batch, mr_rnn_cell_output_size(n->cell));
-    if (n->emit_shape.rank < 1) return fail(n, "what the loop function emits must have a batch dimension");
+    if (n->emit_shape.rank < 1 || n->emit_shape.rank >= MR_RANK_MAX)
+        return fail(n, "what the loop function emits must be [batch, …]");
     n->shapes[TIME] = n->shapes[FLOW] = MR_SCALAR;
     n->shapes[FINISHED] = MR_SHAPE(batch);
     n->shapes[INPUT] = MR_SHAPE(batch, features);
@@ -161,13 +161,13 @@ static bool check(const network *n)
 {
     const mr_raw_rnn_options *o = n->options;
     if (mr_graph_status(n->graph, nullptr) != MR_OK) return false;
-    if (n->cell == nullptr) return fail(n, "there is no cell");
-    if (n->loop == nullptr) return fail(n, "there is no loop function");
+    if (n->cell == nullptr) return fail(n, "raw_rnn: there is no cell");
+    if (n->loop == nullptr) return fail(n, "raw_rnn: there is no loop function");
     if (o->loop_state_count < 0 || o->loop_state_count > LOOP_STATES_MAX)
-        return fail(n, "loop_state_count must be 0 to 64");
+        return fail(n, "raw_rnn: loop_state_count must be 0 to 64");
     if (o->loop_state != nullptr && o->loop_state_count == 0)
-        return fail(n, "loop_state has no effect without loop_state_count");
-    return mr_train_check_count(n->graph, "parallel_iterations", o->parallel_iterations, 1);
+        return fail(n, "raw_rnn: loop_state has no effect without loop_state_count");
+    return o->parallel_iterations >= 1 || fail(n, "raw_rnn: parallel_iterations must be at least 1");
 }
 
 mr_output mr_raw_rnn_(mr_graph *graph, mr_rnn_cell *cell, mr_raw_rnn_loop loop, void *context, mr_output *final,
@@ -178,7 +178,7 @@ mr_output mr_raw_rnn_(mr_graph *graph, mr_rnn_cell *cell, mr_raw_rnn_loop loop, 
     if (graph == nullptr) return (mr_output){0};
     for (int32_t i = 0; final != nullptr && i < count; i++) final[i] = mr_graph_failed_output(graph);
     if (!MR_LAYER_READ(mr_raw_rnn_options, graph, &o, given)) return mr_graph_failed_output(graph);
-    for (int32_t i = 0; o.loop_state != nullptr && i < o.loop_state_count; i++)
+    for (int32_t i = 0; o.loop_state != nullptr && i < o.loop_state_count && i < LOOP_STATES_MAX; i++)
         o.loop_state[i] = mr_graph_failed_output(graph);
     network *n = mr_rnn_alloc(graph, sizeof *n);
     if (n == nullptr) return mr_graph_failed_output(graph);

@@ -172,7 +172,8 @@ static mr_output both(model *m)
     mr_decoder *test = mr_basic_decoder(m->g, cell, greedy, states, .output_layer = layer);
     mr_decoded second = mr_dynamic_decode(m->g, test, ends, .impute_finished = true,
                                           .maximum_iterations_output = mr_constant_int32(m->g, STEPS_MAX));
-    return mr_add_v2(m->g, sum, of_decoded(m, &second, ends, 6));
+    sum = mr_add_v2(m->g, sum, of_decoded(m, &second, ends, 6));
+    return mr_mul(m->g, mr_constant_float(m->g, 0.1f), sum);
 }
 
 static mr_output scheduled(model *m, float probability, bool by_output)
@@ -188,6 +189,34 @@ static mr_output scheduled(model *m, float probability, bool by_output)
         mr_basic_decoder(m->g, cell, helper, states, .output_layer = by_output ? nullptr : vocabulary(m));
     mr_decoded d = mr_dynamic_decode(m->g, decoder, states);
     return of_decoded(m, &d, states, 1);
+}
+
+/* Each input is the output of the step before; the sequences end one after the other. */
+static void feed_back(void *context, mr_graph *g, mr_raw_rnn_step *step)
+{
+    const mr_output *x = context; /* of the first step, and the lengths */
+    mr_output zeros = mr_fill(g, mr_shape_of(g, x[0]), mr_constant_float(g, 0)), one = mr_constant_float(g, 1);
+    mr_output output = step->output.node != nullptr ? step->output : zeros;
+    mr_output sum = mr_sum(g, output, mr_constant_ints(g, MR_INTS(0, 1)));
+    if (step->output.node == nullptr) step->states[0] = step->states[1] = zeros;
+    step->loop_state[0] = mr_add_v2(g, step->output.node != nullptr ? step->loop_state[0] : one, sum);
+    step->input = step->output.node != nullptr ? output : x[0];
+    step->finished = mr_greater_equal(g, step->time, x[1]);
+    mr_output first = mr_slice(g, output, mr_constant_ints(g, MR_INTS(0, 0)), mr_constant_ints(g, MR_INTS(-1, 2)));
+    step->emit = mr_mul(g, first, mr_constant_float(g, 3));
+}
+
+static mr_output raw(model *m)
+{
+    mr_output x = sequences(m), states[2], sum;
+    mr_output first = mr_squeeze(
+        m->g, mr_slice(m->g, x, mr_constant_ints(m->g, MR_INTS(0, 0, 0)), mr_constant_ints(m->g, MR_INTS(-1, 1, -1))),
+        .squeeze_dims = MR_INTS(1));
+    mr_output context[] = {first, target_lengths(m)};
+    mr_output emitted = mr_raw_rnn(m->g, mr_basic_lstm_cell(m->g, FEATURES), feed_back, context, states,
+                                   .loop_state_count = 1, .loop_state = &sum);
+    const mr_output all[] = {emitted, states[0], states[1], sum};
+    return sum_of(m, all, 4);
 }
 
 static mr_output beams(model *m, int32_t width, float penalty)
@@ -211,7 +240,7 @@ static mr_output beams(model *m, int32_t width, float penalty)
     mr_output ids = mr_mul(m->g, mr_cast(m->g, d.predicted_ids, MR_FLOAT), factor);
     mr_output parents = mr_mul(m->g, mr_cast(m->g, d.parent_ids, MR_FLOAT), factor);
     const mr_output all[] = {ids, parents, d.sequence_lengths, d.log_probs, d.scores, states[0], states[1], states[3]};
-    return mr_mul(m->g, mr_constant_float(m->g, 0.1f), sum_of(m, all, 8));
+    return mr_mul(m->g, mr_constant_float(m->g, 0.01f), sum_of(m, all, 8));
 }
 
 #define CASES(C)                                                                                                       \
@@ -230,6 +259,7 @@ static mr_output beams(model *m, int32_t width, float penalty)
     C(scheduled_embedding, scheduled(m, 0.5f, false))                                                                  \
     C(scheduled_output_0, scheduled(m, 0, true))                                                                       \
     C(scheduled_output_1, scheduled(m, 1, true))                                                                       \
+    C(raw, raw(m))                                                                                                     \
     C(beam_1, beams(m, 1, 0))                                                                                          \
     C(beam_3, beams(m, 3, 0))                                                                                          \
     C(beam_penalty, beams(m, 4, 1.5f))

@@ -236,7 +236,8 @@ def both():
     total = decode(cell, states, x[:, 0], tf.constant(TARGET_LENGTHS) <= 0, layer, argmax, given(x),
                    max(TARGET_LENGTHS))
     start = tf.nn.embedding_lookup(words, START)
-    return total + decode(cell, states, start, tf.fill([BATCH], False), layer, argmax, embedded(words), STEPS_MAX, True)
+    total += decode(cell, states, start, tf.fill([BATCH], False), layer, argmax, embedded(words), STEPS_MAX, True)
+    return 0.1 * total
 
 
 def scheduled(probability, by_output):
@@ -253,6 +254,22 @@ def scheduled(probability, by_output):
         return tf.fill([BATCH], probability if by_output else -1)
     return decode(cell, cell.zero_state(BATCH, tf.float32), x[:, 0], tf.constant(TARGET_LENGTHS) <= 0, layer, sample,
                   following, max(TARGET_LENGTHS))
+
+
+def raw():
+    """Each input is the output of the step before; the sequences end one after the other."""
+    x = sequences()
+    cell, states = C.BasicLSTMCell(FEATURES), tf.zeros([BATCH, FEATURES])
+    inputs, states, emitted, total = x[:, 0], C.LSTMStateTuple(states, states), [], 1.0
+    with tf.variable_scope("rnn", reuse=tf.AUTO_REUSE):
+        for step in range(max(TARGET_LENGTHS)):
+            is_past = step >= tf.constant(TARGET_LENGTHS)
+            output, new = cell(inputs, states)
+            states = tf.nest.map_structure(lambda old, value: tf.where(is_past, old, value), states, new)
+            emitted.append(tf.where(is_past, tf.zeros([BATCH, 2]), 3 * output[:, :2]))
+            total += tf.reduce_sum(output)
+            inputs = output
+    return sum_of(emitted) + sum_of(states) + sum_of(total)
 
 
 # ---- Beam search ----
@@ -323,7 +340,7 @@ def beams(width, penalty):
     squared = [tf.square(tf.cast(value, tf.float32) * scale) for value, scale in
                ((tree, factor), (tf.stack(parents), factor), (tf.stack(scores), 1))]
     total = 0.01 * tf.add_n([tf.reduce_sum(tf.reduce_sum(value, [1, 2]) * run) for value in squared])
-    return 0.1 * (total + sum_of([counts, log_probs, states[0], states[1], states[3]]))
+    return 0.01 * (total + sum_of([counts, log_probs, states[0], states[1], states[3]]))
 
 
 CASES = {
@@ -342,6 +359,7 @@ CASES = {
     "scheduled_embedding": lambda: scheduled(0, False),
     "scheduled_output_0": lambda: scheduled(0, True),
     "scheduled_output_1": lambda: scheduled(1, True),
+    "raw": raw,
     "beam_1": lambda: beams(1, 0.0),
     "beam_3": lambda: beams(3, 0.0),
     "beam_penalty": lambda: beams(4, 1.5),
