@@ -219,6 +219,18 @@ static mr_output raw(model *m)
     return sum_of(m, all, 4);
 }
 
+/* The loss of ids that follow from x. */
+static mr_output loss(model *m, const mr_sequence_loss_options *options)
+{
+    mr_output x = sequences(m), four = mr_constant_float(m->g, 4);
+    mr_output logits = mr_layer_dense(m->g, x, .units = IDS);
+    mr_output axis = mr_constant_int32(m->g, 2), first = mr_constant_ints(m->g, MR_INTS(2));
+    mr_output ids = mr_arg_max(m->g, x, axis, .output_type = MR_INT32);
+    mr_output weights = mr_floor(m->g, mr_mul(m->g, four, mr_max(m->g, x, first)));
+    return sum_of(m, (mr_output[]){mr_sequence_loss_(m->g, logits, ids, weights, options)}, 1);
+}
+#define LOSS(...) loss(m, MR_OPTIONS(mr_sequence_loss_options, __VA_ARGS__))
+
 static mr_output beams(model *m, int32_t width, float penalty)
 {
     mr_output x = sequences(m), encoded, states[8];
@@ -260,6 +272,10 @@ static mr_output beams(model *m, int32_t width, float penalty)
     C(scheduled_output_0, scheduled(m, 0, true))                                                                       \
     C(scheduled_output_1, scheduled(m, 1, true))                                                                       \
     C(raw, raw(m))                                                                                                     \
+    C(loss, LOSS(.average_across_timesteps = true, .average_across_batch = true))                                      \
+    C(loss_of_steps, LOSS(.average_across_batch = true))                                                               \
+    C(loss_of_examples, LOSS(.sum_over_timesteps = true))                                                              \
+    C(loss_sum, LOSS(.sum_over_timesteps = true, .sum_over_batch = true))                                              \
     C(beam_1, beams(m, 1, 0))                                                                                          \
     C(beam_3, beams(m, 3, 0))                                                                                          \
     C(beam_penalty, beams(m, 4, 1.5f))

@@ -272,6 +272,14 @@ def raw():
     return sum_of(emitted) + sum_of(states) + sum_of(total)
 
 
+def loss(axes, is_sum):
+    x = sequences()
+    logits, weights = tf.layers.dense(x, IDS), tf.floor(4 * tf.reduce_max(x, 2))
+    losses = weights * tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.argmax(x, 2), logits=logits)
+    divisor = tf.cast(tf.not_equal(weights, 0), tf.float32) if is_sum else weights
+    return sum_of(tf.math.divide_no_nan(tf.reduce_sum(losses, axes), tf.reduce_sum(divisor, axes)))
+
+
 # ---- Beam search ----
 
 def gather_beams(value, parents):
@@ -360,6 +368,10 @@ CASES = {
     "scheduled_output_0": lambda: scheduled(0, True),
     "scheduled_output_1": lambda: scheduled(1, True),
     "raw": raw,
+    "loss": lambda: loss([0, 1], False),
+    "loss_of_steps": lambda: loss([0], False),
+    "loss_of_examples": lambda: loss([1], True),
+    "loss_sum": lambda: loss([0, 1], True),
     "beam_1": lambda: beams(1, 0.0),
     "beam_3": lambda: beams(3, 0.0),
     "beam_penalty": lambda: beams(4, 1.5),
