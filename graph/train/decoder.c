@@ -125,7 +125,7 @@ static void basic_step(mr_decoder *decoder, mr_output time, mr_decoder_values *v
     mr_graph *graph = decoder->graph;
     mr_graph_push_scope(graph, "BasicDecoderStep");
     results[0] = mr_decoder_call(decoder, values);
-    results[1] = mr_helper_sample(decoder->own, results[0]);
+    results[1] = mr_helper_sample(decoder->own, time, results[0], values);
     mr_helper_next(decoder->own, time, results[0], results[1], values);
     mr_graph_pop_scope(graph);
 }

@@ -76,7 +76,7 @@ mr_dtype mr_helper_dtype(const mr_helper *helper);
 bool mr_helper_check_outputs(const mr_helper *helper, int64_t output_size);
 void mr_helper_begin(mr_helper *helper, mr_decoder_values *values);
 /* int32 [batch] */
-mr_output mr_helper_sample(mr_helper *helper, mr_output outputs);
+mr_output mr_helper_sample(mr_helper *helper, mr_output time, mr_output outputs, mr_decoder_values *values);
 void mr_helper_next(mr_helper *helper, mr_output time, mr_output outputs, mr_output ids, mr_decoder_values *values);
 
 #endif

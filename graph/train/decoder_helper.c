@@ -12,6 +12,7 @@ typedef enum helper_kind {
     HELPER_SAMPLE,
     HELPER_SCHEDULED_EMBEDDING,
     HELPER_SCHEDULED_OUTPUT,
+    HELPER_CUSTOM,
 } helper_kind;
 
 struct mr_helper {
@@ -30,6 +31,9 @@ struct mr_helper {
     int32_t end_token;
     float temperature;
     int64_t seed;
+    /* of the caller's */
+    mr_helper_functions functions;
+    void *context;
 };
 
 static mr_output int32_scalar(mr_graph *graph, int32_t value)
@@ -39,7 +43,8 @@ static mr_output int32_scalar(mr_graph *graph, int32_t value)
 
 static bool has_inputs(const mr_helper *helper)
 {
-    return helper->kind != HELPER_GREEDY && helper->kind != HELPER_SAMPLE;
+    return helper->kind == HELPER_TRAINING || helper->kind == HELPER_SCHEDULED_EMBEDDING ||
+           helper->kind == HELPER_SCHEDULED_OUTPUT;
 }
 
 static mr_helper *helper_new(mr_graph *graph, const mr_helper *given)
@@ -202,15 +207,18 @@ mr_helper *mr_training_helper_(mr_graph *graph, mr_output inputs, mr_output leng
     return input_helper(graph, inputs, lengths, o.time_major, &(mr_helper){.kind = HELPER_TRAINING});
 }
 
-static bool check_probability(mr_graph *graph, mr_output probability)
+static bool check_probability(mr_graph *graph, const char *what, mr_output probability)
 {
     char text[MR_SHAPE_TEXT_SIZE];
     if (mr_graph_status(graph, nullptr) != MR_OK) return false;
-    const mr_shape shape = probability.node != nullptr ? mr_output_shape(probability) : MR_SHAPE(-1);
+    if (probability.node == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there is no sampling_probability", what);
+        return false;
+    }
+    const mr_shape shape = mr_output_shape(probability);
     if (mr_output_dtype(probability) == MR_FLOAT && shape.rank <= 0) return true;
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "sampling_probability is %s%s, but must be a float scalar",
-                        probability.node != nullptr ? mr_dtype_name(mr_output_dtype(probability)) : "missing: ",
-                        mr_shape_text(shape, text, sizeof text));
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: sampling_probability is %s%s, but must be a float scalar",
+                        what, mr_dtype_name(mr_output_dtype(probability)), mr_shape_text(shape, text, sizeof text));
     return false;
 }
 
@@ -222,7 +230,7 @@ mr_helper *mr_scheduled_embedding_training_helper_(mr_graph *graph, mr_output in
     mr_scheduled_helper_options o;
     mr_helper options = {.kind = HELPER_SCHEDULED_EMBEDDING, .probability = sampling_probability, .temperature = 1};
     if (graph == nullptr || !MR_LAYER_READ(mr_scheduled_helper_options, graph, &o, given)) return nullptr;
-    if (!check_probability(graph, sampling_probability) ||
+    if (!check_probability(graph, what, sampling_probability) ||
         !mr_decoder_read_embedding(graph, what, embedding, (mr_output){0}, &options.embedding))
         return nullptr;
     options.seed = o.seed;
@@ -240,7 +248,7 @@ mr_helper *mr_scheduled_output_training_helper_(mr_graph *graph, mr_output input
 {
     mr_scheduled_helper_options o;
     if (graph == nullptr || !MR_LAYER_READ(mr_scheduled_helper_options, graph, &o, given)) return nullptr;
-    if (!check_probability(graph, sampling_probability)) return nullptr;
+    if (!check_probability(graph, "scheduled_output_training_helper", sampling_probability)) return nullptr;
     if (o.seed != 0) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                             "scheduled_output_training_helper: seed has no effect, as no ids are drawn; "
@@ -251,6 +259,48 @@ mr_helper *mr_scheduled_output_training_helper_(mr_graph *graph, mr_output input
                         &(mr_helper){.kind = HELPER_SCHEDULED_OUTPUT,
                                      .probability = sampling_probability,
                                      .scheduling_seed = o.scheduling_seed});
+}
+
+/* ---- The caller's ---- */
+
+mr_helper *mr_custom_helper(mr_graph *graph, const mr_helper_functions *given, void *context)
+{
+    mr_helper_functions f;
+    if (graph == nullptr || !MR_LAYER_READ(mr_helper_functions, graph, &f, given)) return nullptr;
+    const char *wrong = f.initialize == nullptr          ? "initialize is missing"
+                        : f.next_inputs == nullptr       ? "next_inputs is missing"
+                        : f.features < 1                 ? "features must be at least 1"
+                        : f.batch < 0                    ? "batch must be at least 0"
+                        : !mr_train_is_floating(f.dtype) ? "dtype must be float, double or half"
+                                                         : nullptr;
+    if (wrong != nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_helper_functions: %s", wrong);
+        return nullptr;
+    }
+    return helper_new(graph, &(mr_helper){.graph = graph,
+                                          .kind = HELPER_CUSTOM,
+                                          .batch = f.batch > 0 ? f.batch : -1,
+                                          .features = f.features,
+                                          .dtype = f.dtype,
+                                          .functions = f,
+                                          .context = context});
+}
+
+/* Takes what a function has set. */
+static void take(const mr_helper *h, const mr_helper_step *step, mr_decoder_values *values)
+{
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (mr_graph_status(h->graph, nullptr) != MR_OK) return;
+    values->finished = step->finished;
+    values->inputs = step->inputs;
+    if (step->finished.node == nullptr || mr_output_dtype(step->finished) != MR_BOOL ||
+        !mr_shape_compatible(mr_output_shape(step->finished), MR_SHAPE(h->batch)))
+        (void)mr_graph_fail(h->graph, MR_INVALID_ARGUMENT, "the helper must set finished to bool%s",
+                            mr_shape_text(MR_SHAPE(h->batch), text, sizeof text));
+    else if (step->inputs.node == nullptr || mr_output_dtype(step->inputs) != h->dtype ||
+             !mr_shape_compatible(mr_output_shape(step->inputs), MR_SHAPE(h->batch, h->features)))
+        (void)mr_graph_fail(h->graph, MR_INVALID_ARGUMENT, "the helper must set inputs to %s%s",
+                            mr_dtype_name(h->dtype), mr_shape_text(MR_SHAPE(h->batch, h->features), text, sizeof text));
 }
 
 /* ---- Steps ---- */
@@ -298,6 +348,12 @@ void mr_helper_begin(mr_helper *h, mr_decoder_values *values)
         begin_inputs(h, values);
         return;
     }
+    if (h->kind == HELPER_CUSTOM) {
+        mr_helper_step step = {.time = int32_scalar(graph, 0)};
+        h->functions.initialize(h->context, graph, &step);
+        take(h, &step, values);
+        return;
+    }
     values->inputs = h->start_inputs = mr_decoder_look_up(graph, &h->embedding, h->start_tokens);
     values->finished = mr_fill(graph, mr_shape_of(graph, h->start_tokens), mr_constant_bool(graph, false));
 }
@@ -325,9 +381,19 @@ static mr_output choose(const mr_helper *h)
     return mr_less(h->graph, unit, h->probability, .name = "bernoulli/Less");
 }
 
-mr_output mr_helper_sample(mr_helper *h, mr_output outputs)
+static mr_output custom_sample(const mr_helper *h, mr_output time, mr_output outputs, mr_decoder_values *values)
+{
+    mr_helper_step step = {.time = time, .outputs = outputs, .states = values->states};
+    mr_output ids = h->functions.sample(h->context, h->graph, &step);
+    if (mr_graph_status(h->graph, nullptr) != MR_OK) return ids;
+    if (ids.node != nullptr && mr_output_dtype(ids) == MR_INT32 && mr_output_shape(ids).rank <= 1) return ids;
+    return mr_graph_fail(h->graph, MR_INVALID_ARGUMENT, "the helper must sample int32[batch]");
+}
+
+mr_output mr_helper_sample(mr_helper *h, mr_output time, mr_output outputs, mr_decoder_values *values)
 {
     mr_graph *graph = h->graph;
+    if (h->kind == HELPER_CUSTOM && h->functions.sample != nullptr) return custom_sample(h, time, outputs, values);
     if (h->kind == HELPER_SAMPLE) return draw(h, outputs);
     if (h->kind == HELPER_SCHEDULED_OUTPUT) return mr_cast(graph, choose(h), MR_INT32);
     if (h->kind == HELPER_SCHEDULED_EMBEDDING) {
@@ -352,6 +418,12 @@ static mr_output replaced(const mr_helper *h, mr_output inputs, mr_output output
 void mr_helper_next(mr_helper *h, mr_output time, mr_output outputs, mr_output ids, mr_decoder_values *values)
 {
     mr_graph *graph = h->graph;
+    if (h->kind == HELPER_CUSTOM) {
+        mr_helper_step step = {.time = time, .outputs = outputs, .sample_ids = ids, .states = values->states};
+        h->functions.next_inputs(h->context, graph, &step);
+        take(h, &step, values);
+        return;
+    }
     if (!has_inputs(h)) {
         values->finished = mr_equal(graph, ids, int32_scalar(graph, h->end_token), .name = "Equal");
         values->inputs = mr_decoder_next_inputs(graph, values->finished, h->start_inputs, &h->embedding, ids);

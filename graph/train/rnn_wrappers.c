@@ -148,10 +148,11 @@ static mr_output drop(mr_graph *graph, mr_output value, float keep_prob, mr_outp
     return kept;
 }
 
-/* Whether state `index` is the c of an LSTM, perhaps inside of wrappers and stacks, or not a matrix. */
+/* Whether state `index` is the c of an LSTM, perhaps inside of wrappers and stacks, or of an attention: its
+ * time, or its alignments, which no later step uses. */
 static bool is_memory(const mr_rnn_cell *cell, int32_t index)
 {
-    if (cell->states[index].is_time) return true;
+    if (cell->states[index].is_time || cell->states[index].is_alignments) return true;
     if (cell->is_wrapper) return is_memory(((const wrapper *)cell->context)->cell, index);
     if (cell->functions.call != multi_call) return cell->has_memory && index == 0;
     const mr_rnn_cells cells = ((const wrapper *)cell->context)->cells;

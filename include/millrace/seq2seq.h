@@ -162,6 +162,32 @@ MR_API mr_helper *mr_scheduled_output_training_helper_(mr_graph *graph, mr_outpu
         mr_scheduled_output_training_helper_((graph), (inputs), (lengths), (sampling_probability), &options_),         \
         mr_scheduled_helper_options, __VA_ARGS__)
 
+/* What the functions of a custom helper get, and what they set. */
+typedef struct mr_helper_step {
+    mr_output time;       /* int32 scalar: the number of steps before this one */
+    mr_output outputs;    /* of the step, [batch, output size]; null before the first step */
+    mr_output sample_ids; /* of the step, int32 [batch]; null before it is sampled */
+    mr_output *states;    /* of the cell after the step; may be replaced; null before the first step */
+    mr_output finished;   /* to be set: bool [batch], which sequences end before the next step */
+    mr_output inputs;     /* to be set: of the next step, [batch, features] */
+} mr_helper_step;
+typedef struct mr_helper_functions {
+    size_t size;      /* of this struct (api.h) */
+    int64_t batch;    /* of the inputs; 0: known when the graph runs; at least 0 */
+    int64_t features; /* required, at least 1 */
+    mr_dtype dtype;   /* required: of the inputs */
+    /* Sets finished and inputs of the first step. Required. */
+    void (*initialize)(void *context, mr_graph *graph, mr_helper_step *step);
+    /* Returns the sample ids, int32 [batch]. Null: those of the greatest outputs. */
+    mr_output (*sample)(void *context, mr_graph *graph, mr_helper_step *step);
+    /* Sets finished and inputs of the next step. Required. */
+    void (*next_inputs)(void *context, mr_graph *graph, mr_helper_step *step);
+} mr_helper_functions;
+/* A helper of the caller's (tf.contrib.seq2seq.CustomHelper). Each decoding calls initialize before its loop, the other
+ * functions once in it.
+ * context  of the functions; borrowed; must exist as long as decoders are built */
+MR_API mr_helper *mr_custom_helper(mr_graph *graph, const mr_helper_functions *functions, void *context);
+
 /* ---- Decoders ---- */
 
 /* A dense layer whose variables are created where it is used first, and shared by all uses (tf.layers.Dense). */

@@ -279,6 +279,32 @@ static void read_inputs(void *context, mr_graph *g, mr_raw_rnn_step *step)
     step->input = mr_gather_v2(g, r->inputs, mr_minimum(g, step->time, last), mr_constant_int32(g, 0));
 }
 
+/* The same as a helper, whose sample ids are the steps. */
+static void read_at(const reader *r, mr_graph *g, mr_helper_step *step, mr_output time)
+{
+    step->finished = mr_greater_equal(g, time, r->lengths);
+    step->inputs =
+        mr_gather_v2(g, r->inputs, mr_minimum(g, time, mr_constant_int32(g, TIME - 1)), mr_constant_int32(g, 0));
+}
+
+static void read_first(void *context, mr_graph *g, mr_helper_step *step)
+{
+    CHECK(step->outputs.node == nullptr && step->states == nullptr);
+    read_at(context, g, step, step->time);
+}
+
+static mr_output sample_time(void *context, mr_graph *g, mr_helper_step *step)
+{
+    (void)context;
+    return mr_fill(g, mr_constant_ints(g, MR_INTS(BATCH)), step->time);
+}
+
+static void read_next(void *context, mr_graph *g, mr_helper_step *step)
+{
+    CHECK(step->outputs.node != nullptr && step->states != nullptr && step->sample_ids.node != nullptr);
+    read_at(context, g, step, mr_add_v2(g, step->time, mr_constant_int32(g, 1)));
+}
+
 TEST(decoders_and_raw_networks_are_dynamic_networks)
 {
     mr_random random = mr_random_at(test_seed(), 3, 0, 0);
@@ -288,50 +314,114 @@ TEST(decoders_and_raw_networks_are_dynamic_networks)
     mr_output x = mr_constant_floats(g, MR_SHAPE(BATCH, TIME, FEATURES), values, nullptr);
     static const int32_t ends[BATCH] = {2, 4, 1};
     mr_output lengths = mr_constant_int32s(g, MR_SHAPE(BATCH), ends, nullptr);
-    mr_output plain[2], decoded[2], raw[2], doubled, states[2];
+    mr_output plain[2], decoded[2], custom[2], raw[2], doubled, states[2];
     mr_rnn_cell *cell = mr_lstm_cell(g, UNITS);
     mr_output outputs = mr_dynamic_rnn(g, cell, x, plain, .sequence_length = lengths);
     mr_rnn_cell_zero_state(g, cell, mr_constant_int32(g, BATCH), MR_FLOAT, states);
     mr_decoder *decoder = mr_basic_decoder(g, cell, mr_training_helper(g, x, lengths), states);
     mr_decoded d = mr_dynamic_decode(g, decoder, decoded, .impute_finished = true);
     reader r = {mr_transpose(g, x, mr_constant_ints(g, MR_INTS(1, 0, 2))), lengths};
+    const mr_helper_functions functions = {.size = sizeof functions,
+                                           .features = FEATURES,
+                                           .dtype = MR_FLOAT,
+                                           .initialize = read_first,
+                                           .sample = sample_time,
+                                           .next_inputs = read_next};
+    decoder = mr_basic_decoder(g, cell, mr_custom_helper(g, &functions, &r), states);
+    mr_decoded own = mr_dynamic_decode(g, decoder, custom, .impute_finished = true);
     mr_output emitted = mr_raw_rnn(g, cell, read_inputs, &r, raw, .loop_state_count = 1, .loop_state = &doubled);
     emitted = mr_transpose(g, emitted, mr_constant_ints(g, MR_INTS(1, 0, 2)));
     CHECK_EQ(mr_graph_variable_count(g, MR_GLOBAL_VARIABLES), 2);
-    mr_output kernel = mr_graph_variable(g, MR_GLOBAL_VARIABLES, 0).value, gradients[3][2];
-    const mr_output from[] = {outputs, d.rnn_output, emitted};
-    for (int i = 0; i < 3; i++) {
+    mr_output kernel = mr_graph_variable(g, MR_GLOBAL_VARIABLES, 0).value, fetches[19], gradients[2];
+    const mr_output from[] = {outputs, d.rnn_output, own.rnn_output, emitted};
+    const mr_output ends_at[] = {plain[0], decoded[0], custom[0], raw[0]};
+    for (int i = 0; i < 4; i++) {
         mr_output loss = mr_sum(g, mr_square(g, from[i]), mr_constant_ints(g, MR_INTS(0, 1, 2)));
-        mr_gradients(g, MR_OUTPUTS(loss), MR_OUTPUTS(kernel, x), nullptr, gradients[i]);
+        mr_gradients(g, MR_OUTPUTS(loss), MR_OUTPUTS(kernel, x), nullptr, gradients);
+        fetches[i] = from[i];
+        fetches[4 + i] = ends_at[i];
+        fetches[8 + i] = gradients[0];
+        fetches[12 + i] = gradients[1];
     }
-    for (int32_t i = 0; i < mr_graph_node_count(g); i++) { /* a handle is the same in all iterations: it is not kept */
+    for (int32_t i = 0; i < mr_graph_node_count(g); i++) { /* handles are the same in all iterations: not kept */
         const mr_node *node = mr_graph_node(g, i);
         if (strcmp(mr_node_op(node), "StackPushV2") == 0) CHECK(mr_output_dtype(mr_node_input(node, 1)) != MR_RESOURCE);
     }
-    mr_tensor results[14] = {0};
-    const mr_output fetches[] = {outputs,
-                                 d.rnn_output,
-                                 emitted,
-                                 plain[0],
-                                 decoded[0],
-                                 raw[0],
-                                 gradients[0][0],
-                                 gradients[1][0],
-                                 gradients[2][0],
-                                 gradients[0][1],
-                                 gradients[1][1],
-                                 gradients[2][1],
-                                 d.sequence_lengths,
-                                 doubled};
-    run(g, fetches, 14, results);
-    for (int i = 0; i < 12; i++) {
-        const mr_tensor *expected = &results[i - i % 3];
+    mr_tensor results[19] = {0};
+    fetches[16] = d.sequence_lengths;
+    fetches[17] = doubled;
+    fetches[18] = own.sample_id;
+    run(g, fetches, 19, results);
+    for (int i = 0; i < 16; i++) {
+        const mr_tensor *expected = &results[i - i % 4];
         CHECK_EQ(mr_tensor_count(&results[i]), mr_tensor_count(expected));
         for (int64_t k = 0; k < mr_tensor_count(expected); k++)
             CHECK_NEAR((double)((const float *)results[i].data)[k], (double)((const float *)expected->data)[k], 1e-5);
     }
-    for (int b = 0; b < BATCH; b++) CHECK_EQ(mr_tensor_int32s(&results[12])[b], ends[b]);
-    CHECK_NEAR((double)mr_tensor_floats(&results[13])[0], 16, 0); /* doubled in each of 4 steps */
-    deinit(results, 14);
+    for (int b = 0; b < BATCH; b++) {
+        CHECK_EQ(mr_tensor_int32s(&results[16])[b], ends[b]);
+        for (int t = 0; t < TIME; t++) CHECK_EQ(mr_tensor_int32s(&results[18])[b * TIME + t], t < ends[b] ? t : 0);
+    }
+    CHECK_NEAR((double)mr_tensor_floats(&results[17])[0], 16, 0); /* doubled in each of 4 steps */
+    deinit(results, 19);
     mr_graph_free(g);
+}
+
+/* An attending cell, alone, in wrappers and in a stack. Its sizes are known when the graph is built, or when it runs. */
+static void decode_sizes(int kind, bool is_known, mr_tensor *results)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_graph_set_seed(g, 5);
+    const mr_shape known = MR_SHAPE(BATCH, TIME, FEATURES), unknown = MR_SHAPE(-1, -1, FEATURES);
+    mr_output x = mr_placeholder(g, MR_DOUBLE, .shape = is_known ? known : unknown);
+    mr_output ends = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(is_known ? BATCH : -1)), states[8];
+    mr_attention *attention = mr_bahdanau_attention(g, UNITS, x, .memory_sequence_length = ends);
+    mr_rnn_cell *cell = mr_attention_wrapper(g, mr_lstm_cell(g, 3), attention, .attention_layer_size = FEATURES);
+    mr_rnn_cell *cells[] = {cell, mr_gru_cell(g, 2)};
+    if (kind == 1) cell = mr_multi_rnn_cell(g, (mr_rnn_cells){cells, 2});
+    if (kind == 2) cell = mr_residual_wrapper(g, mr_device_wrapper(g, cell, "/cpu:0"));
+    if (kind == 3) cell = mr_dropout_wrapper(g, cell, .state_keep_prob = 0.5f, .input_keep_prob = 0.5f, .seed = 2);
+    mr_output batch =
+        mr_squeeze(g, mr_slice(g, mr_shape_of(g, x), mr_constant_ints(g, MR_INTS(0)), mr_constant_ints(g, MR_INTS(1))));
+    mr_rnn_cell_zero_state(g, cell, batch, MR_DOUBLE, states);
+    mr_decoder *decoder = mr_basic_decoder(g, cell, mr_training_helper(g, x, ends), states);
+    mr_decoded d = mr_dynamic_decode(g, decoder, states, .alignment_history = true);
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    mr_session *session = nullptr;
+    mr_tensor values = {0}, lengths = {0};
+    CHECK_OK(mr_tensor_init(&values, MR_DOUBLE, known, &error));
+    CHECK_OK(mr_tensor_init_copy(&lengths, MR_INT64, MR_SHAPE(BATCH), (int64_t[]){2, 4, 1}, &error));
+    for (int i = 0; i < BATCH * TIME * FEATURES; i++) ((double *)values.data)[i] = i % 7 / 3.0 - 1;
+    const mr_feed feeds[] = {{x, values}, {ends, lengths}};
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    CHECK_OK(mr_session_run(session, (mr_feeds){feeds, 2}, MR_OUTPUTS(d.rnn_output, d.alignment_history, states[3]),
+                            results, nullptr, 0, &error));
+    mr_tensor_deinit(&values);
+    mr_tensor_deinit(&lengths);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(decoders_of_sizes_that_are_known_or_not_are_equal)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        mr_tensor known[3] = {0}, unknown[3] = {0};
+        decode_sizes(kind, true, known);
+        decode_sizes(kind, false, unknown);
+        CHECK_EQ(mr_tensor_count(&known[0]), BATCH * TIME * (kind == 1 ? 2 : FEATURES));
+        CHECK_EQ(*(const int32_t *)known[2].data, TIME);
+        CHECK(known[1].shape.rank == 3 && known[1].shape.dims[0] == TIME && known[1].shape.dims[1] == BATCH);
+        for (int i = 0; i < 2 && kind < 3; i++) /* dropout draws by the number of the node */
+            for (int64_t k = 0; k < mr_tensor_count(&known[i]); k++)
+                CHECK_NEAR(((const double *)known[i].data)[k], ((const double *)unknown[i].data)[k], 1e-9);
+        for (int64_t k = 0; k < TIME * BATCH; k++) { /* the alignments of a step sum to 1 */
+            double sum = 0;
+            for (int t = 0; t < TIME; t++) sum += ((const double *)known[1].data)[k * TIME + t];
+            CHECK_NEAR(sum, 1, 1e-9);
+        }
+        deinit(known, 3);
+        deinit(unknown, 3);
+    }
 }

@@ -118,7 +118,7 @@ TEST(decoders_refuse_what_does_not_fit)
         "greedy_embedding_helper: start_tokens must be int32[batch]",
         "greedy_embedding_helper: there are no start_tokens",
         "sample_embedding_helper: softmax_temperature is 0, but must be above 0",
-        "sampling_probability is int32[3], but must be a float scalar",
+        "scheduled_embedding_training_helper: sampling_probability is int32[3], but must be a float scalar",
         "the embedding has 5 features, but the inputs 2",
         "basic_decoder: there is no helper",
         "basic_decoder: there is no cell",
@@ -172,6 +172,44 @@ TEST(decoders_refuse_what_does_not_fit)
         if (i == 21) mr_dynamic_decode(g, mr_basic_decoder(g, cell, helper, &none), nullptr);
         if (i == 22) mr_dynamic_decode(g, decoder, nullptr, .parallel_iterations = 0);
         if (i == 23) mr_scheduled_output_training_helper(g, x, lengths(g), p, .seed = 3);
+        check_refused(g, texts[i]);
+    }
+}
+
+static void set_wrong(void *context, mr_graph *g, mr_helper_step *step)
+{
+    const int *what = context;
+    step->finished = *what == 4 ? mr_constant_bool(g, true) : mr_equal(g, zeros(g), zeros(g));
+    if (*what != 5) step->inputs = floats(g, MR_SHAPE(BATCH, *what == 6 ? 2 : FEATURES));
+}
+
+static mr_output sample_wrong(void *context, mr_graph *g, mr_helper_step *step)
+{
+    (void)context;
+    (void)g;
+    return step->outputs;
+}
+
+TEST(custom_helpers_are_checked)
+{
+    static const char *const texts[] = {
+        "mr_helper_functions: features must be at least 1",  "mr_helper_functions: dtype must be float, double or half",
+        "mr_helper_functions: initialize is missing",        "mr_helper_functions: batch must be at least 0",
+        "decoder: the helper must set finished to bool[3]",  "decoder: the helper must set inputs to float[3,5]",
+        "decoder: the helper must set inputs to float[3,5]", "the helper must sample int32[batch]",
+    };
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
+        mr_graph *g = mr_graph_new();
+        mr_output state = floats(g, MR_SHAPE(BATCH, UNITS));
+        const mr_helper_functions functions = {.size = sizeof functions,
+                                               .batch = i == 3 ? -1 : BATCH,
+                                               .features = i == 0 ? 0 : FEATURES,
+                                               .dtype = i == 1 ? MR_INT32 : MR_FLOAT,
+                                               .initialize = i == 2 ? nullptr : set_wrong,
+                                               .sample = sample_wrong,
+                                               .next_inputs = set_wrong};
+        mr_helper *helper = mr_custom_helper(g, &functions, &i);
+        mr_dynamic_decode(g, mr_basic_decoder(g, mr_gru_cell(g, UNITS), helper, &state), nullptr);
         check_refused(g, texts[i]);
     }
 }
