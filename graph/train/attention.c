@@ -63,10 +63,28 @@ static void prepare_memory(mr_graph *graph, mr_attention *a, mr_output memory, m
 
 /* ---- Creation ---- */
 
+/* An option that has no effect, given the others; null: none. */
+static const char *find_unused(const mr_attention_options *o, bool is_luong)
+{
+    if (is_luong && o->normalize) return "normalize has no effect on this attention";
+    if (!is_luong && o->scale) return "scale has no effect on this attention";
+    if (o->memory_sequence_length.node == nullptr && o->score_mask_value != -INFINITY)
+        return "score_mask_value has no effect without memory_sequence_length";
+    if (o->monotonic != MR_MONOTONIC_NONE) {
+        if (o->probability_fn != nullptr) return "probability_fn has no effect on monotonic attention";
+        return o->sigmoid_noise == 0 && o->sigmoid_noise_seed != 0
+                   ? "sigmoid_noise_seed has no effect without sigmoid_noise"
+                   : nullptr;
+    }
+    if (o->sigmoid_noise != 0) return "sigmoid_noise has no effect without monotonic";
+    if (o->sigmoid_noise_seed != 0) return "sigmoid_noise_seed has no effect without monotonic";
+    return o->score_bias_init != 0 ? "score_bias_init has no effect without monotonic" : nullptr;
+}
+
 static bool check(mr_graph *graph, const mr_attention_options *o, const char *what, int32_t num_units, mr_output memory,
                   bool is_luong)
 {
-    const char *unused = is_luong && o->normalize ? "normalize" : !is_luong && o->scale ? "scale" : nullptr;
+    const char *unused = find_unused(o, is_luong);
     const bool has_lengths = o->memory_sequence_length.node != nullptr;
     if (mr_graph_status(graph, nullptr) != MR_OK) return false;
     (void)mr_layer_channels(graph, memory, 3, 2, what);
@@ -78,10 +96,12 @@ static bool check(mr_graph *graph, const mr_attention_options *o, const char *wh
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the memory is %s, but must be float, double or half", what,
                             mr_dtype_name(mr_output_dtype(memory)));
     else if (unused != nullptr)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s has no effect on this attention", what, unused);
-    else if (!has_lengths && o->score_mask_value != -INFINITY)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s", what, unused);
+    else if ((unsigned)o->monotonic > MR_MONOTONIC_HARD)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: unknown monotonic %d", what, (int)o->monotonic);
+    else if (!(o->sigmoid_noise >= 0 && isfinite(o->sigmoid_noise)) || !isfinite(o->score_bias_init))
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                            "%s: score_mask_value has no effect without memory_sequence_length", what);
+                            "%s: sigmoid_noise must be finite and at least 0, score_bias_init finite", what);
     else if (isnan(o->score_mask_value))
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: score_mask_value is not a number", what);
     else if (has_lengths)
@@ -102,6 +122,10 @@ static mr_attention *attention_new(mr_graph *graph, int32_t num_units, mr_output
                         .is_luong = is_luong,
                         .normalize = o.normalize,
                         .scale = o.scale,
+                        .monotonic = o.monotonic,
+                        .sigmoid_noise = o.sigmoid_noise,
+                        .sigmoid_noise_seed = o.sigmoid_noise_seed,
+                        .score_bias_init = o.score_bias_init,
                         .num_units = num_units,
                         .probability_fn = o.probability_fn != nullptr ? o.probability_fn : mr_activation_softmax,
                         .score_mask_value = o.score_mask_value,
@@ -135,11 +159,17 @@ static mr_variable weight(mr_graph *graph, const mr_attention *a, const char *na
                    .name = name, .shape = shape, .dtype = a->dtype, .initializer = initializer, .trainable = true});
 }
 
+static const char *scope_of(const mr_attention *a)
+{
+    if (a->monotonic != MR_MONOTONIC_NONE)
+        return a->is_luong ? "luong_monotonic_attention" : "bahdanau_monotonic_attention";
+    return a->is_luong ? "luong_attention" : "bahdanau_attention";
+}
+
 void mr_attention_build(mr_graph *graph, const mr_attention *a, int64_t query_size, mr_attention_weights *weights)
 {
     const int32_t units = a->num_units;
-    mr_graph_push_variable_scope(graph, nullptr,
-                                 .default_name = a->is_luong ? "luong_attention" : "bahdanau_attention");
+    mr_graph_push_variable_scope(graph, nullptr, .default_name = scope_of(a));
     if (a->is_luong) {
         if (a->scale) weights->g = weight(graph, a, "attention_g", MR_SCALAR, (mr_initializer){.kind = MR_INIT_ONES});
     } else {
@@ -152,6 +182,10 @@ void mr_attention_build(mr_graph *graph, const mr_attention *a, int64_t query_si
         const mr_initializer root = {.kind = MR_INIT_CONSTANT, .scale = (float)sqrt(1.0 / units)};
         weights->g = weight(graph, a, "attention_g", MR_SCALAR, root);
         weights->b = weight(graph, a, "attention_b", MR_SHAPE(units), (mr_initializer){.kind = MR_INIT_ZEROS});
+    }
+    if (a->monotonic != MR_MONOTONIC_NONE) {
+        const mr_initializer initial = {.kind = MR_INIT_CONSTANT, .scale = a->score_bias_init};
+        weights->score_bias = weight(graph, a, "attention_score_bias", MR_SCALAR, initial);
     }
     mr_graph_pop_variable_scope(graph);
 }
@@ -184,16 +218,19 @@ static mr_output bahdanau_score(mr_graph *graph, const mr_attention *a, const mr
 }
 
 mr_output mr_attention_align(mr_graph *graph, const mr_attention *a, const mr_attention_weights *weights,
-                             mr_output query)
+                             mr_output query, mr_output previous)
 {
-    mr_graph_push_scope(graph, a->is_luong ? "luong_attention" : "bahdanau_attention");
+    mr_graph_push_scope(graph, scope_of(a));
     mr_output score = a->is_luong ? luong_score(graph, a, weights, query) : bahdanau_score(graph, a, weights, query);
+    if (a->monotonic != MR_MONOTONIC_NONE)
+        score = mr_add_v2(graph, score, mr_layer_value(graph, weights->score_bias, "add"), .name = "add");
     mr_graph_pop_scope(graph);
     if (a->mask.node != nullptr) {
         mr_output masked = mr_mul(graph, mr_train_scalar(graph, "mul/x", a->dtype, (double)a->score_mask_value),
                                   mr_ones_like(graph, score), .name = "mul");
         score = mr_select(graph, a->mask, score, masked, .name = "Select");
     }
+    if (a->monotonic != MR_MONOTONIC_NONE) return mr_attention_monotonic(graph, a, score, previous);
     return a->probability_fn(graph, score);
 }
 

@@ -67,7 +67,7 @@ static mr_output call(void *context, mr_graph *graph, mr_output input, const mr_
     const mr_output *own = states + count;
     mr_output both = mr_concat_v2(graph, MR_OUTPUTS(input, own[0]), mr_constant_int32(graph, 1), .name = "concat");
     mr_output output = mr_rnn_cell_call(graph, w->cell, both, states, next);
-    mr_output alignments = mr_attention_align(graph, w->attention, &w->weights, output);
+    mr_output alignments = mr_attention_align(graph, w->attention, &w->weights, output, own[2]);
     mr_output attention = attend(graph, w, output, alignments);
     next[count] = as_state(graph, attention, own[0], w->attention_size);
     next[count + 1] = mr_add_v2(graph, own[1], mr_constant_int32(graph, 1), .name = "add");
@@ -129,7 +129,8 @@ static mr_rnn_cell *finish(mr_graph *graph, const mr_attention_wrapper_options *
     sizes[count + 2] = w->attention->time_static;
     states[count] = (mr_rnn_state){0};
     states[count + 1] = (mr_rnn_state){.is_time = true};
-    states[count + 2] = (mr_rnn_state){.is_alignments = true, .size = w->attention->time};
+    states[count + 2] = (mr_rnn_state){
+        .is_alignments = true, .is_first = w->attention->monotonic != MR_MONOTONIC_NONE, .size = w->attention->time};
     const mr_rnn_cell_functions functions = {.size = sizeof functions,
                                              .state_count = count + 3,
                                              .state_sizes = sizes,

@@ -94,6 +94,12 @@ static mr_output zero_state(mr_graph *graph, const mr_rnn_cell *cell, int32_t in
     const mr_rnn_state *state = &cell->states[index];
     if (state->initial.node != nullptr) return mr_identity(graph, state->initial, .name = "checked_cell_state");
     if (state->is_time) return mr_constant_int32s(graph, MR_SCALAR, &(int32_t){0}, "zeros");
+    if (state->is_first) {
+        mr_output first = mr_fill(graph, mr_expand_dims(graph, batch_size, mr_constant_int32(graph, 0)),
+                                  mr_constant_int32s(graph, MR_SCALAR, &(int32_t){0}, "zeros/Const"));
+        return mr_one_hot(graph, first, state->size, mr_train_scalar(graph, "one_hot/on_value", dtype, 1),
+                          mr_train_scalar(graph, "one_hot/off_value", dtype, 0), .name = "one_hot");
+    }
     mr_output size =
         mr_constant_int32s(graph, MR_SHAPE(1), &(int32_t){(int32_t)cell->functions.state_sizes[index]}, "Const");
     if (state->size.node != nullptr) size = mr_expand_dims(graph, state->size, mr_constant_int32(graph, 0));

@@ -11,6 +11,7 @@ constexpr int32_t MR_RNN_STATES_MAX = 256, MR_RNN_DEPTH_MAX = 64;
 typedef struct mr_rnn_state {
     bool is_time;       /* an int32 scalar: the number of steps before this one */
     bool is_alignments; /* of an attention mechanism */
+    bool is_first;      /* a zero state has a 1 at first: alignments that move forward */
     mr_output size;     /* an int32 scalar, if the cell's functions have the size -1: known when the graph runs */
     mr_output initial;  /* in a zero state; null: zeros */
 } mr_rnn_state;

@@ -149,7 +149,7 @@ static mr_output drop(mr_graph *graph, mr_output value, float keep_prob, mr_outp
 }
 
 /* Whether state `index` is the c of an LSTM, perhaps inside of wrappers and stacks, or of an attention: its
- * time, or its alignments, which no later step uses. */
+ * time, or its alignments. */
 static bool is_memory(const mr_rnn_cell *cell, int32_t index)
 {
     if (cell->states[index].is_time || cell->states[index].is_alignments) return true;

@@ -50,6 +50,14 @@ extern "C" {
 
 typedef struct mr_attention mr_attention;
 
+/* Attention that only moves forward: what is before the place of the step before is not attended to again
+ * (BahdanauMonotonicAttention and LuongMonotonicAttention of tf.contrib.seq2seq). */
+typedef enum mr_monotonic {
+    MR_MONOTONIC_NONE = 0,
+    MR_MONOTONIC_PARALLEL, /* the probabilities that it stops at each place; in training */
+    MR_MONOTONIC_HARD,     /* it stops at the first place whose score is greater than 0; has no gradient */
+} mr_monotonic;
+
 typedef struct mr_attention_options {
     size_t size;                      /* of this struct (api.h) */
     mr_output memory_sequence_length; /* int32 or int64 [batch]: memory past it is not attended to; at least 1 each */
@@ -57,6 +65,12 @@ typedef struct mr_attention_options {
     bool scale;                   /* of Luong: the score is multiplied by the variable attention_g */
     mr_activation probability_fn; /* of a score [batch, time]; default: softmax; mr_activation_hardmax */
     float score_mask_value;       /* of the score past memory_sequence_length; default -infinity */
+    /* The scopes are bahdanau_monotonic_attention and luong_monotonic_attention, with the variable
+     * attention_score_bias. Not with probability_fn. */
+    mr_monotonic monotonic;
+    float sigmoid_noise;        /* of monotonic attention: the standard deviation of noise; default 0, at least 0 */
+    int64_t sigmoid_noise_seed; /* 0: derived from the graph's */
+    float score_bias_init;      /* of monotonic attention: the initial value of attention_score_bias; default 0 */
 } mr_attention_options;
 #define MR_ATTENTION_DEFAULTS .score_mask_value = -__builtin_inff()
 

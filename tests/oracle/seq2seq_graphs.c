@@ -110,6 +110,30 @@ static mr_rnn_cell *hard(model *m, mr_output memory, const mr_output *encoded)
     return mr_attention_wrapper(m->g, mr_gru_cell(m->g, UNITS), attention, .attention_layer_size = 2);
 }
 
+static mr_rnn_cell *monotonic(model *m, mr_output memory, const mr_output *encoded)
+{
+    (void)encoded;
+    mr_attention *attention =
+        mr_bahdanau_attention(m->g, 3, memory, .memory_sequence_length = memory_lengths(m), .normalize = true,
+                              .monotonic = MR_MONOTONIC_PARALLEL, .score_bias_init = -0.5f);
+    return mr_attention_wrapper(m->g, mr_gru_cell(m->g, UNITS), attention, .attention_layer_size = 6);
+}
+
+static mr_rnn_cell *monotonic_hard(model *m, mr_output memory, const mr_output *encoded)
+{
+    (void)encoded;
+    mr_attention *attention = mr_luong_attention(m->g, UNITS, memory, .scale = true, .monotonic = MR_MONOTONIC_HARD);
+    return mr_attention_wrapper(m->g, mr_gru_cell(m->g, UNITS), attention, .attention_layer_size = 6);
+}
+
+static mr_rnn_cell *monotonic_noise(model *m, mr_output memory, const mr_output *encoded)
+{
+    (void)encoded;
+    mr_attention *attention = mr_luong_attention(m->g, UNITS, memory, .monotonic = MR_MONOTONIC_PARALLEL,
+                                                 .sigmoid_noise = 1, .sigmoid_noise_seed = 3);
+    return mr_attention_wrapper(m->g, mr_gru_cell(m->g, UNITS), attention, .attention_layer_size = 6);
+}
+
 /* The attention below another cell, run by dynamic_rnn. */
 static mr_output in_network(model *m)
 {
@@ -263,6 +287,9 @@ static mr_output beams(model *m, int32_t width, float penalty)
     C(luong_imputed, train_with(m, luong, true, true, false))                                                          \
     C(scaled, train_with(m, scaled, true, false, false))                                                               \
     C(hardmax, train_with(m, hard, true, false, false))                                                                \
+    C(monotonic, train_with(m, monotonic, true, false, true))                                                          \
+    C(monotonic_hard, train_with(m, monotonic_hard, true, false, true))                                                \
+    C(monotonic_noise, train_with(m, monotonic_noise, true, false, true))                                              \
     C(in_network, in_network(m))                                                                                       \
     C(greedy, infer(m, GREEDY))                                                                                        \
     C(sample, infer(m, SAMPLE))                                                                                        \

@@ -38,7 +38,7 @@ def uniform(scale):
 
 class Attention:
     def __init__(self, units, memory, lengths=None, mask_value=-np.inf, normalize=False, scale=False, is_luong=False,
-                 probability=tf.nn.softmax):
+                 probability=tf.nn.softmax, monotonic=None, bias=0.0):
         self.__dict__.update(locals())
         self.mask = None if lengths is None else tf.sequence_mask(lengths, tf.shape(memory)[1])
         self.values = memory if lengths is None else memory * tf.cast(self.mask, tf.float32)[:, :, None]
@@ -60,12 +60,27 @@ class Attention:
             v = g * v / tf.norm(v)
         return tf.reduce_sum(v * tf.tanh(total), 2)
 
-    def align(self, query):
-        with tf.variable_scope("luong_attention" if self.is_luong else "bahdanau_attention"):
+    def align(self, query, previous):
+        kind = "monotonic_attention" if self.monotonic else "attention"
+        with tf.variable_scope(("luong_" if self.is_luong else "bahdanau_") + kind):
             score = self.score(query)
+            if self.monotonic:
+                score += tf.get_variable("attention_score_bias", [], initializer=tf.constant_initializer(self.bias))
         if self.mask is not None:
             score = tf.where(self.mask, score, tf.fill(tf.shape(score), np.float32(self.mask_value)))
-        return self.probability(score)
+        return self.monotonic(score, previous) if self.monotonic else self.probability(score)
+
+
+def parallel(score, previous):
+    stops = tf.sigmoid(score)
+    logarithms = tf.log(tf.clip_by_value(1 - stops, np.finfo(np.float32).tiny, 1))
+    passes = tf.exp(tf.cumsum(logarithms, 1, exclusive=True))
+    return stops * passes * tf.cumsum(previous / tf.clip_by_value(passes, 1e-10, 1), 1)
+
+
+def first_of(score, previous):
+    stops = tf.cast(score > 0, tf.float32) * tf.cumsum(previous, 1)
+    return stops * tf.math.cumprod(1 - stops, 1, exclusive=True)
 
 
 def hardmax(score):
@@ -88,12 +103,13 @@ class AttentionWrapper(C.RNNCell):
         if cell_state is None:
             cell_state = self.cell.zero_state(batch, tf.float32)
         return [cell_state, tf.zeros([batch, self.size]), tf.constant(0),
-                tf.zeros([batch, tf.shape(self.attention.keys)[1]])]
+                tf.one_hot(tf.zeros([batch], tf.int32), tf.shape(self.attention.keys)[1],
+                           on_value=1.0 if self.attention.monotonic else 0.0, off_value=0.0)]
 
     def call(self, inputs, states):
-        cell_state, attention, time, _ = states
+        cell_state, attention, time, previous = states
         output, cell_state = self.cell(tf.concat([inputs, attention], 1), cell_state)
-        alignments = self.attention.align(output)
+        alignments = self.attention.align(output, previous)
         attention = tf.einsum("bt,btd->bd", alignments, self.attention.values)
         if self.layer_size:
             attention = tf.layers.dense(tf.concat([output, attention], 1), self.layer_size, use_bias=False,
@@ -180,6 +196,21 @@ def scaled(memory, encoded):
 
 def hard(memory, encoded):
     return AttentionWrapper(C.GRUCell(UNITS), Attention(UNITS, memory, is_luong=True, probability=hardmax), 2), None
+
+
+def monotonic(memory, encoded):
+    attention = Attention(3, memory, MEMORY_LENGTHS, normalize=True, monotonic=parallel, bias=-0.5)
+    return AttentionWrapper(C.GRUCell(UNITS), attention, 6), None
+
+
+def monotonic_hard(memory, encoded):
+    attention = Attention(UNITS, memory, scale=True, is_luong=True, monotonic=first_of)
+    return AttentionWrapper(C.GRUCell(UNITS), attention, 6), None
+
+
+def monotonic_noise(memory, encoded):
+    attention = Attention(UNITS, memory, is_luong=True, monotonic=parallel)
+    return AttentionWrapper(C.GRUCell(UNITS), attention, 6), None
 
 
 def in_network():
@@ -359,6 +390,9 @@ CASES = {
     "luong_imputed": lambda: train_with(luong, True, True, False),
     "scaled": lambda: train_with(scaled, True, False, False),
     "hardmax": lambda: train_with(hard, True, False, False),
+    "monotonic": lambda: train_with(monotonic, True, False, True),
+    "monotonic_hard": lambda: train_with(monotonic_hard, True, False, True),
+    "monotonic_noise": lambda: train_with(monotonic_noise, True, False, True),
     "in_network": in_network,
     "greedy": lambda: infer(argmax),
     "sample": lambda: infer(argmax),
@@ -379,4 +413,4 @@ CASES = {
 
 if __name__ == "__main__":
     # What is drawn depends on the numbers of nodes: only the names are compared.
-    sys.exit(model_compare.main("seq2seq_graphs", CASES, ["sample", "scheduled_embedding"]))
+    sys.exit(model_compare.main("seq2seq_graphs", CASES, ["sample", "scheduled_embedding", "monotonic_noise"]))

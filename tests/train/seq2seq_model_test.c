@@ -367,7 +367,7 @@ TEST(decoders_and_raw_networks_are_dynamic_networks)
     mr_graph_free(g);
 }
 
-/* An attending cell, alone, in wrappers and in a stack. Its sizes are known when the graph is built, or when it runs. */
+/* An attending cell, alone, in wrappers and in a stack. Its sizes are known when it is built, or when it runs. */
 static void decode_sizes(int kind, bool is_known, mr_tensor *results)
 {
     mr_error error = {0};
