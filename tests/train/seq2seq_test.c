@@ -322,3 +322,44 @@ TEST(raw_networks_refuse_what_does_not_fit)
         check_refused(g, texts[i]);
     }
 }
+
+static void build_all(mr_graph *g)
+{
+    mr_output memory = floats(g, MR_SHAPE(BATCH, TIME, FEATURES)), states[4];
+    mr_attention *attention = mr_bahdanau_attention(g, UNITS, memory, .memory_sequence_length = lengths(g),
+                                                    .normalize = true, .monotonic = MR_MONOTONIC_PARALLEL);
+    mr_rnn_cell *cell = mr_attention_wrapper(g, mr_gru_cell(g, UNITS), attention, .attention_layer_size = 2);
+    mr_rnn_cell_zero_state(g, cell, mr_constant_int32(g, BATCH), MR_FLOAT, states);
+    mr_output_layer *layer = mr_output_layer_new(g, .units = IDS, .name = "projection");
+    mr_helper *helper = mr_training_helper(g, memory, lengths(g));
+    mr_decoder *decoder = mr_basic_decoder(g, cell, helper, states, .output_layer = layer);
+    (void)mr_dynamic_decode(g, decoder, states, .alignment_history = true, .impute_finished = true);
+    mr_variable words = table(g);
+    mr_output state = floats(g, MR_SHAPE(2 * BATCH, UNITS));
+    decoder = mr_beam_search_decoder(g, mr_gru_cell(g, UNITS), MR_VARIABLES(words), zeros(g), 1, &state, 2);
+    (void)mr_dynamic_decode(g, decoder, &state, .maximum_iterations = 3);
+    int right = 4;
+    (void)mr_raw_rnn(g, mr_gru_cell(g, FEATURES), say_nothing, &right, nullptr);
+}
+
+/* If any allocation fails, the graph reports it. */
+TEST(seq2seq_any_allocation_may_fail)
+{
+    if (test_allocations() < 0) test_skip("allocations are not counted here");
+    mr_status status = MR_UNKNOWN;
+    mr_graph *first = mr_graph_new(); /* the registry of operators is allocated once */
+    build_all(first);
+    mr_graph_free(first);
+    for (long long number = 1; status != MR_OK; number++) {
+        CHECK(number < 20000);
+        mr_graph *g = mr_graph_new();
+        test_fail_allocation(test_allocations() + number);
+        build_all(g);
+        test_fail_allocation(0);
+        mr_error error = {0};
+        status = mr_graph_status(g, &error);
+        if (status != MR_OK && status != MR_RESOURCE_EXHAUSTED)
+            test_fail(__FILE__, __LINE__, "allocation %lld: %s", number, error.message);
+        mr_graph_free(g);
+    }
+}
