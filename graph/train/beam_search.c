@@ -278,7 +278,7 @@ static mr_output follow(mr_graph *graph, mr_output ids, mr_output parents, mr_ou
 {
     mr_output v[3];
     mr_output zero = int32_scalar(graph, 0), one = int32_scalar(graph, 1);
-    mr_output time = size_of(graph, ids, 0), batch = size_of(graph, ids, 1), width = size_of(graph, ids, 2);
+    mr_output time = size_of(graph, ids, 0);
     const mr_shape shape = mr_output_shape(ids), beam = MR_SHAPE(-1, -1);
     mr_tensor_array_v3_outputs array = mr_tensor_array_v3(
         graph, time, MR_INT32, .element_shape = MR_SHAPE(shape.dims[1], shape.dims[2]), .name = "TensorArray");
@@ -286,10 +286,9 @@ static mr_output follow(mr_graph *graph, mr_output ids, mr_output parents, mr_ou
     mr_while_loop *loop = mr_while_loop_begin(graph, MR_OUTPUTS(mr_sub(graph, time, one), array.flow, initial), v,
                                               .back_prop = false, .shape_invariants = {shapes, 3});
     mr_while_loop_body(loop, mr_greater_equal(graph, v[0], zero), v);
-    mr_output index = flat_index(graph, batch, v[2], width);
     mr_output counts = mr_expand_dims(graph, mr_less(graph, v[0], lengths), one);
-    mr_output own = pick(graph, gather(graph, ids, v[0]), index),
-              parent = pick(graph, gather(graph, parents, v[0]), index);
+    mr_output own = mr_gather_v2(graph, gather(graph, ids, v[0]), v[2], one, .batch_dims = 1);
+    mr_output parent = mr_gather_v2(graph, gather(graph, parents, v[0]), v[2], one, .batch_dims = 1);
     mr_output next = mr_select_v2(graph, counts, parent, v[2]);
     if (mr_graph_status(graph, nullptr) == MR_OK) mr_output_set_shape(next, beam);
     v[1] = mr_tensor_array_write_v3(graph, array.handle, v[0], mr_select_v2(graph, counts, own, end), v[1]);

@@ -54,7 +54,7 @@ typedef struct mr_attention mr_attention;
  * (BahdanauMonotonicAttention and LuongMonotonicAttention of tf.contrib.seq2seq). */
 typedef enum mr_monotonic {
     MR_MONOTONIC_NONE = 0,
-    MR_MONOTONIC_PARALLEL, /* the probabilities that it stops at each place; in training */
+    MR_MONOTONIC_PARALLEL, /* the alignments are the probabilities that it stops at each place; for training */
     MR_MONOTONIC_HARD,     /* it stops at the first place whose score is greater than 0; has no gradient */
 } mr_monotonic;
 
@@ -206,7 +206,7 @@ MR_API mr_helper *mr_custom_helper(mr_graph *graph, const mr_helper_functions *f
 
 /* A dense layer whose variables are created where it is used first, and shared by all uses (tf.layers.Dense). */
 typedef struct mr_output_layer mr_output_layer;
-/* layer  as for mr_layer_dense; activity_regularizer has no effect */
+/* layer  as for mr_layer_dense, without activity_regularizer */
 MR_API mr_output_layer *mr_output_layer_new_(mr_graph *graph, const mr_dense_layer *layer);
 #define mr_output_layer_new(graph, ...)                                                                                \
     MR_WITH_SIZE_(mr_output_layer_new_((graph), &options_), mr_dense_layer, MR_DENSE_LAYER_DEFAULTS, __VA_ARGS__)
@@ -228,7 +228,7 @@ MR_API mr_decoder *mr_basic_decoder_(mr_graph *graph, mr_rnn_cell *cell, mr_help
     MR_WITH_SIZE_(mr_basic_decoder_((graph), (cell), (helper), (initial_state), &options_), mr_decoder_options,        \
                   __VA_ARGS__)
 
-/* Keeps the beam_width best sequences of each example (tf.contrib.seq2seq.BeamSearchDecoder). It cannot be trained.
+/* Keeps the beam_width best sequences of each example (tf.contrib.seq2seq.BeamSearchDecoder).
  * start_tokens   int32 [batch]
  * initial_state  of batch * beam_width examples: those of mr_tile_batch; a cell that attends needs a tiled memory
  * beam_width     at least 1 */
@@ -247,7 +247,8 @@ MR_API mr_output mr_tile_batch(mr_graph *graph, mr_output value, int32_t multipl
  * [time, batch, beam].
  * step_ids, parent_ids  int32 [time, batch, beam]: of each step, the id, and the beam of the step before
  * lengths               int32 [batch]: of the longest beam; ids past it are end_token
- * end_token             what follows the first end_token of a beam is end_token */
+ * end_token             what follows the first end_token of a beam is end_token
+ * errors                at run time, MR_INVALID_ARGUMENT if a parent is not one of the beams */
 MR_API mr_output mr_beam_gather_tree(mr_graph *graph, mr_output step_ids, mr_output parent_ids, mr_output lengths,
                                      int32_t end_token);
 

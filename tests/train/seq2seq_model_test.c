@@ -227,6 +227,26 @@ TEST(beams_are_followed_from_their_ends)
     }
 }
 
+TEST(a_parent_that_is_no_beam_is_an_error)
+{
+    mr_error error = {0};
+    for (int32_t parent = -1; parent <= 2; parent++) {
+        mr_graph *g = mr_graph_new();
+        mr_session *session = nullptr;
+        mr_tensor result = {0};
+        const int32_t parents[] = {0, 0, 0, 0, parent, 0, 0, 0};
+        mr_output ids = mr_constant_int32s(g, MR_SHAPE(2, 2, 2), (int32_t[8]){0}, nullptr);
+        mr_output tree = mr_beam_gather_tree(g, ids, mr_constant_int32s(g, MR_SHAPE(2, 2, 2), parents, nullptr),
+                                             mr_constant_int32s(g, MR_SHAPE(2), (int32_t[]){2, 2}, nullptr), 1);
+        CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+        CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(tree), &result, nullptr, 0, &error),
+                     parent == -1 || parent == 2 ? MR_INVALID_ARGUMENT : MR_OK);
+        mr_tensor_deinit(&result);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
+
 /* With 3 ids that are equally probable, each loss is ln 3 times its weight. */
 TEST(sequence_loss_is_reduced_as_it_is_asked)
 {
