@@ -116,6 +116,14 @@ TEST(example_feed_images)
     CHECK_CONTAINS(packed, "step 2/2");
 }
 
+TEST(example_translate)
+{
+    const char *text = run("translate", "400");
+    CHECK(number_after(text, "step 400  loss ") < 0.2);
+    CHECK_CONTAINS(text, " -> ");
+    CHECK(number_after(text, "right: ") > 50); /* of 64 */
+}
+
 /* A text of few sentences: what follows a word soon is known, except where the text itself is random. */
 TEST(example_language_model)
 {

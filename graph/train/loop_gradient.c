@@ -116,6 +116,15 @@ mr_output mr_loop_pop(mr_loop_gradient *loop, mr_output stack, mr_output value, 
     return popped;
 }
 
+/* The Enter of a value that is the same in all iterations, also in conditionals of the loop (GetLoopConstantEnter);
+ * null: it is not. */
+static const mr_node *constant_enter_of(mr_output value)
+{
+    const mr_node *node = value.node;
+    while (mr_node_flow(node) == MR_FLOW_SWITCH) node = node->inputs[0].node;
+    return mr_flow_is_constant_enter(node) ? node : nullptr;
+}
+
 /* What stands for an output of the forward loop in the backward loop (GetRealValue). */
 static mr_output forward_value(mr_loop_gradient *loop, mr_output value)
 {
@@ -124,8 +133,8 @@ static mr_output forward_value(mr_loop_gradient *loop, mr_output value)
     mr_graph *graph = loop->loops->graph;
     mr_output current = value;
     mr_loop_gradient *owner = loop;
-    while (owner != nullptr && mr_flow_is_constant_enter(current.node)) {
-        current = current.node->inputs[0];
+    for (const mr_node *enter; owner != nullptr && (enter = constant_enter_of(current)) != nullptr;) {
+        current = enter->inputs[0];
         owner = owner->outer;
     }
     mr_tensor constant = {0};

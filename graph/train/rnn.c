@@ -81,7 +81,8 @@ static mr_output step(const network *n, mr_output time, mr_output input, mr_outp
     }
     mr_output is_past = mr_greater_equal(n->graph, time, n->lengths, .name = "GreaterEqual");
     for (int32_t i = 0; i < n->count; i++)
-        states[i] = mr_select(n->graph, is_past, states[i], next[i], .name = "Select");
+        states[i] =
+            n->cell->states[i].is_time ? next[i] : mr_select(n->graph, is_past, states[i], next[i], .name = "Select");
     return mr_select(n->graph, is_past, n->zeros, output, .name = "Select");
 }
 
@@ -129,9 +130,9 @@ static mr_output run_loop(const network *n, mr_output inputs, mr_output *states,
     initial[1] = out.flow;
     for (int32_t i = 0; i < n->count; i++) {
         initial[2 + i] = states[i];
-        shapes[2 + i] = MR_SHAPE(all.dims[1], mr_rnn_cell_state_size(n->cell, i));
         const mr_shape given = mr_output_shape(states[i]);
-        if (given.rank != 2 || given.dims[0] != all.dims[1]) shapes[2 + i].dims[0] = -1;
+        const bool has_batch = given.rank == 2 && given.dims[0] == all.dims[1];
+        shapes[2 + i] = mr_rnn_state_shape(n->cell, i, has_batch ? all.dims[1] : -1);
     }
     const int32_t count = 2 + n->count;
     mr_while_loop *loop = mr_while_loop_begin(

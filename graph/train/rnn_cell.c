@@ -12,7 +12,7 @@ void *mr_rnn_alloc(mr_graph *graph, size_t size_bytes)
     return memory;
 }
 
-static const char *check_functions(const mr_rnn_cell_functions *f)
+static const char *check_functions(const mr_rnn_cell_functions *f, bool has_states)
 {
     if (f->call == nullptr) return "call is missing";
     if (f->default_name == nullptr) return "default_name is missing";
@@ -20,38 +20,38 @@ static const char *check_functions(const mr_rnn_cell_functions *f)
     if (f->state_count < 1 || f->state_count > MR_RNN_STATES_MAX) return "state_count is not between 1 and 256";
     if (f->output_size < 1) return "output_size is not at least 1";
     for (int32_t i = 0; i < f->state_count; i++)
-        if (f->state_sizes[i] < 1) return "a state size is not at least 1";
+        if (f->state_sizes[i] < 1 && !has_states) return "a state size is not at least 1";
     return nullptr;
 }
 
-static mr_rnn_cell *cell_new(mr_graph *graph, const mr_rnn_cell_functions *given, void *context, bool is_wrapper)
+mr_rnn_cell *mr_rnn_cell_make(mr_graph *graph, const mr_rnn_cell_functions *given, const mr_rnn_state *states,
+                              void *context, bool is_wrapper)
 {
     mr_rnn_cell_functions functions;
     if (graph == nullptr || !MR_LAYER_READ(mr_rnn_cell_functions, graph, &functions, given)) return nullptr;
-    const char *wrong = check_functions(&functions);
+    const char *wrong = check_functions(&functions, states != nullptr);
     if (wrong != nullptr) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_rnn_cell_functions: %s", wrong);
         return nullptr;
     }
+    const size_t count = (size_t)functions.state_count;
     mr_rnn_cell *cell = mr_rnn_alloc(graph, sizeof *cell);
-    int64_t *sizes = mr_rnn_alloc(graph, (size_t)functions.state_count * sizeof *sizes);
-    if (cell == nullptr || sizes == nullptr) return nullptr;
-    memcpy(sizes, functions.state_sizes, (size_t)functions.state_count * sizeof *sizes);
+    int64_t *sizes = mr_rnn_alloc(graph, count * sizeof *sizes);
+    mr_rnn_state *own = mr_rnn_alloc(graph, count * sizeof *own);
+    if (cell == nullptr || sizes == nullptr || own == nullptr) return nullptr;
+    memcpy(sizes, functions.state_sizes, count * sizeof *sizes);
+    for (size_t i = 0; i < count; i++) own[i] = states != nullptr ? states[i] : (mr_rnn_state){0};
     functions.state_sizes = sizes;
     functions.default_name = mr_arena_strdup(&graph->arena, functions.default_name);
     if (functions.name != nullptr) functions.name = mr_arena_strdup(&graph->arena, functions.name);
-    *cell = (mr_rnn_cell){.graph = graph, .functions = functions, .context = context, .is_wrapper = is_wrapper};
+    *cell = (mr_rnn_cell){
+        .graph = graph, .functions = functions, .states = own, .context = context, .is_wrapper = is_wrapper};
     return cell;
 }
 
 mr_rnn_cell *mr_rnn_cell_new(mr_graph *graph, const mr_rnn_cell_functions *functions, void *context)
 {
-    return cell_new(graph, functions, context, false);
-}
-
-mr_rnn_cell *mr_rnn_cell_new_wrapper(mr_graph *graph, const mr_rnn_cell_functions *functions, void *context)
-{
-    return cell_new(graph, functions, context, true);
+    return mr_rnn_cell_make(graph, functions, nullptr, context, false);
 }
 
 int32_t mr_rnn_cell_state_count(const mr_rnn_cell *cell)
@@ -82,6 +82,32 @@ static bool check_cell(mr_graph *graph, const mr_rnn_cell *cell)
     return mr_graph_status(graph, nullptr) == MR_OK;
 }
 
+mr_shape mr_rnn_state_shape(const mr_rnn_cell *cell, int32_t index, int64_t batch)
+{
+    return cell->states[index].is_time ? MR_SCALAR : MR_SHAPE(batch, cell->functions.state_sizes[index]);
+}
+
+/* One state of zeros, or the one that the cell has instead. */
+static mr_output zero_state(mr_graph *graph, const mr_rnn_cell *cell, int32_t index, mr_output batch_size,
+                            mr_dtype dtype)
+{
+    const mr_rnn_state *state = &cell->states[index];
+    if (state->initial.node != nullptr) return mr_identity(graph, state->initial, .name = "checked_cell_state");
+    if (state->is_time) return mr_constant_int32s(graph, MR_SCALAR, &(int32_t){0}, "zeros");
+    if (state->is_first) {
+        mr_output first = mr_fill(graph, mr_expand_dims(graph, batch_size, mr_constant_int32(graph, 0)),
+                                  mr_constant_int32s(graph, MR_SCALAR, &(int32_t){0}, "zeros/Const"));
+        return mr_one_hot(graph, first, state->size, mr_train_scalar(graph, "one_hot/on_value", dtype, 1),
+                          mr_train_scalar(graph, "one_hot/off_value", dtype, 0), .name = "one_hot");
+    }
+    mr_output size =
+        mr_constant_int32s(graph, MR_SHAPE(1), &(int32_t){(int32_t)cell->functions.state_sizes[index]}, "Const");
+    if (state->size.node != nullptr) size = mr_expand_dims(graph, state->size, mr_constant_int32(graph, 0));
+    mr_output batch = mr_expand_dims(graph, batch_size, mr_constant_int32(graph, 0));
+    mr_output shape = mr_concat_v2(graph, MR_OUTPUTS(batch, size), mr_constant_int32(graph, 0), .name = "concat");
+    return mr_fill(graph, shape, mr_train_scalar(graph, "zeros/Const", dtype, 0), .name = "zeros");
+}
+
 void mr_rnn_cell_zero_state(mr_graph *graph, const mr_rnn_cell *cell, mr_output batch_size, mr_dtype dtype,
                             mr_output *states)
 {
@@ -92,13 +118,7 @@ void mr_rnn_cell_zero_state(mr_graph *graph, const mr_rnn_cell *cell, mr_output 
     const char *scope = mr_arena_printf(&graph->arena, "%sZeroState", base);
     if (scope == nullptr) return;
     mr_graph_push_scope(graph, scope);
-    for (int32_t i = 0; i < count; i++) {
-        mr_output size =
-            mr_constant_int32s(graph, MR_SHAPE(1), &(int32_t){(int32_t)cell->functions.state_sizes[i]}, "Const");
-        mr_output batch = mr_expand_dims(graph, batch_size, mr_constant_int32(graph, 0));
-        mr_output shape = mr_concat_v2(graph, MR_OUTPUTS(batch, size), mr_constant_int32(graph, 0), .name = "concat");
-        states[i] = mr_fill(graph, shape, mr_train_scalar(graph, "zeros/Const", dtype, 0), .name = "zeros");
-    }
+    for (int32_t i = 0; i < count; i++) states[i] = zero_state(graph, cell, i, batch_size, dtype);
     mr_graph_pop_scope(graph);
 }
 
@@ -125,15 +145,15 @@ bool mr_rnn_cell_build(mr_graph *graph, mr_rnn_cell *cell, int64_t input_size, m
 
 bool mr_rnn_check_states(mr_graph *graph, const mr_rnn_cell *cell, const mr_output *states)
 {
-    char text[MR_SHAPE_TEXT_SIZE];
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
     for (int32_t i = 0; i < cell->functions.state_count; i++) {
-        const mr_shape shape = mr_output_shape(states[i]);
-        const int64_t size = cell->functions.state_sizes[i];
-        const bool fits = shape.rank < 0 || (shape.rank == 2 && (shape.dims[1] < 0 || shape.dims[1] == size));
-        if (!fits || mr_output_dtype(states[i]) != cell->dtype) {
-            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "state %d of the cell %s is %s%s, not %s[?,%lld]", (int)i,
+        const mr_shape shape = mr_output_shape(states[i]), own = mr_rnn_state_shape(cell, i, -1);
+        const mr_dtype dtype = cell->states[i].is_time ? MR_INT32 : cell->dtype;
+        if (!mr_shape_compatible(own, shape) || mr_output_dtype(states[i]) != dtype) {
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "state %d of the cell %s is %s%s, not %s%s", (int)i,
                                 cell->functions.default_name, mr_dtype_name(mr_output_dtype(states[i])),
-                                mr_shape_text(shape, text, sizeof text), mr_dtype_name(cell->dtype), (long long)size);
+                                mr_shape_text(shape, found, sizeof found), mr_dtype_name(dtype),
+                                mr_shape_text(own, expected, sizeof expected));
             return false;
         }
     }

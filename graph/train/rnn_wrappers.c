@@ -31,7 +31,7 @@ static wrapper *wrapper_new(mr_graph *graph, mr_rnn_cell *cell, const char *name
 /* The cell of a wrapper. */
 static mr_rnn_cell *finish(mr_graph *graph, const mr_rnn_cell_functions *functions, wrapper *self)
 {
-    mr_rnn_cell *made = mr_rnn_cell_new_wrapper(graph, functions, self);
+    mr_rnn_cell *made = mr_rnn_cell_make(graph, functions, self->cell->states, self, true);
     if (made != nullptr) made->depth = self->cell->depth + 1;
     return made;
 }
@@ -88,6 +88,7 @@ static mr_output multi_call(void *context, mr_graph *graph, mr_output input, con
 mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells)
 {
     int64_t sizes[MR_RNN_STATES_MAX];
+    mr_rnn_state states[MR_RNN_STATES_MAX];
     int32_t count = 0, depth = 0;
     if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return nullptr;
     const char *wrong = cells.count < 1 || cells.items == nullptr ? "there are no cells" : nullptr;
@@ -99,8 +100,10 @@ mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells)
         if (own > 0 && cells.items[i]->depth >= depth) depth = cells.items[i]->depth + 1;
         if (depth > MR_RNN_DEPTH_MAX) wrong = "there are more than 64 cells inside of each other";
         if (count + own > MR_RNN_STATES_MAX) wrong = "there are more than 256 states";
-        for (int32_t j = 0; wrong == nullptr && j < own; j++)
-            sizes[count++] = mr_rnn_cell_state_size(cells.items[i], j);
+        for (int32_t j = 0; wrong == nullptr && j < own; j++, count++) {
+            sizes[count] = mr_rnn_cell_state_size(cells.items[i], j);
+            states[count] = cells.items[i]->states[j];
+        }
     }
     if (wrong != nullptr) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "multi_rnn_cell: %s", wrong);
@@ -118,7 +121,7 @@ mr_rnn_cell *mr_multi_rnn_cell(mr_graph *graph, mr_rnn_cells cells)
                                              .default_name = "multi_rnn_cell",
                                              .build = multi_build,
                                              .call = multi_call};
-    mr_rnn_cell *made = mr_rnn_cell_new(graph, &functions, self);
+    mr_rnn_cell *made = mr_rnn_cell_make(graph, &functions, states, self, false);
     if (made != nullptr) made->depth = depth;
     return made;
 }
@@ -145,9 +148,11 @@ static mr_output drop(mr_graph *graph, mr_output value, float keep_prob, mr_outp
     return kept;
 }
 
-/* Whether state `index` is the c of an LSTM, perhaps inside of wrappers and stacks. */
+/* Whether state `index` is the c of an LSTM, perhaps inside of wrappers and stacks, or of an attention: its
+ * time, or its alignments. */
 static bool is_memory(const mr_rnn_cell *cell, int32_t index)
 {
+    if (cell->states[index].is_time || cell->states[index].is_alignments) return true;
     if (cell->is_wrapper) return is_memory(((const wrapper *)cell->context)->cell, index);
     if (cell->functions.call != multi_call) return cell->has_memory && index == 0;
     const mr_rnn_cells cells = ((const wrapper *)cell->context)->cells;

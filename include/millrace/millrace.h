@@ -24,6 +24,7 @@
 #include <millrace/rnn.h>
 #include <millrace/run.h>
 #include <millrace/saver.h>
+#include <millrace/seq2seq.h>
 #include <millrace/session.h>
 #include <millrace/status.h>
 #include <millrace/summary.h>

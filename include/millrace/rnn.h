@@ -22,9 +22,9 @@
  * current there: rnn/multi_rnn_cell/cell_0/basic_lstm_cell/kernel. Used again, it has the same variables. Cells belong
  * to the graph.
  *
- * States. A cell has one or more state tensors, each [batch, size]. Where TensorFlow has nested tuples, there are
- * arrays here, in the order of tf.nest.flatten: c before h of an LSTM, the first cell before the second one. An array
- * of states has mr_rnn_cell_state_count elements.
+ * States. A cell has one or more state tensors, each [batch, size]; only mr_attention_wrapper of seq2seq.h has a
+ * scalar. Where TensorFlow has nested tuples, there are arrays here, in the order of tf.nest.flatten: c before h of an
+ * LSTM, the first cell before the second one. An array of states has mr_rnn_cell_state_count elements.
  *
  * Errors are recorded in the graph; results are then outputs that later builders pass on. Options follow the rules of
  * variables.h. */
@@ -45,6 +45,7 @@ typedef struct mr_rnn_cells {
 
 /* 1 to 256; 0 of a cell that could not be created. */
 MR_API int32_t mr_rnn_cell_state_count(const mr_rnn_cell *cell);
+/* 0 of a scalar; -1: known when the graph runs. */
 MR_API int64_t mr_rnn_cell_state_size(const mr_rnn_cell *cell, int32_t index);
 MR_API int64_t mr_rnn_cell_output_size(const mr_rnn_cell *cell);
 /* States of zeros.
