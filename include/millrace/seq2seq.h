@@ -40,6 +40,7 @@
 #ifndef MILLRACE_SEQ2SEQ_H
 #define MILLRACE_SEQ2SEQ_H
 
+#include <millrace/losses.h>
 #include <millrace/rnn.h>
 
 #ifdef __cplusplus
@@ -286,27 +287,6 @@ MR_API mr_decoded mr_dynamic_decode_(mr_graph *graph, mr_decoder *decoder, mr_ou
 #define mr_dynamic_decode(graph, decoder, final, ...)                                                                  \
     MR_WITH_SIZE_(mr_dynamic_decode_((graph), (decoder), (final), &options_), mr_dynamic_decode_options,               \
                   MR_DYNAMIC_DECODE_DEFAULTS, __VA_ARGS__)
-
-/* ---- Loss ---- */
-
-/* Averages are sums divided by the sum of the weights; sums are divided by the number of weights that are not 0.
- * What is neither averaged nor summed is kept: a loss for each example, or for each step. */
-typedef struct mr_sequence_loss_options {
-    size_t size;                                         /* of this struct (api.h) */
-    bool average_across_timesteps, average_across_batch; /* default true */
-    bool sum_over_timesteps, sum_over_batch;             /* neither average may be set */
-    const char *name;                                    /* default "sequence_loss" */
-} mr_sequence_loss_options;
-#define MR_SEQUENCE_LOSS_DEFAULTS .average_across_timesteps = true, .average_across_batch = true
-/* The cross entropy of the ids of sequences (tf.contrib.seq2seq.sequence_loss). It is in no collection.
- * logits   [batch, time, ids]
- * targets  int32 or int64 [batch, time]
- * weights  [batch, time], of the dtype of the logits: 0 past the end of a sequence */
-MR_API mr_output mr_sequence_loss_(mr_graph *graph, mr_output logits, mr_output targets, mr_output weights,
-                                   const mr_sequence_loss_options *options);
-#define mr_sequence_loss(graph, logits, targets, weights, ...)                                                         \
-    MR_WITH_SIZE_(mr_sequence_loss_((graph), (logits), (targets), (weights), &options_), mr_sequence_loss_options,     \
-                  MR_SEQUENCE_LOSS_DEFAULTS, __VA_ARGS__)
 
 /* ---- Raw networks ---- */
 

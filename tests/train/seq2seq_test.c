@@ -270,22 +270,6 @@ TEST(beam_search_refuses_what_does_not_fit)
     }
 }
 
-TEST(sequence_loss_refuses_what_does_not_fit)
-{
-    mr_graph *g = mr_graph_new();
-    mr_output x = floats(g, MR_SHAPE(2, 3, 4));
-    mr_sequence_loss(g, x, mr_placeholder(g, MR_INT32, .shape = MR_SHAPE(2, 3)), floats(g, MR_SHAPE(2, 3)),
-                     .sum_over_batch = true);
-    check_refused(g, "sequence_loss: sums and averages are both set, but only one may be");
-    g = mr_graph_new();
-    x = floats(g, MR_SHAPE(2, 3, 4));
-    mr_sequence_loss(g, x, mr_placeholder(g, MR_INT32, .shape = MR_SHAPE(2, 4)), floats(g, MR_SHAPE(2, 3)));
-    check_refused(g, "sequence_loss: targets must be [batch,time], as the logits");
-    g = mr_graph_new();
-    mr_sequence_loss(g, floats(g, MR_SHAPE(2, 3)), floats(g, MR_SHAPE(2, 3)), floats(g, MR_SHAPE(2, 3)));
-    check_refused(g, "sequence_loss: logits must be float[batch,time,ids], not float[2,3]");
-}
-
 static void say_nothing(void *context, mr_graph *g, mr_raw_rnn_step *step)
 {
     const int *what = context;
