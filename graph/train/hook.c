@@ -63,6 +63,15 @@ void *mr_hook_copy_items(mr_hook *hook, const void *items, int32_t count, size_t
     return copy;
 }
 
+mr_status mr_hook_check_outputs(const mr_graph *graph, const char *name, mr_outputs outputs, mr_error *error)
+{
+    for (int32_t i = 0; i < outputs.count; i++)
+        if (mr_node_graph(outputs.items[i].node) != graph)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s belongs to another graph", name,
+                           mr_node_name(outputs.items[i].node));
+    return MR_OK;
+}
+
 void mr_log_to_stderr(void *, const char *line)
 {
     (void)fputs(line, stderr);

@@ -21,6 +21,9 @@ void *mr_hook_alloc(size_t size, mr_hook_functions functions);
 char *mr_hook_copy_text(mr_hook *hook, const char *text);
 void *mr_hook_copy_items(mr_hook *hook, const void *items, int32_t count, size_t item_size);
 
+/* Fails with MR_INVALID_ARGUMENT unless all outputs belong to the graph. name: of the hook, for the message */
+mr_status mr_hook_check_outputs(const mr_graph *graph, const char *name, mr_outputs outputs, mr_error *error);
+
 /* ---- Timers ---- */
 
 /* Due every so many steps, or seconds. */

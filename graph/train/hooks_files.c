@@ -40,7 +40,9 @@ typedef struct saver_hook {
 static mr_status saver_begin(void *context, mr_graph *graph, mr_error *error)
 {
     const saver_hook *h = context;
+    mr_event_writer *writer;
     MR_TRY(mr_monitored_require_step(h->hook.owner, "the checkpoint saver hook", error));
+    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
     for (int32_t i = 0; i < h->listener_count; i++)
         if (h->listeners[i].begin != nullptr) MR_TRY(h->listeners[i].begin(h->listeners[i].context, graph, error));
     return MR_OK;
@@ -72,7 +74,6 @@ static mr_status write_checkpoint(const saver_hook *h, mr_session *session, cons
 static mr_status save(saver_hook *h, mr_session *session, int64_t step, mr_error *error)
 {
     char *prefix = nullptr;
-    mr_hook_timer_fire(&h->timer, step);
     for (int32_t i = 0; i < h->listener_count; i++)
         if (h->listeners[i].before_save != nullptr)
             MR_TRY(h->listeners[i].before_save(h->listeners[i].context, session, step, error));
@@ -80,6 +81,7 @@ static mr_status save(saver_hook *h, mr_session *session, int64_t step, mr_error
     mr_status status = write_checkpoint(h, session, prefix, step, error);
     free(prefix);
     if (status != MR_OK) return mr_fail_prefix(error, status, "saving step %" PRId64, step);
+    mr_hook_timer_fire(&h->timer, step); /* a save that failed is tried again */
     return tell_after(h, session, step, error);
 }
 
@@ -131,7 +133,7 @@ static mr_status saver_end(void *context, mr_session *session, mr_error *error)
     saver_hook *h = context;
     int64_t step;
     MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
-    if (step != h->timer.last_step) MR_TRY(save(h, session, step, error));
+    if (!h->timer.has_fired || step != h->timer.last_step) MR_TRY(save(h, session, step, error));
     for (int32_t i = 0; i < h->listener_count; i++)
         if (h->listeners[i].end != nullptr) MR_TRY(h->listeners[i].end(h->listeners[i].context, session, step, error));
     return MR_OK;
@@ -159,9 +161,11 @@ mr_hook *mr_checkpoint_saver_hook_(const char *checkpoint_dir, const mr_checkpoi
     require_directory(&h->hook, name, checkpoint_dir);
     mr_hook_timer_init(&h->timer, &h->hook, name, "save_steps", o.save_steps, "save_secs", o.save_secs);
     if (o.listener_count < 0 || (o.listener_count > 0) != (o.listeners != nullptr))
-        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "%s: %d listeners", name, (int)o.listener_count);
-    if (o.checkpoint_basename != nullptr && *o.checkpoint_basename == '\0')
-        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "%s: checkpoint_basename is empty", name);
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "%s: listener_count is %d, but listeners is %s", name,
+                     (int)o.listener_count, o.listeners == nullptr ? "null" : "given");
+    const char *base = o.checkpoint_basename;
+    if (base != nullptr && (*base == '\0' || strchr(base, '/') != nullptr))
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "%s: checkpoint_basename \"%s\" is not a file name", name, base);
     h->directory = mr_hook_copy_text(&h->hook, checkpoint_dir);
     h->base = mr_hook_copy_text(&h->hook, o.checkpoint_basename != nullptr ? o.checkpoint_basename : "model.ckpt");
     h->saver = o.saver;
@@ -181,11 +185,19 @@ typedef struct summary_hook {
     int64_t next; /* the step after the next run, if each run is one step; -1: not known */
 } summary_hook;
 
-static mr_status summary_begin(void *context, mr_graph *, mr_error *error)
+static mr_status summary_begin(void *context, mr_graph *graph, mr_error *error)
 {
+    static const char name[] = "summary saver hook";
     summary_hook *h = context;
+    mr_event_writer *writer;
     h->next = -1;
-    return mr_monitored_require_step(h->hook.owner, "the summary saver hook", error);
+    MR_TRY(mr_monitored_require_step(h->hook.owner, "the summary saver hook", error));
+    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    if (h->summary.node == nullptr) return MR_OK;
+    if (mr_output_dtype(h->summary) != MR_STRING)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s is %s, not a serialized summary", name,
+                       mr_node_name(h->summary.node), mr_dtype_name(mr_output_dtype(h->summary)));
+    return mr_hook_check_outputs(graph, name, (mr_outputs){&h->summary, 1}, error);
 }
 
 static mr_output summary_of(const summary_hook *h)
@@ -265,7 +277,8 @@ static mr_status profiler_begin(void *context, mr_graph *, mr_error *error)
 {
     profiler_hook *h = context;
     h->next = -1;
-    return mr_monitored_require_step(h->hook.owner, "the profiler hook", error);
+    MR_TRY(mr_monitored_require_step(h->hook.owner, "the profiler hook", error));
+    return mr_file_make_directories(h->directory, error);
 }
 
 static mr_status profiler_before(void *context, mr_hook_run *run, mr_error *error)
@@ -287,7 +300,6 @@ static mr_status write_timeline(const profiler_hook *h, const mr_hook_run *run, 
     char *path = nullptr;
     const mr_tensor *metadata = mr_hook_run_metadata(run);
     if (metadata == nullptr) return MR_OK;
-    MR_TRY(mr_file_make_directories(h->directory, error));
     snprintf(name, sizeof name, "timeline-%" PRId64 ".json", step);
     MR_TRY(path_of(h->directory, name, "", &path, error));
     mr_status status = mr_timeline_write(mr_tensor_strings(metadata)[0], path, error);

@@ -39,7 +39,8 @@ static mr_status write_line(const logging_hook *h, const mr_tensor *values, doub
     if (file == nullptr) return mr_fail_memory(error, 0);
     for (int32_t i = 0; i < h->count; i++) {
         if (i > 0) (void)fputs(", ", file);
-        (void)fputs(h->names[i], file);
+        for (const char *c = h->names[i]; *c != '\0'; c++)
+            (void)fputc((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c, file); /* one line, whatever the name */
         (void)fputs(" = ", file);
         put_value(file, &values[i]);
     }
@@ -50,6 +51,12 @@ static mr_status write_line(const logging_hook *h, const mr_tensor *values, doub
     if (!failed) h->log(h->log_context, line);
     free(line);
     return failed ? mr_fail_memory(error, size) : MR_OK;
+}
+
+static mr_status logging_begin(void *context, mr_graph *graph, mr_error *error)
+{
+    const logging_hook *h = context;
+    return mr_hook_check_outputs(graph, "logging hook", (mr_outputs){h->outputs, h->count}, error);
 }
 
 static mr_status logging_before(void *context, mr_hook_run *run, mr_error *error)
@@ -120,7 +127,8 @@ static void copy_outputs(logging_hook *h, mr_outputs outputs, mr_names names)
 
 mr_hook *mr_logging_tensor_hook_(mr_outputs outputs, const mr_logging_tensor_hook_options *given)
 {
-    logging_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.before_run = logging_before,
+    logging_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.begin = logging_begin,
+                                                                   .before_run = logging_before,
                                                                    .after_run = logging_after,
                                                                    .end = logging_end,
                                                                    .free = logging_free});

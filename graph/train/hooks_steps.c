@@ -29,6 +29,7 @@ static mr_status stop_created(void *context, mr_session *, mr_coordinator *, mr_
     int64_t step;
     MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
     if (h->last_step == 0) h->last_step = step > INT64_MAX - h->num_steps ? INT64_MAX : step + h->num_steps;
+    if (step >= h->last_step) mr_monitored_session_request_stop(h->hook.owner); /* TensorFlow runs one more step */
     return MR_OK;
 }
 
@@ -50,7 +51,7 @@ mr_hook *mr_stop_at_step_hook_(const mr_stop_at_step_hook_options *given)
     mr_stop_at_step_hook_options o;
     (void)MR_OPTIONS_READ(mr_stop_at_step_hook_options, &o, given, &h->hook.error);
     if ((o.num_steps == 0) == (o.last_step == 0))
-        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "stop-at-step hook: one of num_steps and last_step must be given");
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "stop-at-step hook: either num_steps or last_step must be given");
     if (o.num_steps < 0 || o.last_step < 0)
         mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "stop-at-step hook: %s is %" PRId64 ", but must be at least 1",
                      o.num_steps < 0 ? "num_steps" : "last_step", o.num_steps < 0 ? o.num_steps : o.last_step);
@@ -66,6 +67,12 @@ typedef struct nan_hook {
     mr_output loss;
     bool fails;
 } nan_hook;
+
+static mr_status nan_begin(void *context, mr_graph *graph, mr_error *error)
+{
+    const nan_hook *h = context;
+    return mr_hook_check_outputs(graph, "NaN hook", (mr_outputs){&h->loss, 1}, error);
+}
 
 static mr_status nan_before(void *context, mr_hook_run *run, mr_error *error)
 {
@@ -87,7 +94,8 @@ static mr_status nan_after(void *context, mr_hook_run *run, mr_error *error)
 
 mr_hook *mr_nan_tensor_hook_(mr_output loss, const mr_nan_tensor_hook_options *given)
 {
-    nan_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.before_run = nan_before, .after_run = nan_after});
+    nan_hook *h = mr_hook_alloc(
+        sizeof *h, (mr_hook_functions){.begin = nan_begin, .before_run = nan_before, .after_run = nan_after});
     if (h == nullptr) return nullptr;
     mr_nan_tensor_hook_options o;
     (void)MR_OPTIONS_READ(mr_nan_tensor_hook_options, &o, given, &h->hook.error);
@@ -114,7 +122,9 @@ typedef struct counter_hook {
 static mr_status counter_begin(void *context, mr_graph *, mr_error *error)
 {
     const counter_hook *h = context;
-    return mr_monitored_require_step(h->hook.owner, "the step counter hook", error);
+    mr_event_writer *writer;
+    MR_TRY(mr_monitored_require_step(h->hook.owner, "the step counter hook", error));
+    return h->directory != nullptr ? mr_monitored_writer(h->hook.owner, h->directory, &writer, error) : MR_OK;
 }
 
 static mr_status counter_after(void *context, mr_hook_run *, mr_error *error)
@@ -157,6 +167,8 @@ mr_hook *mr_step_counter_hook_(const mr_step_counter_hook_options *given)
                        o.every_n_secs);
     if (o.output_dir == nullptr && o.log == nullptr)
         mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "step counter hook: log or output_dir must be given");
+    if (o.output_dir != nullptr && *o.output_dir == '\0')
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "step counter hook: the directory is empty");
     if (o.log == nullptr && o.log_context != nullptr)
         mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "step counter hook: log_context has no effect without log");
     h->directory = mr_hook_copy_text(&h->hook, o.output_dir);
@@ -218,6 +230,12 @@ typedef struct final_hook {
     mr_tensor *results;
 } final_hook;
 
+static mr_status final_begin(void *context, mr_graph *graph, mr_error *error)
+{
+    const final_hook *h = context;
+    return mr_hook_check_outputs(graph, "final ops hook", (mr_outputs){h->outputs, h->count}, error);
+}
+
 static mr_status final_end(void *context, mr_session *session, mr_error *error)
 {
     const final_hook *h = context;
@@ -235,7 +253,8 @@ static void final_free(void *context)
 
 mr_hook *mr_final_ops_hook_(mr_outputs outputs, mr_tensor *results, const mr_final_ops_hook_options *given)
 {
-    final_hook *h = mr_hook_alloc(sizeof *h, (mr_hook_functions){.end = final_end, .free = final_free});
+    final_hook *h =
+        mr_hook_alloc(sizeof *h, (mr_hook_functions){.begin = final_begin, .end = final_end, .free = final_free});
     if (h == nullptr) return nullptr;
     mr_final_ops_hook_options o;
     (void)MR_OPTIONS_READ(mr_final_ops_hook_options, &o, given, &h->hook.error);
@@ -243,6 +262,9 @@ mr_hook *mr_final_ops_hook_(mr_outputs outputs, mr_tensor *results, const mr_fin
         mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "final ops hook: at least one output and its result are needed");
     if (o.feeds.count < 0 || (o.feeds.items == nullptr && o.feeds.count > 0))
         mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "final ops hook: feeds is not a list");
+    for (int32_t i = 0; outputs.items != nullptr && i < outputs.count; i++)
+        if (outputs.items[i].node == nullptr)
+            mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "final ops hook: output %d is missing", (int)i);
     if (h->hook.error.status != MR_OK) return &h->hook;
     h->outputs = mr_hook_copy_items(&h->hook, outputs.items, outputs.count, sizeof *outputs.items);
     h->count = h->outputs != nullptr ? outputs.count : 0;

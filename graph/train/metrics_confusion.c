@@ -127,6 +127,32 @@ mr_metric mr_metric_recall_(mr_graph *graph, mr_output labels, mr_output predict
 
 /* ---- Counts at thresholds ---- */
 
+/* A run fails unless all predictions are at least, or at most, the limit. */
+static mr_node *require(mr_graph *graph, mr_output predictions, bool at_least, float limit)
+{
+    mr_graph_push_scope(graph, at_least ? "assert_greater_equal" : "assert_less_equal");
+    mr_output bound = number(graph, limit);
+    mr_output fits = at_least ? mr_greater_equal(graph, predictions, bound) : mr_less_equal(graph, predictions, bound);
+    mr_output all = mr_all(graph, mr_reshape(graph, fits, mr_constant_ints(graph, MR_INTS(-1))),
+                           mr_constant_ints(graph, MR_INTS(0)));
+    mr_output text = mr_constant_string(graph, "predictions must be in [0, 1]");
+    mr_node *check = mr_assert(graph, all, MR_OUTPUTS(text, predictions));
+    mr_graph_pop_scope(graph);
+    return check;
+}
+
+/* The predictions as float, which are checked first. */
+static mr_output checked_probabilities(mr_graph *graph, mr_output predictions)
+{
+    mr_output numbers = mr_metric_cast(graph, predictions, MR_FLOAT);
+    mr_node *checks[] = {require(graph, numbers, true, 0), require(graph, numbers, false, 1)};
+    if (mr_graph_status(graph, nullptr) != MR_OK) return numbers;
+    mr_graph_push_control_dependencies(graph, checks, 2);
+    numbers = mr_identity(graph, numbers);
+    mr_graph_pop_control_dependencies(graph);
+    return numbers;
+}
+
 /* Counts the outcomes of predictions > threshold, a vector of one number for each threshold.
  * kinds  a bit for each outcome that is counted */
 static void count_at(mr_graph *graph, int kinds, mr_output labels, mr_output predictions, mr_floats thresholds,
@@ -140,12 +166,13 @@ static void count_at(mr_graph *graph, int kinds, mr_output labels, mr_output pre
         return;
     }
     mr_output row = mr_constant_ints(graph, MR_INTS(1, -1)), flat = mr_constant_ints(graph, MR_INTS(-1));
-    mr_output predicted = mr_reshape(graph, mr_metric_cast(graph, predictions, MR_FLOAT), row);
+    mr_output probabilities = checked_probabilities(graph, predictions);
+    mr_output predicted = mr_reshape(graph, probabilities, row);
     mr_output labelled = mr_reshape(graph, labels, row);
     mr_output limits = mr_constant_floats(graph, MR_SHAPE(thresholds.count, 1), thresholds.items, "thresholds");
     mr_output is_positive = mr_greater(graph, predicted, limits), weights = {0};
     if (options->weights.node != nullptr) {
-        weights = mr_metric_weights(graph, options, mr_metric_cast(graph, predictions, MR_FLOAT));
+        weights = mr_metric_weights(graph, options, probabilities);
         weights = mr_reshape(graph, mr_reshape(graph, weights, flat), row);
     }
     mr_output axis = mr_constant_ints(graph, MR_INTS(1));

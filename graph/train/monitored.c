@@ -65,14 +65,28 @@ bool mr_monitored_has_restored(const mr_monitored_session *session, const char *
 
 mr_status mr_monitored_session_global_step(mr_monitored_session *session, int64_t *step, mr_error *error)
 {
+    if (step == nullptr) return mr_session_null("mr_monitored_session_global_step: step", error);
     *step = -1;
+    if (session == nullptr) return mr_session_null("mr_monitored_session_global_step: session", error);
+    if (session->session == nullptr) return mr_fail(error, session->broken.status, "%s", session->broken.message);
     if (session->global_step.ref.node == nullptr) return MR_OK;
     mr_tensor value = {0};
     MR_TRY(mr_session_read_variable(session->session, session->global_step.ref, &value, error));
-    if (value.dtype == MR_INT32) *step = mr_tensor_int32s(&value)[0];
-    if (value.dtype == MR_INT64) *step = mr_tensor_int64s(&value)[0];
+    const bool is_step = mr_tensor_count(&value) == 1 && (value.dtype == MR_INT32 || value.dtype == MR_INT64);
+    if (is_step) *step = value.dtype == MR_INT32 ? mr_tensor_int32s(&value)[0] : mr_tensor_int64s(&value)[0];
     mr_tensor_deinit(&value);
-    return MR_OK;
+    return is_step ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "the global step is not a scalar");
+}
+
+static mr_status check_global_step(const mr_monitored_session *s, mr_error *error)
+{
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (s->global_step.ref.node == nullptr) return MR_OK;
+    const mr_dtype dtype = mr_variable_dtype_of(s->global_step);
+    const mr_shape shape = mr_variable_shape_of(s->global_step);
+    if ((dtype == MR_INT32 || dtype == MR_INT64) && shape.rank <= 0) return MR_OK;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "the global step is %s%s, not a scalar of int32 or int64",
+                   mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text));
 }
 
 /* ---- Stop ---- */
@@ -91,7 +105,7 @@ bool mr_monitored_session_should_stop(mr_monitored_session *session)
 
 mr_session *mr_monitored_session_raw(mr_monitored_session *session)
 {
-    return session->session;
+    return session != nullptr ? session->session : nullptr;
 }
 
 /* ---- Start ---- */
@@ -136,16 +150,28 @@ mr_status mr_monitored_join(mr_monitored_session *s, mr_error *error)
     return status;
 }
 
-mr_status mr_monitored_recover(mr_monitored_session *s, mr_error *error)
+/* Frees the session when the threads of its hooks have ended.
+ * errors  MR_DEADLINE_EXCEEDED: they have not */
+static mr_status drop_session(mr_monitored_session *s, mr_error *error)
 {
-    mr_error ignored = {0};
-    mr_status status = mr_monitored_join(s, &ignored);
-    if (status == MR_DEADLINE_EXCEEDED) return mr_fail(error, status, "%s", ignored.message);
+    mr_error ended = {0}; /* of a thread: the session is dropped because of another error */
+    mr_status status = mr_monitored_join(s, &ended);
+    if (status == MR_DEADLINE_EXCEEDED) return mr_fail(error, status, "%s", ended.message);
     mr_session_free(s->session);
     s->session = nullptr;
     mr_coordinator_clear_stop(s->coordinator);
     if (atomic_load(&s->stop)) mr_coordinator_request_stop(s->coordinator, nullptr);
-    return create_session(s, error);
+    return MR_OK;
+}
+
+mr_status mr_monitored_recover(mr_monitored_session *s, mr_error *error)
+{
+    MR_TRY(drop_session(s, error));
+    s->broken = (mr_error){0};
+    mr_status status = create_session(s, &s->broken);
+    if (status == MR_OK) return MR_OK;
+    (void)drop_session(s, nullptr); /* the next run tries again */
+    return mr_fail(error, status, "%s", s->broken.message);
 }
 
 static mr_status begin_hooks(mr_monitored_session *s, mr_error *error)
@@ -204,6 +230,7 @@ static mr_status read_options(mr_monitored_session *s, const mr_monitored_sessio
     s->session_options.size = sizeof s->session_options;
     MR_TRY(copy_text(s->session_options.device, &s->session_device, error));
     s->session_options.device = s->session_device;
+    if (o->checkpoint_dir != nullptr) MR_TRY(mr_run_directory_check(o->checkpoint_dir, error));
     MR_TRY(copy_text(o->checkpoint_dir, &s->checkpoint_dir, error));
     return copy_text(o->checkpoint_path, &s->checkpoint_path, error);
 }
@@ -214,6 +241,7 @@ static mr_status start(mr_monitored_session *s, const mr_monitored_session_optio
     MR_TRY(read_options(s, o, error));
     MR_TRY(mr_graph_status(s->graph, error));
     s->global_step = mr_train_find_global_step(s->graph);
+    MR_TRY(check_global_step(s, error));
     MR_TRY(begin_hooks(s, error));
     MR_TRY(mr_scaffold_finalize(&s->scaffold, s->graph, o->scaffold, error));
     return create_session(s, error);
@@ -271,14 +299,16 @@ mr_status mr_monitored_new(mr_graph *graph, const mr_monitored_session_options *
 mr_status mr_monitored_session_new(mr_graph *graph, const mr_monitored_session_options *options,
                                    mr_monitored_session **session, mr_error *error)
 {
-    *session = nullptr;
     mr_monitored_session_options own;
     mr_status status = MR_OPTIONS_READ(mr_monitored_session_options, &own, options, error);
+    if (status == MR_OK && graph == nullptr) status = mr_session_null("mr_monitored_session_new: graph", error);
     if (status == MR_OK)
         status = mr_session_check_list("monitored session: hooks", own.hooks.items, own.hooks.count, error);
-    if (status != MR_OK) {
-        mr_monitored_free_hooks(own.hooks);
-        return status;
-    }
-    return mr_monitored_new(graph, &own, nullptr, session, error);
+    if (session == nullptr)
+        status = mr_session_null("mr_monitored_session_new: session", error);
+    else
+        *session = nullptr;
+    if (status == MR_OK && session != nullptr) return mr_monitored_new(graph, &own, nullptr, session, error);
+    mr_monitored_free_hooks(own.hooks);
+    return status;
 }

@@ -30,6 +30,8 @@ struct mr_monitored_session {
     mr_monitored_writer_entry *writers;
     int64_t grace_ns;
     bool no_recovery;
+    bool is_busy;    /* in a run or at its end: hooks must not run or close it */
+    mr_error broken; /* why there is no session: it could not be created again */
     int recoveries;
     atomic_bool stop; /* requested, and kept when the session is created again */
 };

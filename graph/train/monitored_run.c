@@ -107,6 +107,12 @@ static bool may_recover(const mr_monitored_session *s, mr_status status)
            !atomic_load(&s->stop);
 }
 
+static mr_status fail_busy(const char *function, mr_error *error)
+{
+    return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the session is in a run or ending; hooks cannot call this",
+                   function);
+}
+
 mr_status mr_monitored_session_run(mr_monitored_session *session, mr_feeds feeds, mr_outputs fetches,
                                    mr_tensor *results, mr_node *const *targets, int32_t target_count, mr_error *error)
 {
@@ -118,30 +124,39 @@ mr_status mr_monitored_session_run(mr_monitored_session *session, mr_feeds feeds
     for (int32_t i = 0; i < fetches.count; i++) results[i] = (mr_tensor){0};
     if (mr_monitored_session_should_stop(s))
         return mr_fail(error, MR_FAILED_PRECONDITION, "the monitored session has been asked to stop");
+    if (s->is_busy) return fail_busy("mr_monitored_session_run", error);
+    s->is_busy = true;
     mr_error reason = {0};
-    mr_status status = s->session != nullptr
-                           ? attempt(s, feeds, fetches, results, targets, target_count, &reason)
-                           : mr_fail(&reason, MR_FAILED_PRECONDITION, "the monitored session could not be recovered");
+    mr_status status = s->session != nullptr ? MR_OK : mr_monitored_recover(s, &reason);
+    if (status == MR_OK) status = attempt(s, feeds, fetches, results, targets, target_count, &reason);
     while (may_recover(s, status)) {
         s->recoveries++;
         reason = (mr_error){0};
         status = mr_monitored_recover(s, &reason);
         if (status == MR_OK) status = attempt(s, feeds, fetches, results, targets, target_count, &reason);
     }
+    s->is_busy = false;
+    const int tries = s->recoveries;
     if (status == MR_OK) s->recoveries = 0;
     if (status == MR_OUT_OF_RANGE) mr_monitored_session_request_stop(s);
-    return status == MR_OK ? MR_OK : mr_fail(error, status, "%s", reason.message);
+    if (status == MR_OK) return MR_OK;
+    if (tries < RECOVERIES_MAX) return mr_fail(error, status, "%s", reason.message);
+    return mr_fail(error, status, "%s, after %d recoveries without a completed run", reason.message, tries);
 }
 
 /* ---- End ---- */
 
+/* Calls the end of all hooks, also if that of one fails; returns the first error. */
 static mr_status end_hooks(mr_monitored_session *s, mr_error *error)
 {
+    mr_status status = MR_OK;
     for (int32_t i = 0; i < s->hook_count; i++) {
         const mr_hook *hook = s->hooks[i];
-        if (hook->functions.end != nullptr) MR_TRY(hook->functions.end(hook->context, s->session, error));
+        if (hook->functions.end == nullptr) continue;
+        mr_status ended = hook->functions.end(hook->context, s->session, status == MR_OK ? error : nullptr);
+        if (status == MR_OK) status = ended;
     }
-    return MR_OK;
+    return status;
 }
 
 static mr_status close_writers(mr_monitored_session *s, mr_error *error)
@@ -162,15 +177,20 @@ mr_status mr_monitored_session_close(mr_monitored_session *session, mr_status st
 {
     mr_monitored_session *s = session;
     if (s == nullptr) return status;
+    if (s->is_busy) return fail_busy("mr_monitored_session_close", error);
+    s->is_busy = true;
     mr_error reason = {0};
     mr_status result = MR_OK;
-    const bool ends_well = (status == MR_OK || status == MR_OUT_OF_RANGE) && s->session != nullptr;
-    if (ends_well) result = end_hooks(s, &reason);
+    const bool ends_well = status == MR_OK || status == MR_OUT_OF_RANGE;
+    if (ends_well && s->session == nullptr)
+        result = mr_fail(&reason, s->broken.status, "%s", s->broken.message);
+    else if (ends_well)
+        result = end_hooks(s, &reason);
     mr_status joined = mr_monitored_join(s, result == MR_OK ? &reason : nullptr);
     if (result == MR_OK) result = joined;
     mr_status closed = close_writers(s, result == MR_OK ? &reason : nullptr);
     if (result == MR_OK) result = closed;
     mr_monitored_free(s);
-    if (!ends_well && status != MR_OK) return status;
+    if (!ends_well) return status;
     return result == MR_OK ? MR_OK : mr_fail(error, result, "%s", reason.message);
 }

@@ -99,8 +99,12 @@ mr_status mr_monitored_training_session_new(mr_graph *graph, const mr_monitored_
     plan p = {0};
     mr_run_directory directory = {0};
     mr_hooks hooks = {0};
-    *session = nullptr;
     mr_status status = MR_OPTIONS_READ(mr_monitored_training_session_options, &p.o, options, error);
+    if (session != nullptr) *session = nullptr;
+    if (status == MR_OK && (session == nullptr || graph == nullptr))
+        status = mr_session_null(graph == nullptr ? "mr_monitored_training_session_new: graph"
+                                                  : "mr_monitored_training_session_new: session",
+                                 error);
     if (status == MR_OK) status = read_options(&p, error);
     if (status == MR_OK && p.o.checkpoint_dir != nullptr)
         status = mr_run_directory_open(p.o.checkpoint_dir, &directory, error);

@@ -109,8 +109,12 @@ static mr_output progress(mr_graph *graph, mr_output step, int64_t steps, bool s
 
 static bool check(mr_graph *graph, mr_output step, float learning_rate, int64_t steps)
 {
-    return mr_graph_status(graph, nullptr) == MR_OK && step.node != nullptr &&
-           mr_train_check_number(graph, "learning_rate", learning_rate, 0) &&
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
+    if (step.node == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "global_step is missing");
+        return false;
+    }
+    return mr_train_check_number(graph, "learning_rate", learning_rate, 0) &&
            mr_train_check_count(graph, "decay_steps", steps, 1);
 }
 

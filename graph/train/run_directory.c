@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 mr_status mr_run_directory_open(const char *path, mr_run_directory *directory, mr_error *error)
@@ -20,6 +21,14 @@ mr_status mr_run_directory_open(const char *path, mr_run_directory *directory, m
     }
     *directory = (mr_run_directory){true, descriptor};
     return MR_OK;
+}
+
+mr_status mr_run_directory_check(const char *path, mr_error *error)
+{
+    struct stat info;
+    if (*path == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "the name of the directory is empty");
+    if (stat(path, &info) != 0) return errno == ENOENT ? MR_OK : mr_file_fail(error, errno, "open", path);
+    return S_ISDIR(info.st_mode) ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "%s is not a directory", path);
 }
 
 void mr_run_directory_close(mr_run_directory *directory)

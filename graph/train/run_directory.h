@@ -14,6 +14,8 @@ typedef struct mr_run_directory {
  * with the descriptor, however the process ends. File systems without locks are used without one.
  * errors  MR_ABORTED: another run is using it */
 mr_status mr_run_directory_open(const char *path, mr_run_directory *directory, mr_error *error);
+/* Refuses the path of something else; it may not exist yet. */
+mr_status mr_run_directory_check(const char *path, mr_error *error);
 void mr_run_directory_close(mr_run_directory *directory);
 
 #endif

@@ -196,6 +196,11 @@ static mr_status write_state(mr_session *session, mr_checkpoint_writer *writer, 
     return status;
 }
 
+const mr_graph *mr_saver_graph(const mr_saver *saver)
+{
+    return saver->graph;
+}
+
 void mr_saver_require_finite(mr_saver *saver)
 {
     saver->requires_finite = true;

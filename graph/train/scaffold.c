@@ -36,6 +36,11 @@ static mr_status check_given(const mr_graph *graph, const mr_scaffold *given, mr
     MR_TRY(check_node(graph, given->local_init_op, "local_init_op", error));
     MR_TRY(check_node(graph, given->ready_op.node, "ready_op", error));
     MR_TRY(check_node(graph, given->summary.node, "summary", error));
+    if (given->summary.node != nullptr && mr_output_dtype(given->summary) != MR_STRING)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "scaffold: summary is %s, not a serialized summary",
+                       mr_dtype_name(mr_output_dtype(given->summary)));
+    if (given->saver != nullptr && mr_saver_graph(given->saver) != graph)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "scaffold: the saver belongs to another graph");
     MR_TRY(mr_session_check_list("scaffold: init_feeds", given->init_feeds.items, given->init_feeds.count, error));
     if (given->init_feeds.count > 0 && given->init_op == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "scaffold: init_feeds has no effect without init_op");
@@ -90,7 +95,7 @@ static mr_status run_node(mr_session *session, mr_feeds feeds, mr_node *node, mr
 }
 
 /* The names that ready_op returns, at most a few of them. */
-static mr_status check_ready(const mr_ready_scaffold *s, mr_session *session, mr_error *error)
+static mr_status check_ready(const mr_ready_scaffold *s, mr_session *session, const char *checkpoint, mr_error *error)
 {
     mr_tensor names = {0};
     char text[400] = "";
@@ -108,8 +113,8 @@ static mr_status check_ready(const mr_ready_scaffold *s, mr_session *session, mr
                                      (int)(name.size_bytes < 60 ? name.size_bytes : 60), name.data);
         }
         status = mr_fail(error, MR_FAILED_PRECONDITION,
-                         "%" PRId64 " variables are not initialized after init_op and local_init_op: %s%s", count, text,
-                         count > 5 ? ", …" : "");
+                         "%" PRId64 " variables are not initialized after %s and local_init_op: %s%s", count,
+                         checkpoint != nullptr ? "the restore" : "init_op", text, count > 5 ? ", …" : "");
     }
     mr_tensor_deinit(&names);
     return status;
@@ -134,5 +139,5 @@ mr_status mr_scaffold_prepare(const mr_ready_scaffold *s, mr_session *session, c
         if (s->init_fn != nullptr) MR_TRY(s->init_fn(s->init_context, session, error));
         MR_TRY(run_node(session, MR_NO_FEEDS, s->local_init_op, error));
     }
-    return check_ready(s, session, error);
+    return check_ready(s, session, checkpoint, error);
 }

@@ -14,6 +14,8 @@ mr_variable mr_train_slot(mr_graph *graph, const char *name, mr_variable primary
 /* Removes what a killed process left of checkpoints named path-STEP: partial files, and data and graphs without an
  * index. Saving also does so, once for each directory; a resumed run with nothing left to save calls it directly. */
 mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error);
+/* The graph whose variables it saves. */
+const mr_graph *mr_saver_graph(const mr_saver *saver);
 /* From now on, saving fails with MR_INVALID_ARGUMENT and leaves all checkpoints unchanged if a trainable variable is
  * not finite or any other variable contains a NaN. */
 void mr_saver_require_finite(mr_saver *saver);

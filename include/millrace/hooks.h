@@ -52,7 +52,8 @@ MR_API void mr_hook_free(mr_hook *hook); /* null is allowed */
 typedef struct mr_hook_run mr_hook_run;
 
 /* Each function may be null. A result other than MR_OK ends the call during which it is returned, with the function's
- * error. */
+ * error; MR_ABORTED and MR_UNAVAILABLE of before_run and after_run lead to a recovery. A hook cannot run or close its
+ * session: it uses mr_hook_run_session for runs of its own. */
 typedef struct mr_hook_functions {
     size_t size; /* of this struct (api.h) */
     /* Once, before the session exists: may add nodes to the graph. */
@@ -63,7 +64,7 @@ typedef struct mr_hook_functions {
     mr_status (*before_run)(void *context, mr_hook_run *run, mr_error *error);
     /* Not after a run that failed. */
     mr_status (*after_run)(void *context, mr_hook_run *run, mr_error *error);
-    /* At the end, unless the session ends with an error. */
+    /* At the end, unless the session ends with an error; also if that of another hook has failed. */
     mr_status (*end)(void *context, mr_session *session, mr_error *error);
     void (*free)(void *context);
 } mr_hook_functions;
@@ -108,7 +109,9 @@ MR_API void mr_log_to_stderr(void *context, const char *line);
 typedef struct mr_stop_at_step_hook_options {
     size_t size;       /* of this struct (api.h) */
     int64_t num_steps; /* stop after so many steps of this session; at least 1 */
-    int64_t last_step; /* or: stop when the global step has reached this value; at least 1 */
+    /* Or: stop when the global step has reached this value; at least 1. If it has when the session is created, there is
+     * no run. */
+    int64_t last_step;
 } mr_stop_at_step_hook_options;
 MR_API mr_hook *mr_stop_at_step_hook_(const mr_stop_at_step_hook_options *options);
 #define mr_stop_at_step_hook(...)                                                                                      \
@@ -168,7 +171,7 @@ typedef struct mr_checkpoint_saver_hook_options {
     int64_t save_steps;
     double save_secs;
     mr_saver *saver;                         /* borrowed; default: the scaffold's */
-    const char *checkpoint_basename;         /* default "model.ckpt" */
+    const char *checkpoint_basename;         /* default "model.ckpt"; without "/" */
     const mr_checkpoint_listener *listeners; /* copied */
     int32_t listener_count;
 } mr_checkpoint_saver_hook_options;

@@ -99,7 +99,8 @@ MR_API mr_metric mr_metric_precision_(mr_graph *graph, mr_output labels, mr_outp
                                       const mr_metric_options *options);
 MR_API mr_metric mr_metric_recall_(mr_graph *graph, mr_output labels, mr_output predictions,
                                    const mr_metric_options *options);
-/* The area under a curve, approximated at thresholds between 0 and 1. predictions: 0 to 1, of any shape */
+/* The area under a curve, approximated at thresholds between 0 and 1. predictions: 0 to 1, of any shape; a run with
+ * others fails, as for the metrics at thresholds below. */
 MR_API mr_metric mr_metric_auc_(mr_graph *graph, mr_output labels, mr_output predictions,
                                 const mr_metric_options *options);
 #define MR_METRIC_(function, graph, labels, predictions, ...)                                                          \

@@ -31,7 +31,9 @@
  *
  * Recovery. If a run ends with MR_ABORTED or MR_UNAVAILABLE, a new session is created in the same way, from the latest
  * checkpoint, and the run is repeated in it. After 10 recoveries without a completed run in between, the error is
- * returned. Without a checkpoint directory, training starts again at its beginning.
+ * returned; so is an error while the session is created again, and the next run tries that once more. With
+ * checkpoint_path, training goes back to that checkpoint, without any checkpoint to its beginning. An error of a thread
+ * of the coordinator is no reason to recover: it ends the session.
  *
  * End. MR_OUT_OF_RANGE, the end of the data, ends the session as well as a stop does. */
 #ifndef MILLRACE_MONITORED_H
@@ -68,7 +70,9 @@ typedef struct mr_monitored_session_options {
     const char *checkpoint_path;       /* or: restore this checkpoint, which must exist */
     const mr_session_options *session; /* copied; null: the defaults */
     bool no_recovery;                  /* tf.train.SingularMonitoredSession */
-    double stop_grace_period_secs;     /* for the threads of hooks, when the session ends; 0: 120; below 0: no limit */
+    /* For the threads of hooks, when the session ends; 0: 120; below 0: no limit. A thread that takes longer is an
+     * error, MR_DEADLINE_EXCEEDED, but it is waited for: it may use the session. */
+    double stop_grace_period_secs;
 } mr_monitored_session_options;
 /* graph    borrowed; must outlive the session. Complete: nodes are added to it
  * options  null: the defaults

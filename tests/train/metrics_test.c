@@ -100,3 +100,35 @@ TEST(metrics_are_collected_and_reset)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* As TensorFlow's assertions: a run with other predictions fails, and counts nothing. */
+TEST(metrics_at_thresholds_take_probabilities)
+{
+    const float good[] = {0, 1, 0.5f}, bad[][3] = {{0, 1.5f, 0}, {-0.25f, 0, 1}, {0, NAN, 1}};
+    for (int kind = 0; kind < 3; kind++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output labels = mr_constant_floats(g, MR_SHAPE(3), (float[]){0, 1, 1}, "labels");
+        mr_output predictions = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3));
+        const mr_floats thresholds = MR_FLOATS(0.25f, 0.75f);
+        mr_metric metric = kind == 0   ? mr_metric_auc(g, labels, predictions)
+                           : kind == 1 ? mr_metric_precision_at_thresholds(g, labels, predictions, thresholds)
+                                       : mr_metric_true_positives_at_thresholds(g, labels, predictions, thresholds);
+        mr_node *init = mr_initialize_variables(g, MR_LOCAL_VARIABLES, "init");
+        mr_session *session = nullptr;
+        CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+        for (int i = -1; i < 3; i++) {
+            mr_tensor value = {0}, result = {0};
+            CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(3), i < 0 ? good : bad[i], &error));
+            mr_status status = mr_session_run(session, MR_FEEDS({predictions, value}), MR_OUTPUTS(metric.update),
+                                              &result, nullptr, 0, &error);
+            CHECK_EQ(status, i < 0 ? MR_OK : MR_INVALID_ARGUMENT);
+            if (i >= 0) CHECK_CONTAINS(error.message, "predictions must be in [0, 1]");
+            mr_tensor_deinit(&value);
+            mr_tensor_deinit(&result);
+        }
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
