@@ -14,6 +14,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 warnings.filterwarnings("ignore")
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.training import training_util
 
 tf.logging.set_verbosity(tf.logging.ERROR)
 tf.disable_v2_behavior()
@@ -38,7 +39,8 @@ def theirs(directory, last_step, save_steps, summary_steps, log_iterations, coun
         w = tf.get_variable("w", [2], initializer=tf.ones_initializer(), use_resource=True)
         loss = tf.reduce_sum(tf.square(w - tf.constant([3.0, -2.0])), name="loss")
         tf.summary.scalar("error", loss)
-        with tf.control_dependencies([loss]):
+        read = training_util._get_or_create_global_step_read()  # which the hooks fetch, before or after the update
+        with tf.control_dependencies([loss, read]):
             train = tf.train.GradientDescentOptimizer(0.01).minimize(loss, step)
         never = lambda steps: None if steps < 0 else steps
         hooks = [tf.train.StopAtStepHook(last_step=last_step),
