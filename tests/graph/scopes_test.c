@@ -295,3 +295,35 @@ TEST(imports_map_inputs_and_return_elements)
     mr_graph_free(g);
     mr_graph_free(inner);
 }
+
+/* ---- Checks of numbers ---- */
+
+TEST(check_numerics_names_the_first_bad_number)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2), .name = "x");
+    mr_output root = mr_sqrt(g, x, .name = "root");
+    mr_output sum = mr_sum(g, root, mr_constant_ints(g, MR_INTS(0)), .name = "sum");
+    mr_node *checks = mr_add_check_numerics_ops(g);
+    CHECK_OK(mr_graph_status(g, &error));
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    const float values[][2] = {{1, 4}, {1, -4}, {INFINITY, 1}};
+    for (int i = 0; i < 3; i++) {
+        mr_tensor value = {0}, result = {0};
+        CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(2), values[i], &error));
+        mr_status status = mr_session_run(session, MR_FEEDS({x, value}), MR_OUTPUTS(sum), &result, &checks, 1, &error);
+        CHECK_EQ(status, i == 0 ? MR_OK : MR_INVALID_ARGUMENT);
+        if (i == 1) CHECK_CONTAINS(error.message, "root:0 : Tensor had NaN values");
+        if (i == 2) CHECK_CONTAINS(error.message, "x:0 : Tensor had Inf values");
+        mr_tensor_deinit(&value);
+        mr_tensor_deinit(&result);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+    g = mr_graph_new();
+    CHECK(mr_add_check_numerics_ops(g) != nullptr); /* of nothing */
+    CHECK_OK(mr_graph_status(g, &error));
+    mr_graph_free(g);
+}
