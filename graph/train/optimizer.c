@@ -49,7 +49,8 @@ static mr_variable power_new(parts *p, const char *name, float beta)
     return mr_variable_new(graph, name, mr_train_float(graph, inner, beta), .trainable = false);
 }
 
-/* Creates slots and powers, outside of all scopes and of the conditional in which a loss scale applies gradients. */
+/* Creates powers in the current scope, and slots outside of all scopes, as TensorFlow does. Both are outside of the
+ * conditional in which a loss scale applies gradients. */
 static void make_slots(parts *p)
 {
     struct mr_flow_context *before = mr_optimizer_lift(p->graph);
@@ -57,9 +58,11 @@ static void make_slots(parts *p)
         p->powers[0] = power_new(p, "beta1_power", p->optimizer->beta1);
         p->powers[1] = power_new(p, "beta2_power", p->optimizer->beta2);
     }
+    mr_graph_push_scope(p->graph, "");
     for (int32_t i = 0; i < p->list.count; i++)
         for (int32_t j = 0; p->form->slots[j] != '\0' && p->list.items[i].gradient.node != nullptr; j++)
             p->slots[i][j] = slot_new(p, p->list.items[i].variable, j);
+    mr_graph_pop_scope(p->graph);
     mr_optimizer_lift_end(p->graph, before);
 }
 
@@ -207,29 +210,6 @@ static mr_node *build(parts *p, mr_output global_step)
     if (mr_graph_status(graph, nullptr) == MR_OK)
         mr_graph_add_to_collection(graph, "train_op", (mr_output){updates, 0});
     return updates;
-}
-
-mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss)
-{
-    mr_gradients_and_variables list = {0};
-    if (mr_graph_status(graph, nullptr) != MR_OK) return list;
-    int32_t count = mr_graph_variable_count(graph, MR_TRAINABLE_VARIABLES);
-    size_t size = (size_t)count + 1;
-    mr_gradient_and_variable *items = MR_ARENA_NEW(&graph->arena, mr_gradient_and_variable, size);
-    mr_output *refs = MR_ARENA_NEW(&graph->arena, mr_output, size),
-              *found = MR_ARENA_NEW(&graph->arena, mr_output, size);
-    if (items == nullptr || refs == nullptr || found == nullptr) {
-        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for an optimizer");
-        return list;
-    }
-    for (int32_t i = 0; i < count; i++) {
-        items[i].variable = mr_graph_variable(graph, MR_TRAINABLE_VARIABLES, i);
-        refs[i] = items[i].variable.ref;
-    }
-    mr_gradients(graph, MR_OUTPUTS(loss), (mr_outputs){refs, count}, nullptr, found);
-    if (mr_graph_status(graph, nullptr) != MR_OK) return list;
-    for (int32_t i = 0; i < count; i++) items[i].gradient = found[i];
-    return (mr_gradients_and_variables){items, count};
 }
 
 static bool check_step(mr_graph *graph, mr_output step)

@@ -37,7 +37,8 @@ static mr_output multiplied(mr_graph *graph, mr_output gradient, mr_output facto
     return rows.dense;
 }
 
-static mr_gradients_and_variables compute(mr_optimizer_wrapper *wrapper, mr_output loss)
+static mr_gradients_and_variables compute(mr_optimizer_wrapper *wrapper, mr_output loss,
+                                          const mr_compute_gradients_options *options)
 {
     mr_graph *graph = wrapper->graph;
     const loss_scaling *s = (const loss_scaling *)wrapper;
@@ -47,7 +48,7 @@ static mr_gradients_and_variables compute(mr_optimizer_wrapper *wrapper, mr_outp
         return (mr_gradients_and_variables){0};
     }
     mr_output scaled = mr_mul(graph, loss, in_dtype_of(graph, scale_of(s), loss));
-    mr_gradients_and_variables list = mr_optimizer_compute_gradients(graph, &wrapper->inner, scaled);
+    mr_gradients_and_variables list = mr_optimizer_compute_gradients_(graph, &wrapper->inner, scaled, options);
     if (mr_graph_status(graph, nullptr) != MR_OK) return (mr_gradients_and_variables){0};
     mr_output inverse = mr_real_div(graph, mr_constant_float(graph, 1), scale_of(s));
     for (int32_t i = 0; i < list.count; i++)
@@ -139,16 +140,15 @@ static mr_node *apply(mr_optimizer_wrapper *wrapper, mr_gradients_and_variables 
     mr_graph *graph = wrapper->graph;
     const loss_scaling *s = (const loss_scaling *)wrapper;
     if (s->is_fixed) return mr_optimizer_apply(graph, &wrapper->inner, list, global_step, run_update_ops);
-    mr_graph_push_scope(graph, "loss_scale");
     mr_output is_finite = all_finite(graph, list), updated = {0}, applied = {0};
     mr_cond *cond = mr_cond_begin(graph, is_finite);
     mr_cond_else(cond, MR_OUTPUTS(count_good(s)));
     mr_cond_end(cond, MR_OUTPUTS(decrease(s)), &updated);
+    /* Variables of the inner optimizer have the scope of this conditional: "cond_1/beta1_power", as in TensorFlow. */
     cond = mr_cond_begin(graph, is_finite);
     mr_node *train = mr_optimizer_apply(graph, &wrapper->inner, list, global_step, run_update_ops);
     mr_cond_else(cond, MR_OUTPUTS(after(graph, &train, 1)));
     mr_cond_end(cond, MR_OUTPUTS(nothing(graph)), &applied);
-    mr_graph_pop_scope(graph);
     if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph).node;
     mr_node *both[] = {applied.node, updated.node};
     return mr_group(graph, both, 2, "train_with_loss_scale");

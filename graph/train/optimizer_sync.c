@@ -25,11 +25,12 @@ static mr_output take_dense(sync_replicas *s, accumulators *a, mr_gradient_and_v
 {
     mr_graph *graph = s->base.graph;
     const mr_dtype dtype = mr_output_dtype(item.gradient);
-    *handle = mr_conditional_accumulator(graph, dtype, .shape = mr_variable_shape_of(item.variable),
-                                         .shared_name = shared, .name = "conditional_accumulator");
+    *handle = mr_resource_conditional_accumulator(graph, dtype, .shape = mr_variable_shape_of(item.variable),
+                                                  .shared_name = shared, .name = "conditional_accumulator");
     mr_output step = as_int64(graph, s->local_step.ref);
-    a->adds[a->count] = mr_accumulator_apply_gradient(graph, *handle, step, item.gradient);
-    return mr_accumulator_take_gradient(graph, *handle, mr_constant_int32(graph, s->replicas_to_aggregate), dtype);
+    a->adds[a->count] = mr_resource_accumulator_apply_gradient(graph, *handle, step, item.gradient);
+    return mr_resource_accumulator_take_gradient(graph, *handle, mr_constant_int32(graph, s->replicas_to_aggregate),
+                                                 dtype);
 }
 
 /* The mean of rows, whose sum is the gradient of the update. */
@@ -66,7 +67,9 @@ static mr_output take_mean(sync_replicas *s, accumulators *a, mr_gradient_and_va
     const bool is_sparse = mr_graph_find_rows(graph, item.gradient) != nullptr;
     mr_output mean = is_sparse ? take_rows(s, a, item, shared, &handle) : take_dense(s, a, item, shared, &handle);
     mr_output step = as_int64(graph, global_step);
-    a->sets[a->count] = mr_accumulator_set_global_step(graph, handle, step, .name = "SetGlobalStep");
+    a->sets[a->count] = is_sparse
+                            ? mr_accumulator_set_global_step(graph, handle, step, .name = "SetGlobalStep")
+                            : mr_resource_accumulator_set_global_step(graph, handle, step, .name = "SetGlobalStep");
     mr_graph_pop_device(graph);
     a->count++;
     return mean;
@@ -231,6 +234,7 @@ mr_node *mr_sync_replicas_init_tokens(mr_graph *graph, const mr_optimizer *optim
             .node;
     struct mr_flow_context *before = mr_optimizer_lift(graph);
     mr_node *node;
+    mr_graph_push_scope(graph, "");
     if (num_tokens > 0) {
         mr_output tokens = mr_fill(graph, mr_constant_ints(graph, MR_INTS((int32_t)num_tokens)), s->global_step);
         node = mr_queue_enqueue_many_v2(graph, s->nodes.token_queue, MR_OUTPUTS(tokens),
@@ -238,6 +242,7 @@ mr_node *mr_sync_replicas_init_tokens(mr_graph *graph, const mr_optimizer *optim
     } else {
         node = mr_node_finish(&(mr_node_builder[]){mr_node_begin(graph, "NoOp", "no_init_tokens")}[0]).node;
     }
+    mr_graph_pop_scope(graph);
     mr_optimizer_lift_end(graph, before);
     return node;
 }

@@ -65,28 +65,8 @@ void *mr_optimizer_wrapper_of(mr_graph *graph, const mr_optimizer *optimizer, co
     return nullptr;
 }
 
-mr_gradients_and_variables mr_optimizer_compute_gradients(mr_graph *graph, const mr_optimizer *given, mr_output loss)
-{
-    if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return (mr_gradients_and_variables){0};
-    mr_optimizer optimizer;
-    mr_error error = {0};
-    mr_status status = given != nullptr ? MR_OPTIONS_READ(mr_optimizer, &optimizer, given, &error)
-                                        : mr_fail(&error, MR_INVALID_ARGUMENT, "the optimizer is null");
-    if (status == MR_OK && optimizer.wrapper != nullptr && optimizer.wrapper->graph != graph)
-        status = mr_fail(&error, MR_INVALID_ARGUMENT, "the optimizer belongs to another graph");
-    if (status != MR_OK) {
-        (void)mr_graph_fail(graph, status, "%s", error.message);
-        return (mr_gradients_and_variables){0};
-    }
-    mr_optimizer_wrapper *wrapper = optimizer.wrapper;
-    if (wrapper == nullptr) return mr_compute_gradients(graph, loss);
-    if (wrapper->kind->compute != nullptr) return wrapper->kind->compute(wrapper, loss);
-    return mr_optimizer_compute_gradients(graph, &wrapper->inner, loss);
-}
-
 mr_flow_context *mr_optimizer_lift(mr_graph *graph)
 {
-    mr_graph_push_scope(graph, "");
     mr_graph_push_control_dependencies(graph, nullptr, 0);
     return mr_flow_enter(graph, nullptr);
 }
@@ -95,5 +75,4 @@ void mr_optimizer_lift_end(mr_graph *graph, mr_flow_context *before)
 {
     (void)mr_flow_enter(graph, before);
     mr_graph_pop_control_dependencies(graph);
-    mr_graph_pop_scope(graph);
 }

@@ -9,7 +9,8 @@ typedef struct mr_optimizer_wrapper mr_optimizer_wrapper;
 typedef struct mr_optimizer_wrapper_kind {
     const char *name; /* of the function that creates it, for messages */
     /* Null: those of the inner optimizer. */
-    mr_gradients_and_variables (*compute)(mr_optimizer_wrapper *wrapper, mr_output loss);
+    mr_gradients_and_variables (*compute)(mr_optimizer_wrapper *wrapper, mr_output loss,
+                                          const mr_compute_gradients_options *options);
     /* run_update_ops  as of mr_optimizer_apply */
     mr_node *(*apply)(mr_optimizer_wrapper *wrapper, mr_gradients_and_variables list, mr_output global_step,
                       bool run_update_ops);
@@ -32,8 +33,8 @@ void *mr_optimizer_wrapper_of(mr_graph *graph, const mr_optimizer *optimizer, co
  * run_update_ops  the update waits for the collection "update_ops" */
 mr_node *mr_optimizer_apply(mr_graph *graph, const mr_optimizer *optimizer, mr_gradients_and_variables list,
                             mr_output global_step, bool run_update_ops);
-/* Leaves conditionals, control dependencies and scopes, for variables that are created there; returns what to pass to
- * end. */
+/* Leaves conditionals and control dependencies, but not the name scope, for variables that are created there
+ * (tf.init_scope); returns what to pass to end. */
 struct mr_flow_context *mr_optimizer_lift(mr_graph *graph);
 void mr_optimizer_lift_end(mr_graph *graph, struct mr_flow_context *before);
 

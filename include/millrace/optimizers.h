@@ -119,9 +119,33 @@ typedef struct mr_gradients_and_variables {
     int32_t count;
 } mr_gradients_and_variables;
 MR_API mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss);
-/* The same for an optimizer that changes the loss or its gradients (optimizer_wrappers.h); others do not matter. */
-MR_API mr_gradients_and_variables mr_optimizer_compute_gradients(mr_graph *graph, const mr_optimizer *optimizer,
-                                                                 mr_output loss);
+/* When gradients may be used. Here, an update always waits for all of them, and TensorFlow's default, GATE_OP, is not
+ * needed; MR_GATE_NONE is the fastest. */
+typedef enum mr_gate_gradients {
+    MR_GATE_NONE = 0, /* when they are computed */
+    MR_GATE_OP,       /* when those of all inputs of the same operator are */
+    MR_GATE_GRAPH,    /* when all are */
+} mr_gate_gradients;
+/* How the gradients of an output that several operators use are added. */
+typedef enum mr_aggregation_method {
+    MR_AGGREGATION_ADD_N = 0,                 /* together */
+    MR_AGGREGATION_EXPERIMENTAL_TREE,         /* one after the other, which may need less memory */
+    MR_AGGREGATION_EXPERIMENTAL_ACCUMULATE_N, /* the same */
+} mr_aggregation_method;
+typedef struct mr_compute_gradients_options {
+    size_t size;            /* of this struct (api.h) */
+    mr_variables variables; /* default: the collection "trainable_variables" */
+    mr_output grad_loss;    /* the gradient of the loss, of its shape and dtype; default: ones */
+    mr_gate_gradients gate_gradients;
+    mr_aggregation_method aggregation_method;
+} mr_compute_gradients_options;
+/* The same with options, and for an optimizer that changes the loss or its gradients (optimizer_wrappers.h). */
+MR_API mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *graph, const mr_optimizer *optimizer,
+                                                                  mr_output loss,
+                                                                  const mr_compute_gradients_options *options);
+#define mr_optimizer_compute_gradients(graph, optimizer, loss, ...)                                                    \
+    MR_WITH_SIZE_(mr_optimizer_compute_gradients_((graph), (optimizer), (loss), &options_),                            \
+                  mr_compute_gradients_options, __VA_ARGS__)
 MR_API mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *optimizer, mr_gradients_and_variables list,
                                    mr_output global_step);
 

@@ -1,4 +1,4 @@
-/* Optimizers around others, against scalar models: averages and their saver, replicas, scales of the loss; and mistakes.
+/* Optimizers around others, against scalar models: averages and their saver, replicas, scales of the loss; mistakes.
  * The comparison with TensorFlow is tests/oracle/optimizer_wrappers_oracle.py. */
 #include "tests/test.h"
 #include <millrace/millrace.h>
