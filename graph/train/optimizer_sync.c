@@ -7,6 +7,7 @@
 #include <millrace/ops.h>
 
 #include <inttypes.h>
+#include <string.h>
 
 /* ---- Accumulators ---- */
 
@@ -29,6 +30,7 @@ static mr_output take_dense(sync_replicas *s, accumulators *a, mr_gradient_and_v
                                                   .shared_name = shared, .name = "conditional_accumulator");
     mr_output step = as_int64(graph, s->local_step.ref);
     a->adds[a->count] = mr_resource_accumulator_apply_gradient(graph, *handle, step, item.gradient);
+    if (s->chief != nullptr) return (mr_output){0};
     return mr_resource_accumulator_take_gradient(graph, *handle, mr_constant_int32(graph, s->replicas_to_aggregate),
                                                  dtype);
 }
@@ -46,6 +48,7 @@ static mr_output take_rows(sync_replicas *s, accumulators *a, mr_gradient_and_va
               unknown = as_int64(graph, mr_constant_ints(graph, (mr_ints){0}));
     a->adds[a->count] = mr_sparse_accumulator_apply_gradient(graph, *handle, step, as_int64(graph, rows.indices),
                                                              rows.values, unknown, .has_known_shape = false);
+    if (s->chief != nullptr) return (mr_output){0};
     mr_sparse_accumulator_take_gradient_outputs taken =
         mr_sparse_accumulator_take_gradient(graph, *handle, mr_constant_int32(graph, s->replicas_to_aggregate), dtype);
     mr_sparse_rows mean = {.values = taken.values, .indices = taken.indices};
@@ -56,7 +59,7 @@ static mr_output take_rows(sync_replicas *s, accumulators *a, mr_gradient_and_va
     return mean.dense;
 }
 
-/* The mean of the replicas' gradients. The accumulator is on the variable's device. */
+/* Adds the gradient, on the variable's device. Returns the mean of those of all replicas; {0} unless this is the chief. */
 static mr_output take_mean(sync_replicas *s, accumulators *a, mr_gradient_and_variable item, mr_output global_step)
 {
     mr_graph *graph = s->base.graph;
@@ -88,32 +91,43 @@ static mr_node *make_added(mr_graph *graph, const accumulators *a, bool run_upda
     return mr_node_finish(&builder).node;
 }
 
-/* Outside of the scope: the update of the inner optimizer, the queue and its operations, as TensorFlow names them. */
-static mr_node *make_steps(sync_replicas *s, mr_gradients_and_variables means, const accumulators *a,
-                           mr_output global_step, bool run_update_ops)
+/* What the chief's thread runs: the update of the inner optimizer, then a token for each replica, then averages. */
+static void make_sync(sync_replicas *s, mr_gradients_and_variables means, mr_output global_step)
 {
     mr_graph *graph = s->base.graph;
     const int32_t total = s->total_num_replicas, needed = s->replicas_to_aggregate;
-    mr_graph_push_scope(graph, "");
-    mr_graph_push_device(graph, mr_node_device(global_step.node));
     mr_node *update = mr_optimizer_apply(graph, &s->base.inner, means, global_step, false);
-    const mr_dtype dtype = mr_output_dtype(global_step);
-    s->nodes.token_queue = mr_fifo_queue_v2(graph, .component_types = MR_DTYPES(dtype), .shapes = MR_SHAPES(MR_SCALAR),
-                                            .shared_name = "sync_token_q", .name = "sync_token_q");
-    mr_node *added = make_added(graph, a, run_update_ops);
-    mr_graph_push_control_dependencies(graph, &added, 1);
-    mr_output token = mr_output_at(mr_queue_dequeue_v2(graph, s->nodes.token_queue, .component_types = MR_DTYPES(dtype),
-                                                       .name = "sync_token_q_Dequeue"),
-                                   0);
-    mr_graph_pop_control_dependencies(graph);
-    mr_node *train = mr_assign(graph, s->local_step.ref, token).node;
     mr_graph_push_control_dependencies(graph, &update, 1);
     mr_output tokens = mr_fill(graph, mr_constant_ints(graph, MR_INTS(total > needed ? total : needed)), global_step);
     s->nodes.sync =
         mr_queue_enqueue_many_v2(graph, s->nodes.token_queue, MR_OUTPUTS(tokens), .name = "sync_token_q_EnqueueMany");
     mr_graph_pop_control_dependencies(graph);
+    if (s->averaged.count > 0) {
+        mr_graph_push_control_dependencies(graph, &s->nodes.sync, 1);
+        s->nodes.sync = mr_moving_average_(graph, s->averaged.items, s->averaged.count, nullptr, &s->averages);
+        mr_graph_pop_control_dependencies(graph);
+    }
     s->nodes.cancel_queue =
         mr_queue_close_v2(graph, s->nodes.token_queue, .cancel_pending_enqueues = true, .name = "sync_token_q_Close");
+}
+
+/* Outside of the scope, as in TensorFlow. Returns the step of the replica. */
+static mr_node *make_steps(sync_replicas *s, mr_gradients_and_variables means, const accumulators *a,
+                           mr_output global_step, bool run_update_ops)
+{
+    mr_graph *graph = s->base.graph;
+    const mr_dtype dtype = mr_output_dtype(global_step);
+    mr_node *added = make_added(graph, a, run_update_ops);
+    mr_graph_push_scope(graph, "");
+    mr_graph_push_device(graph, mr_node_device(global_step.node));
+    s->nodes.token_queue = mr_fifo_queue_v2(graph, .component_types = MR_DTYPES(dtype), .shapes = MR_SHAPES(MR_SCALAR),
+                                            .shared_name = "sync_token_q", .name = "sync_token_q");
+    mr_graph_push_control_dependencies(graph, &added, 1);
+    mr_output_range tokens = mr_queue_dequeue_v2(graph, s->nodes.token_queue, .component_types = MR_DTYPES(dtype),
+                                                 .name = "sync_token_q_Dequeue");
+    mr_graph_pop_control_dependencies(graph);
+    mr_node *train = mr_assign(graph, s->local_step.ref, mr_output_at(tokens, 0)).node;
+    if (s->chief == nullptr) make_sync(s, means, global_step);
     mr_graph_pop_device(graph);
     mr_graph_pop_scope(graph);
     return train;
@@ -163,7 +177,7 @@ static mr_node *apply(mr_optimizer_wrapper *wrapper, mr_gradients_and_variables 
     mr_node *train = mr_graph_failed_output(graph).node;
     if (mr_graph_status(graph, nullptr) == MR_OK) train = make_steps(s, means, &a, global_step, run_update_ops);
     a.sets[a.count] = s->nodes.local_step_init;
-    if (mr_graph_status(graph, nullptr) == MR_OK)
+    if (mr_graph_status(graph, nullptr) == MR_OK && s->chief == nullptr)
         s->nodes.chief_init = mr_group(graph, a.sets, a.count + 1, "chief_init");
     s->global_step = global_step;
     mr_graph_pop_scope(graph);
@@ -174,7 +188,55 @@ static const mr_optimizer_wrapper_kind sync_kind = {"mr_sync_replicas_optimizer"
 
 /* ---- Public functions ---- */
 
-static bool settle(sync_replicas *s, const mr_sync_replicas_options *o)
+/* Copies the variables to average, and how. */
+static bool settle_averages(sync_replicas *s, const mr_sync_replicas_options *o)
+{
+    mr_graph *graph = s->base.graph;
+    const char *name = s->base.kind->name;
+    const mr_variables given = o->variables_to_average;
+    mr_error error = {0};
+    if (given.count == 0 && o->variable_averages == nullptr) return true;
+    if (given.count <= 0 || given.items == nullptr || o->variable_averages == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "%s: variable_averages and variables_to_average must both be given", name);
+        return false;
+    }
+    mr_status status = MR_OPTIONS_READ(mr_moving_average_options, &s->averages, o->variable_averages, &error);
+    if (status != MR_OK) {
+        (void)mr_graph_fail(graph, status, "%s: %s", name, error.message);
+        return false;
+    }
+    mr_variable *items = MR_ARENA_NEW(&graph->arena, mr_variable, (size_t)given.count);
+    if (s->averages.name != nullptr) s->averages.name = mr_arena_strdup(&graph->arena, s->averages.name);
+    if (items == nullptr || (o->variable_averages->name != nullptr && s->averages.name == nullptr)) {
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for an optimizer");
+        return false;
+    }
+    memcpy(items, given.items, (size_t)given.count * sizeof *items);
+    s->averaged = (mr_variables){items, given.count};
+    return true;
+}
+
+/* Of a replica other than the chief. */
+static bool settle_replica(sync_replicas *s, const mr_sync_replicas_options *o)
+{
+    mr_graph *graph = s->base.graph;
+    s->chief = mr_optimizer_wrapper_of(graph, o->chief, &sync_kind, "mr_sync_replicas_optimizer: chief");
+    if (s->chief == nullptr) return false;
+    const char *what = s->chief->chief != nullptr              ? "the chief is itself a replica of another chief"
+                       : s->chief->nodes.chief_init == nullptr ? "the chief's optimizer has not been applied"
+                       : o->replicas_to_aggregate != 0 || o->total_num_replicas != 0
+                           ? "replicas_to_aggregate and total_num_replicas are the chief's"
+                       : o->variable_averages != nullptr || o->variables_to_average.count != 0
+                           ? "variable_averages are the chief's"
+                           : nullptr;
+    if (what != nullptr) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_sync_replicas_optimizer: %s", what);
+    s->replicas_to_aggregate = s->chief->replicas_to_aggregate;
+    s->total_num_replicas = s->chief->total_num_replicas;
+    return what == nullptr;
+}
+
+static bool settle_chief(sync_replicas *s, const mr_sync_replicas_options *o)
 {
     mr_graph *graph = s->base.graph;
     mr_graph_push_scope(graph, "mr_sync_replicas_optimizer");
@@ -184,8 +246,15 @@ static bool settle(sync_replicas *s, const mr_sync_replicas_options *o)
     mr_graph_pop_scope(graph);
     s->replicas_to_aggregate = o->replicas_to_aggregate;
     s->total_num_replicas = o->total_num_replicas != 0 ? o->total_num_replicas : o->replicas_to_aggregate;
+    return is_good && settle_averages(s, o);
+}
+
+static bool settle(sync_replicas *s, const mr_sync_replicas_options *o)
+{
+    mr_graph *graph = s->base.graph;
     s->name = mr_arena_strdup(&graph->arena, o->name != nullptr ? o->name : "sync_replicas");
-    return is_good && s->name != nullptr;
+    if (s->name == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for an optimizer");
+    return s->name != nullptr && (o->chief != nullptr ? settle_replica(s, o) : settle_chief(s, o));
 }
 
 const mr_optimizer *mr_sync_replicas_optimizer_(mr_graph *graph, const mr_optimizer *optimizer,
@@ -207,7 +276,7 @@ const mr_optimizer *mr_sync_replicas_optimizer_(mr_graph *graph, const mr_optimi
 static sync_replicas *applied(mr_graph *graph, const mr_optimizer *optimizer, const char *function)
 {
     sync_replicas *s = mr_optimizer_wrapper_of(graph, optimizer, &sync_kind, function);
-    if (s == nullptr || s->nodes.chief_init != nullptr) return s;
+    if (s == nullptr || s->nodes.local_step_init != nullptr) return s;
     (void)mr_graph_fail(graph, MR_FAILED_PRECONDITION, "%s: the optimizer has not been applied: call mr_minimize first",
                         function);
     return nullptr;

@@ -98,6 +98,8 @@ mr_hook *mr_sync_replicas_hook(mr_graph *graph, const mr_optimizer *optimizer, b
     h->nodes = mr_sync_replicas_nodes_of(graph, optimizer);
     if (is_chief && h->nodes.chief_init != nullptr)
         h->init_tokens = mr_sync_replicas_init_tokens(graph, optimizer, num_tokens);
+    else if (is_chief && h->nodes.local_step_init != nullptr)
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "mr_sync_replicas_hook: the optimizer is not the chief's");
     mr_error error = {0};
     if (mr_graph_status(graph, &error) != MR_OK) mr_hook_fail(&h->hook, error.status, "%s", error.message);
     return &h->hook;

@@ -58,15 +58,22 @@ MR_API mr_saver *mr_swapping_saver_(mr_graph *graph, const mr_optimizer *optimiz
 
 /* ---- Synchronous replicas ----
  *
- * Threads of one process run the step that mr_minimize returns. Each run adds its gradients to accumulators and waits
- * for a token. A thread of the chief takes the mean of replicas_to_aggregate gradients of each variable, updates the
- * variables and the global step, and enqueues a token for each replica. Gradients of an older step are dropped. */
+ * Replicas are threads of one process. Each has an optimizer and a loss of its own, and runs the step that mr_minimize
+ * returns: it adds its gradients to accumulators, which all replicas share, and waits for a token. A thread of the
+ * chief takes the mean of replicas_to_aggregate gradients of each variable, updates the variables and the global step,
+ * and enqueues a token for each replica. Gradients of an older step are dropped. */
 
 typedef struct mr_sync_replicas_options {
     size_t size;                   /* of this struct (api.h) */
-    int32_t replicas_to_aggregate; /* gradients per update; required, at least 1 */
+    int32_t replicas_to_aggregate; /* gradients per update; required of the chief, at least 1 */
     int32_t total_num_replicas;    /* at least 1; default replicas_to_aggregate */
-    const char *name;              /* of the scope; default "sync_replicas" */
+    /* Averages that the chief updates after each update (mr_moving_average). Both are given, or none. Copied. */
+    mr_variables variables_to_average;
+    const mr_moving_average_options *variable_averages;
+    /* Of replicas other than the chief: the chief's optimizer, which has been applied. Then no update is built, and
+     * replicas_to_aggregate and the averages are the chief's: giving them is an error. */
+    const mr_optimizer *chief;
+    const char *name; /* of the scope; default "sync_replicas" */
 } mr_sync_replicas_options;
 /* mr_minimize and mr_apply_gradients then need a global_step, and may be called once. The collection "update_ops" runs
  * in each replica's step.

@@ -64,16 +64,18 @@ typedef struct mr_optimizer {
                                         default 0, at least 0 */
     float l2_shrinkage;              /* of Ftrl: default 0, at least 0 */
     float learning_rate_power;       /* of Ftrl: default -0.5, at most 0 */
-    float weight_decay; /* of AdamW and MomentumW: required, at least 0; not multiplied by the learning rate.
-                                        Of LARS: default 0.0001: only in the rate */
-    /* Of LARS, the rate of a variable w with the gradient g, unless one of the norms is 0, is
+    float weight_decay;              /* of AdamW and MomentumW: required, at least 0; not multiplied by the learning
+                                        rate. Of LARS: default 0.0001, only part of the learning rate */
+    /* LARS: the learning rate of a variable w with the gradient g, unless one of the norms is 0, is
      * learning_rate * eeta * norm(w) / (norm(g) + weight_decay * norm(w) + epsilon). */
-    float eeta;           /* default 0.001, at least 0 */
-    mr_names skip_list;   /* of LARS: parts of names ("bias"); variables with one of them have the rate learning_rate */
-    float beta;           /* of the average of PowerSign and AddSign: default 0.9, 0 to less than 1 */
-    float base;           /* of PowerSign: default e, greater than 0 */
-    float alpha;          /* of AddSign: default 1, at least 0 */
-    mr_output sign_decay; /* of PowerSign and AddSign: a scalar that the graph computes; default 1 */
+    float eeta;         /* default 0.001, at least 0 */
+    mr_names skip_list; /* of LARS: parts of names ("bias"); variables with one of them are not scaled */
+    float beta;         /* of the average of PowerSign and AddSign: default 0.9, 0 to less than 1 */
+    float base;         /* of PowerSign: default e, greater than 0 */
+    float alpha;        /* of AddSign: default 1, at least 0 */
+    /* Of PowerSign and AddSign: a scalar that the graph computes, as mr_cosine_decay(g, 1, step, decay_steps, 0), or a
+     * linear one: mr_polynomial_decay(g, 1, step, decay_steps, 0, 1, false); default 1 */
+    mr_output sign_decay;
     struct mr_optimizer_wrapper *wrapper; /* set by the functions in optimizer_wrappers.h */
 } mr_optimizer;
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \

@@ -89,8 +89,12 @@ static int write_replicas(const char *directory, bool is_resource, int aggregate
 {
     model m = build(is_resource);
     char name[64], more[1024];
+    const mr_variable b = mr_graph_variable(m.graph, MR_TRAINABLE_VARIABLES, 1);
+    const mr_moving_average_options averages = {.size = sizeof averages, .decay = 0.8f};
+    const bool is_averaged = aggregate == 3;
     const mr_optimizer *optimizer = mr_sync_replicas_optimizer(
-        m.graph, mr_adam(.learning_rate = 0.02f), .replicas_to_aggregate = aggregate, .total_num_replicas = 1);
+        m.graph, mr_adam(.learning_rate = 0.02f), .replicas_to_aggregate = aggregate, .total_num_replicas = 1,
+        .variables_to_average = {&b, is_averaged}, .variable_averages = is_averaged ? &averages : nullptr);
     mr_node *train = mr_minimize(m.graph, optimizer, m.loss, m.step);
     mr_sync_replicas_nodes nodes = mr_sync_replicas_nodes_of(m.graph, optimizer);
     mr_node *tokens = mr_sync_replicas_init_tokens(m.graph, optimizer, aggregate - 1);

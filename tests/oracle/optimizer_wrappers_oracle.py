@@ -57,7 +57,8 @@ def model(kind, resource):
         how = scales.FixedLossScale(64) if kind == "fixed" else scales.DynamicLossScale(8, 3)
         return loss, scales.MixedPrecisionLossScaleOptimizer(adam, how).minimize(loss, step), []
     aggregate = int(kind[-1])
-    optimizer = tf.train.SyncReplicasOptimizer(adam, aggregate, 1)
+    average = tf.train.ExponentialMovingAverage(0.8) if aggregate == 3 else None
+    optimizer = tf.train.SyncReplicasOptimizer(adam, aggregate, 1, average, [b] if average else None)
     train = optimizer.minimize(loss, step)
     sync = optimizer.get_chief_queue_runner().enqueue_ops[0]
     return loss, train, [optimizer.chief_init_op, optimizer.get_init_tokens_op(aggregate - 1), sync]

@@ -263,8 +263,9 @@ TEST(sync_replicas_average_the_gradients_of_all_threads)
     replica replicas[3];
     atomic_bool should_stop = false;
     for (int i = 0; i < 2; i++) {
-        towers[i] = mr_sync_replicas_optimizer(m.graph, mr_gradient_descent(.learning_rate = 0.25f),
-                                               .replicas_to_aggregate = 2);
+        const mr_optimizer *momentum = mr_momentum(.learning_rate = 0.25f, .momentum = 0);
+        towers[i] = i == 0 ? mr_sync_replicas_optimizer(m.graph, momentum, .replicas_to_aggregate = 2)
+                           : mr_sync_replicas_optimizer(m.graph, momentum, .chief = towers[0]);
         mr_output loss = mr_mul(m.graph, m.w.value, mr_constant_float(m.graph, 0.5f));
         replicas[i] = (replica){.node = mr_minimize(m.graph, towers[i], loss, m.step.ref)};
     }
@@ -272,6 +273,8 @@ TEST(sync_replicas_average_the_gradients_of_all_threads)
     mr_node *tokens = mr_sync_replicas_init_tokens(m.graph, towers[0], 0);
     mr_node *locals = mr_initialize_variables(m.graph, MR_LOCAL_VARIABLES, "init_local");
     replicas[2] = (replica){.node = nodes.sync, .is_chief = true};
+    CHECK_EQ(mr_graph_variable_count(m.graph, MR_GLOBAL_VARIABLES), 3); /* w, its only slot, and the step */
+    CHECK(mr_sync_replicas_nodes_of(m.graph, towers[1]).sync == nullptr);
     start(&m);
     mr_node *inits[] = {locals, nodes.chief_init, tokens};
     for (int i = 0; i < 3; i++)
@@ -289,6 +292,23 @@ TEST(sync_replicas_average_the_gradients_of_all_threads)
     CHECK_NEAR(named(&m, "w"), 1 - 0.125 * named(&m, "global_step"), 0.1251); /* cancelled between the two */
     CHECK(named(&m, "global_step") >= 30);
     end(&m);
+}
+
+/* A hook without a place in a run: its errors are those of the session. */
+TEST(sync_replicas_hook_keeps_its_error)
+{
+    mr_error error = {0};
+    model m = build(false);
+    const mr_optimizer *sync =
+        mr_sync_replicas_optimizer(m.graph, mr_gradient_descent(.learning_rate = 1), .replicas_to_aggregate = 1);
+    mr_minimize(m.graph, sync, m.loss, m.step.ref);
+    mr_hook *hook = mr_sync_replicas_hook(m.graph, sync, false, 4);
+    mr_monitored_session *session = nullptr;
+    CHECK_STATUS(mr_monitored_session_new(m.graph, MR_OPTIONS(mr_monitored_session_options, .hooks = MR_HOOKS(hook)),
+                                          &session, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "num_tokens is 4, but only the chief enqueues tokens");
+    mr_graph_free(m.graph);
 }
 
 /* ---- Mistakes ---- */
@@ -326,6 +346,22 @@ TEST(wrappers_report_mistakes)
     CHECK_MISTAKE(MR_INVALID_ARGUMENT, "replicas_to_aggregate", mr_sync_replicas_optimizer(m.graph, descent));
     CHECK_MISTAKE(MR_INVALID_ARGUMENT, "total_num_replicas",
                   mr_sync_replicas_optimizer(m.graph, descent, .replicas_to_aggregate = 1, .total_num_replicas = -1));
+    CHECK_MISTAKE(
+        MR_INVALID_ARGUMENT, "variable_averages and variables_to_average must both be given",
+        mr_sync_replicas_optimizer(m.graph, descent, .replicas_to_aggregate = 1,
+                                   .variable_averages = MR_OPTIONS(mr_moving_average_options, .decay = 0.5f)));
+    CHECK_MISTAKE(MR_INVALID_ARGUMENT, "variable_averages and variables_to_average must both be given",
+                  mr_sync_replicas_optimizer(m.graph, descent, .replicas_to_aggregate = 1,
+                                             .variables_to_average = MR_VARIABLES(m.w)));
+    CHECK_MISTAKE(MR_INVALID_ARGUMENT, "none of mr_sync_replicas_optimizer",
+                  mr_sync_replicas_optimizer(m.graph, descent, .chief = descent));
+    CHECK_MISTAKE(MR_INVALID_ARGUMENT, "the chief's optimizer has not been applied",
+                  const mr_optimizer *chief = mr_sync_replicas_optimizer(m.graph, descent, .replicas_to_aggregate = 1);
+                  mr_sync_replicas_optimizer(m.graph, descent, .chief = chief));
+    CHECK_MISTAKE(MR_INVALID_ARGUMENT, "replicas_to_aggregate and total_num_replicas are the chief's",
+                  const mr_optimizer *chief = mr_sync_replicas_optimizer(m.graph, descent, .replicas_to_aggregate = 1);
+                  mr_minimize(m.graph, chief, m.loss, m.step.ref);
+                  mr_sync_replicas_optimizer(m.graph, descent, .replicas_to_aggregate = 1, .chief = chief));
     CHECK_MISTAKE(MR_INVALID_ARGUMENT, "global_step is required",
                   mr_minimize(m.graph, mr_sync_replicas_optimizer(m.graph, descent, .replicas_to_aggregate = 1), m.loss,
                               (mr_output){0}));
