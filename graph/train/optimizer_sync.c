@@ -59,7 +59,7 @@ static mr_output take_rows(sync_replicas *s, accumulators *a, mr_gradient_and_va
     return mean.dense;
 }
 
-/* Adds the gradient, on the variable's device. Returns the mean of those of all replicas; {0} unless this is the chief. */
+/* Adds the gradient, on the device of the variable. Returns the mean of all replicas; {0} unless this is the chief. */
 static mr_output take_mean(sync_replicas *s, accumulators *a, mr_gradient_and_variable item, mr_output global_step)
 {
     mr_graph *graph = s->base.graph;

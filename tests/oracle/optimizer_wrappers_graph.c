@@ -114,7 +114,10 @@ static int write_sums(const char *directory, const char *name, mr_aggregation_me
     const mr_optimizer *momentum = mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f);
     mr_gradients_and_variables list =
         mr_optimizer_compute_gradients(g, momentum, m.loss, .aggregation_method = method, .gate_gradients = gate);
-    return finish(&m, directory, name, mr_apply_gradients(g, momentum, list, m.step), "");
+    mr_graph_push_control_dependencies(g, &m.loss.node, 1); /* reads the weights before they change */
+    mr_node *train = mr_apply_gradients(g, momentum, list, m.step);
+    mr_graph_pop_control_dependencies(g);
+    return finish(&m, directory, name, train, "");
 }
 
 int main(int argc, char **argv)

@@ -51,7 +51,9 @@ def model(kind, resource):
         method = int(kind[-1])
         optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
         gate = (optimizer.GATE_OP, optimizer.GATE_NONE, optimizer.GATE_GRAPH)[method]
-        return loss, optimizer.minimize(loss, step, gate_gradients=gate, aggregation_method=method), []
+        pairs = optimizer.compute_gradients(loss, gate_gradients=gate, aggregation_method=method)
+        with tf.control_dependencies([loss]):  # reads the weights before they change
+            return loss, optimizer.apply_gradients(pairs, step), []
     if kind in ("fixed", "dynamic"):
         scales = tf.mixed_precision
         how = scales.FixedLossScale(64) if kind == "fixed" else scales.DynamicLossScale(8, 3)
