@@ -57,7 +57,7 @@ static mr_gradients_and_variables differentiate(mr_graph *graph, mr_output loss,
 mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss)
 {
     if (mr_graph_status(graph, nullptr) != MR_OK) return (mr_gradients_and_variables){0};
-    return differentiate(graph, loss, &(mr_compute_gradients_options){0});
+    return differentiate(graph, loss, MR_OPTIONS(mr_compute_gradients_options));
 }
 
 mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *graph, const mr_optimizer *given, mr_output loss,
