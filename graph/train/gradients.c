@@ -10,10 +10,10 @@
  * context of the backward loop. A Switch of a loop is processed twice: when the gradient of its exit is known, which
  * begins the backward loop, and when that of the body is, which closes it. All exits of a loop are processed
  * together. */
+#include "graph/train/gradients.h"
 #include "graph/ir/function.h"
 #include "graph/ir/sparse_rows.h"
 #include "graph/train/loop_gradient.h"
-#include "graph/train/train.h"
 #include <millrace/ops.h>
 
 #include <stdlib.h>
@@ -42,6 +42,8 @@ typedef struct sweep {
     int32_t *queue; /* ids; each is added once, and the Switch of a loop twice */
     int32_t queue_count;
     mr_loop_gradients loops;
+    mr_aggregation_method method;
+    bool gate_ops;
 } sweep;
 
 static bool is_trainable(mr_dtype dtype)
@@ -191,6 +193,20 @@ static void join_rows(sweep *s, mr_output sum, const mr_output *terms, int32_t c
                                                mr_concat_v2(graph, MR_OUTPUTS_OF(indices, count), axis), size});
 }
 
+/* Of dense terms, in pairs with the experimental methods, so that a term can be released early. */
+static mr_output add_terms(sweep *s, const mr_node *node, const mr_output *terms, int32_t count)
+{
+    bool in_pairs = s->method != MR_AGGREGATION_ADD_N;
+    for (int32_t i = 0; i < count; i++) in_pairs &= mr_graph_find_rows(s->graph, terms[i]) == nullptr;
+    if (!in_pairs) return mr_add_n(s->graph, MR_OUTPUTS_OF(terms, count));
+    const char *scope = mr_arena_printf(&s->graph->arena, "%s_gradient_sum", node->name);
+    mr_graph_push_scope(s->graph, scope != nullptr ? scope : "gradient_sum");
+    mr_output sum = terms[0];
+    for (int32_t i = 1; i < count; i++) sum = mr_add_n(s->graph, MR_OUTPUTS(sum, terms[i]));
+    mr_graph_pop_scope(s->graph);
+    return sum;
+}
+
 /* The sum of the partial gradients of one output, which then replaces them; {0} if there are none. */
 static mr_output total(sweep *s, mr_node *node, int32_t index)
 {
@@ -206,7 +222,7 @@ static mr_output total(sweep *s, mr_node *node, int32_t index)
     }
     count = 0;
     for (share *one = first; one != nullptr; one = one->next) terms[count++] = one->grad;
-    first->grad = mr_add_n(s->graph, MR_OUTPUTS_OF(terms, count));
+    first->grad = add_terms(s, node, terms, count);
     join_rows(s, first->grad, terms, count);
     first->next = nullptr;
     return first->grad;
@@ -370,6 +386,14 @@ static mr_status enter_if_ready(sweep *s, mr_node *node)
     return MR_OK;
 }
 
+/* Of one result, nothing is to be waited for. */
+static void gate(const sweep *s, mr_output *results, int32_t count)
+{
+    int32_t given = 0;
+    for (int32_t i = 0; i < count; i++) given += results[i].node != nullptr;
+    if (given > 1) mr_gradients_gate(s->graph, results, count);
+}
+
 /* Passes the gradients of the node's outputs to its inputs. */
 static mr_status go_back(sweep *s, mr_node *node)
 {
@@ -385,6 +409,7 @@ static mr_status go_back(sweep *s, mr_node *node)
     for (int32_t i = 0; i < node->input_count; i++) leads_on |= s->places[node->inputs[i].node->id].between;
     enter_context(s, node, false);
     mr_status status = given && leads_on ? call_gradient(s, node, grads, results) : MR_OK;
+    if (s->gate_ops && status == MR_OK) gate(s, results, node->input_count);
     (void)mr_flow_enter(s->graph, s->loops.base);
     for (int32_t i = 0; i < node->input_count && status == MR_OK; i++) {
         mr_output input = node->inputs[i];
@@ -462,6 +487,12 @@ static bool belongs(mr_graph *graph, mr_outputs list)
 
 void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients)
 {
+    mr_gradients_with(graph, ys, xs, grad_ys, MR_AGGREGATION_ADD_N, false, gradients);
+}
+
+void mr_gradients_with(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys,
+                       mr_aggregation_method method, bool gate_ops, mr_output *gradients)
+{
     if (ys.count < 0 || xs.count < 0) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: %d ys and %d xs", (int)ys.count, (int)xs.count);
         return;
@@ -477,7 +508,7 @@ void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output
         status = MR_INVALID_ARGUMENT;
     }
     if (status == MR_OK) {
-        sweep s = {.graph = graph, .count = mr_graph_node_count(graph)};
+        sweep s = {.graph = graph, .count = mr_graph_node_count(graph), .method = method, .gate_ops = gate_ops};
         s.loops = (mr_loop_gradients){.graph = graph, .base = graph->flow};
         mr_graph_push_scope(graph, "gradients");
         status = differentiate(&s, ys, xs, grad_ys, gradients);

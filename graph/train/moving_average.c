@@ -1,6 +1,6 @@
 /* Moving averages of variables, as tf.train.ExponentialMovingAverage. */
 #include "base/options.h"
-#include "graph/train/train.h"
+#include "graph/train/optimizer_wrapper.h"
 #include <millrace/ops.h>
 
 #include <math.h>
@@ -8,10 +8,12 @@
 static mr_variable average_new(mr_graph *graph, mr_variable variable, const char *name)
 {
     const char *own = mr_arena_printf(&graph->arena, "%s/%s", mr_node_name(variable.ref.node), name);
+    struct mr_flow_context *before = mr_optimizer_lift(graph);
     mr_graph_push_scope(graph, "");
     mr_variable average = mr_variable_new(graph, own != nullptr ? own : name, variable.initial_value,
                                           .trainable = false, .use_resource = mr_variable_is_resource(variable));
     mr_graph_pop_scope(graph);
+    mr_optimizer_lift_end(graph, before);
     return average;
 }
 

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "graph/ir/sparse_rows.h"
 #include "graph/train/optimizer_kinds.h"
+#include "graph/train/optimizer_wrapper.h"
 #include <millrace/ops.h>
 
 #include <math.h>
@@ -19,7 +20,8 @@ typedef struct parts {
     mr_variable (*slots)[MR_OPTIMIZER_SLOTS_MAX];
     mr_node **updates;
     mr_variable powers[2];
-    mr_output rate, step, numbers[MR_NUMBER_COUNT];
+    bool run_update_ops;
+    mr_output rate, step, sign_decay, numbers[MR_NUMBER_COUNT];
 } parts;
 
 static mr_variable slot_new(parts *p, mr_variable variable, int32_t index)
@@ -47,18 +49,21 @@ static mr_variable power_new(parts *p, const char *name, float beta)
     return mr_variable_new(graph, name, mr_train_float(graph, inner, beta), .trainable = false);
 }
 
-/* Creates slots and powers, outside of all scopes. */
+/* Creates powers in the current scope, and slots outside of all scopes, as TensorFlow does. Both are outside of the
+ * conditional in which a loss scale applies gradients. */
 static void make_slots(parts *p)
 {
-    mr_graph_push_scope(p->graph, "");
+    struct mr_flow_context *before = mr_optimizer_lift(p->graph);
     if (p->form->has_powers) {
         p->powers[0] = power_new(p, "beta1_power", p->optimizer->beta1);
         p->powers[1] = power_new(p, "beta2_power", p->optimizer->beta2);
     }
+    mr_graph_push_scope(p->graph, "");
     for (int32_t i = 0; i < p->list.count; i++)
         for (int32_t j = 0; p->form->slots[j] != '\0' && p->list.items[i].gradient.node != nullptr; j++)
             p->slots[i][j] = slot_new(p, p->list.items[i].variable, j);
     mr_graph_pop_scope(p->graph);
+    mr_optimizer_lift_end(p->graph, before);
 }
 
 static void make_constants(parts *p, mr_output global_step)
@@ -74,6 +79,8 @@ static void make_constants(parts *p, mr_output global_step)
         if (i == MR_NUMBER_L2_SHRINKAGE && value == 0) continue;
         p->numbers[i] = mr_train_float(graph, name, value);
     }
+    if (p->form->has_sign_decay)
+        p->sign_decay = o->sign_decay.node != nullptr ? o->sign_decay : mr_train_float(graph, "sign_decay", 1);
     if (!p->form->has_step) return;
     if (global_step.node == nullptr) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "global_step is required");
@@ -100,7 +107,7 @@ static mr_node *make_barrier(parts *p)
             mr_node_add_control_input(&builder, gradient.node);
         }
     }
-    int32_t updates = mr_graph_collection_count(graph, MR_UPDATE_OPS);
+    int32_t updates = p->run_update_ops ? mr_graph_collection_count(graph, MR_UPDATE_OPS) : 0;
     for (int32_t i = 0; i < updates; i++)
         mr_node_add_control_input(&builder, mr_graph_collection_item(graph, MR_UPDATE_OPS, i).node);
     if (p->step.node != nullptr && p->step.node->id >= 0) mr_node_add_control_input(&builder, p->step.node);
@@ -135,7 +142,9 @@ static mr_output apply(parts *p, int32_t index)
                                   .variable = p->list.items[index].variable.ref,
                                   .gradient = p->list.items[index].gradient,
                                   .rate = in_dtype(p->graph, p->rate, dtype),
-                                  .step = p->step};
+                                  .step = p->step,
+                                  .sign_decay = in_dtype(p->graph, p->sign_decay, dtype),
+                                  .name = mr_node_name(p->list.items[index].variable.ref.node)};
     for (int32_t i = 0; i < MR_OPTIMIZER_SLOTS_MAX; i++) update.slots[i] = p->slots[index][i].ref;
     for (int32_t i = 0; i < 2; i++) update.powers[i] = in_dtype(p->graph, p->powers[i].value, dtype);
     for (int32_t i = 0; i < MR_NUMBER_COUNT; i++) update.numbers[i] = in_dtype(p->graph, p->numbers[i], dtype);
@@ -203,29 +212,6 @@ static mr_node *build(parts *p, mr_output global_step)
     return updates;
 }
 
-mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss)
-{
-    mr_gradients_and_variables list = {0};
-    if (mr_graph_status(graph, nullptr) != MR_OK) return list;
-    int32_t count = mr_graph_variable_count(graph, MR_TRAINABLE_VARIABLES);
-    size_t size = (size_t)count + 1;
-    mr_gradient_and_variable *items = MR_ARENA_NEW(&graph->arena, mr_gradient_and_variable, size);
-    mr_output *refs = MR_ARENA_NEW(&graph->arena, mr_output, size),
-              *found = MR_ARENA_NEW(&graph->arena, mr_output, size);
-    if (items == nullptr || refs == nullptr || found == nullptr) {
-        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for an optimizer");
-        return list;
-    }
-    for (int32_t i = 0; i < count; i++) {
-        items[i].variable = mr_graph_variable(graph, MR_TRAINABLE_VARIABLES, i);
-        refs[i] = items[i].variable.ref;
-    }
-    mr_gradients(graph, MR_OUTPUTS(loss), (mr_outputs){refs, count}, nullptr, found);
-    if (mr_graph_status(graph, nullptr) != MR_OK) return list;
-    for (int32_t i = 0; i < count; i++) items[i].gradient = found[i];
-    return (mr_gradients_and_variables){items, count};
-}
-
 static bool check_step(mr_graph *graph, mr_output step)
 {
     if (step.node == nullptr || (step.node->id >= 0 && mr_output_is_ref(step))) return true;
@@ -235,8 +221,42 @@ static bool check_step(mr_graph *graph, mr_output step)
     return false;
 }
 
-mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *given, mr_gradients_and_variables list,
-                            mr_output global_step)
+/* Records an error unless there is a gradient, and variables to apply them to. */
+static bool check_list(mr_graph *graph, const char *name, mr_gradients_and_variables list)
+{
+    bool any = false;
+    if (list.count < 0 || (list.count > 0 && list.items == nullptr)) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the list of gradients is not valid", name);
+        return false;
+    }
+    for (int32_t i = 0; i < list.count; i++) {
+        if (list.items[i].variable.ref.node == nullptr || list.items[i].variable.ref.node->id < 0) {
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: variable %d is not a variable of the graph", name, i);
+            return false;
+        }
+        any |= list.items[i].gradient.node != nullptr;
+    }
+    if (!any)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: none of the %d variables has a gradient", name,
+                            list.count);
+    return any;
+}
+
+static mr_node *apply_wrapped(mr_graph *graph, const mr_optimizer *optimizer, mr_gradients_and_variables list,
+                              mr_output global_step, bool run_update_ops)
+{
+    mr_optimizer_wrapper *wrapper = optimizer->wrapper;
+    if (wrapper->graph != graph)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the optimizer belongs to another graph",
+                             wrapper->kind->name)
+            .node;
+    if (!check_step(graph, global_step) || !check_list(graph, wrapper->kind->name, list))
+        return mr_graph_failed_output(graph).node;
+    return wrapper->kind->apply(wrapper, list, global_step, run_update_ops);
+}
+
+mr_node *mr_optimizer_apply(mr_graph *graph, const mr_optimizer *given, mr_gradients_and_variables list,
+                            mr_output global_step, bool run_update_ops)
 {
     mr_node *failed = mr_graph_failed_output(graph).node;
     if (mr_graph_status(graph, nullptr) != MR_OK) return failed;
@@ -245,24 +265,11 @@ mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *given, mr_gradi
     mr_status status = given != nullptr ? MR_OPTIONS_READ(mr_optimizer, &optimizer, given, &error)
                                         : mr_fail(&error, MR_INVALID_ARGUMENT, "the optimizer is null");
     if (status != MR_OK) return mr_graph_fail(graph, status, "%s", error.message).node;
+    if (optimizer.wrapper != nullptr) return apply_wrapped(graph, &optimizer, list, global_step, run_update_ops);
     if (!mr_optimizer_settle(graph, &optimizer)) return failed;
-    if (!check_step(graph, global_step)) return failed;
     const mr_optimizer_form *form = mr_optimizer_form_of(&optimizer);
-    bool any = false;
-    if (list.count < 0 || (list.count > 0 && list.items == nullptr))
-        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the list of gradients is not valid", form->name).node;
-    for (int32_t i = 0; i < list.count; i++) {
-        if (list.items[i].variable.ref.node == nullptr || list.items[i].variable.ref.node->id < 0)
-            return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: variable %d is not a variable of the graph",
-                                 form->name, i)
-                .node;
-        any |= list.items[i].gradient.node != nullptr;
-    }
-    if (!any)
-        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: none of the %d variables has a gradient", form->name,
-                             list.count)
-            .node;
-    parts p = {.graph = graph, .optimizer = &optimizer, .form = form, .list = list};
+    if (!check_step(graph, global_step) || !check_list(graph, form->name, list)) return failed;
+    parts p = {.graph = graph, .optimizer = &optimizer, .form = form, .list = list, .run_update_ops = run_update_ops};
     size_t size = (size_t)list.count + 1;
     p.slots = mr_arena_alloc(&graph->arena, size * sizeof *p.slots);
     p.updates = MR_ARENA_NEW(&graph->arena, mr_node *, size + 2);
@@ -272,9 +279,15 @@ mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *given, mr_gradi
     return build(&p, global_step);
 }
 
+mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *optimizer, mr_gradients_and_variables list,
+                            mr_output global_step)
+{
+    return mr_optimizer_apply(graph, optimizer, list, global_step, true);
+}
+
 mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step)
 {
-    mr_gradients_and_variables list = mr_compute_gradients(graph, loss);
+    mr_gradients_and_variables list = mr_optimizer_compute_gradients(graph, optimizer, loss);
     if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph).node;
     bool any = false;
     for (int32_t i = 0; i < list.count; i++) any |= list.items[i].gradient.node != nullptr;

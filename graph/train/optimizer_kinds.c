@@ -2,6 +2,7 @@
 #include "graph/train/optimizer_kinds.h"
 #include <millrace/ops.h>
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -29,8 +30,7 @@ static mr_output descend(const mr_optimizer_update *u)
 
 static mr_output momentum(const mr_optimizer_update *u)
 {
-    return APPLY(momentum, u->slots[0], u->rate, u->gradient, u->numbers[MR_NUMBER_MOMENTUM],
-                 .use_nesterov = u->optimizer->nesterov);
+    return mr_optimizer_momentum(u, u->rate);
 }
 
 static mr_output adam(const mr_optimizer_update *u)
@@ -116,12 +116,6 @@ static mr_output descend_rows(const mr_optimizer_update *u)
     return as_output(mr_resource_scatter_add(u->graph, u->variable, u->indices, change));
 }
 
-static mr_output momentum_rows(const mr_optimizer_update *u)
-{
-    return APPLY_ROWS(momentum, u->slots[0], u->rate, u->values, u->indices, u->numbers[MR_NUMBER_MOMENTUM],
-                      .use_nesterov = u->optimizer->nesterov);
-}
-
 static mr_output adagrad_rows(const mr_optimizer_update *u)
 {
     return APPLY_ROWS(adagrad, u->slots[0], u->rate, u->values, u->indices);
@@ -177,14 +171,16 @@ static mr_output proximal_adagrad_rows(const mr_optimizer_update *u)
 
 /* ---- Kinds ---- */
 
-/* Momentum, beta1, beta2, epsilon, decay, initial accumulator, l1, l2, shrinkage, power, weight decay. */
-#define NUMBERS(...) {__VA_ARGS__}
+/* Momentum, beta1, beta2, epsilon, decay, initial accumulator, l1, l2, shrinkage, power, weight decay; of ALL_NUMBERS
+ * also eeta, beta, base, alpha. */
+#define ALL_NUMBERS(...) {__VA_ARGS__}
+#define NUMBERS(...) ALL_NUMBERS(__VA_ARGS__, NONE, NONE, NONE, NONE)
 static const mr_optimizer_form forms[] = {
     [MR_GRADIENT_DESCENT] = {"GradientDescent", NONE,
                              NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "",
                              .apply = descend, .apply_rows = descend_rows, .repeats = true},
     [MR_MOMENTUM] = {"Momentum", NONE, NUMBERS(REQUIRED, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE),
-                     "0", .apply = momentum, .apply_rows = momentum_rows},
+                     "0", .apply = momentum, .has_nesterov = true, .apply_rows = mr_optimizer_momentum_rows},
     [MR_ADAM] = {"Adam", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE, NONE), "00",
                  .has_powers = true, .apply = adam, .apply_rows = mr_optimizer_adam_rows},
     [MR_ADAGRAD] = {"Adagrad", NONE, NUMBERS(NONE, NONE, NONE, NONE, NONE, 0.1f, NONE, NONE, NONE, NONE, NONE), "a",
@@ -207,6 +203,28 @@ static const mr_optimizer_form forms[] = {
                       "00", .has_powers = true, .apply = adam, .apply_rows = mr_optimizer_lazy_adam_rows},
     [MR_ADAM_W] = {"AdamW", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE, REQUIRED),
                    "00", .has_powers = true, .apply = adam_w, .apply_rows = mr_optimizer_adam_w_rows},
+    [MR_LARS] = {"LARSOptimizer", NONE,
+                 ALL_NUMBERS(0.9f, NONE, NONE, 0, NONE, NONE, NONE, NONE, NONE, NONE, 0.0001f, 0.001f, NONE, NONE,
+                             NONE),
+                 "0", .has_nesterov = true, .has_skip_list = true, .apply = mr_optimizer_lars,
+                 .apply_rows = mr_optimizer_momentum_rows},
+    [MR_MOMENTUM_W] = {"MomentumW", NONE,
+                       NUMBERS(REQUIRED, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, REQUIRED), "0",
+                       .has_nesterov = true, .apply = mr_optimizer_momentum_w,
+                       .apply_rows = mr_optimizer_momentum_w_rows},
+    [MR_AMSGRAD] = {"AMSGrad", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE, NONE),
+                    "000", .has_powers = true, .apply = mr_optimizer_amsgrad, .apply_rows = mr_optimizer_amsgrad_rows},
+    [MR_ADA_MAX] = {"AdaMax", 0.001f, NUMBERS(NONE, 0.9f, 0.999f, 1e-8f, NONE, NONE, NONE, NONE, NONE, NONE, NONE),
+                    "00", .has_powers = true, .apply = mr_optimizer_ada_max, .apply_rows = mr_optimizer_ada_max_rows},
+    [MR_POWER_SIGN] = {"PowerSignOptimizer", 0.1f,
+                       ALL_NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0.9f,
+                                   (float)M_E, NONE),
+                       "0", .has_sign_decay = true, .apply = mr_optimizer_power_sign,
+                       .apply_rows = mr_optimizer_power_sign_rows},
+    [MR_ADD_SIGN] = {"AddSignOptimizer", 0.1f,
+                     ALL_NUMBERS(NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0.9f, NONE, 1),
+                     "0", .has_sign_decay = true, .apply = mr_optimizer_add_sign,
+                     .apply_rows = mr_optimizer_add_sign_rows},
 };
 constexpr size_t FORM_COUNT = sizeof forms / sizeof *forms;
 static const mr_optimizer_form centered = {"RMSProp",
@@ -241,12 +259,17 @@ static const struct {
     [MR_NUMBER_L2_SHRINKAGE] = {"l2_shrinkage", offsetof(mr_optimizer, l2_shrinkage), 0, INFINITY},
     [MR_NUMBER_POWER] = {"learning_rate_power", offsetof(mr_optimizer, learning_rate_power), -INFINITY, 1e-30f},
     [MR_NUMBER_WEIGHT_DECAY] = {"weight_decay", offsetof(mr_optimizer, weight_decay), 0, INFINITY},
+    [MR_NUMBER_EETA] = {"eeta", offsetof(mr_optimizer, eeta), 0, INFINITY},
+    [MR_NUMBER_BETA] = {"beta", offsetof(mr_optimizer, beta), 0, 1},
+    [MR_NUMBER_BASE] = {"base", offsetof(mr_optimizer, base), FLT_MIN, INFINITY},
+    [MR_NUMBER_ALPHA] = {"alpha", offsetof(mr_optimizer, alpha), 0, INFINITY},
 };
 
 float mr_optimizer_value(const mr_optimizer *optimizer, mr_optimizer_number number, const char **name)
 {
-    *name = numbers[number].name;
-    return *(const float *)((const char *)optimizer + numbers[number].offset);
+    const float value = *(const float *)((const char *)optimizer + numbers[number].offset);
+    *name = number == MR_NUMBER_BASE ? "logbase" : numbers[number].name;
+    return number == MR_NUMBER_BASE ? (float)log((double)value) : value;
 }
 
 static bool fail(mr_graph *graph, const char *optimizer, const char *option, const char *what)
@@ -255,22 +278,21 @@ static bool fail(mr_graph *graph, const char *optimizer, const char *option, con
     return false;
 }
 
-static bool check_rate(mr_graph *graph, mr_output rate)
+static bool check_scalar(mr_graph *graph, const char *option, mr_output rate)
 {
     const mr_dtype dtype = mr_output_dtype(rate);
     const mr_shape shape = mr_output_shape(rate);
     char text[MR_SHAPE_TEXT_SIZE];
     if (mr_train_is_floating(dtype) && shape.rank <= 0) return true; /* -1: unknown */
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                        "learning_rate_output is %s%s, but must be a scalar of floating point", mr_dtype_name(dtype),
-                        mr_shape_text(shape, text, sizeof text));
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s is %s%s, but must be a scalar of floating point", option,
+                        mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text));
     return false;
 }
 
 static bool settle_rate(mr_graph *graph, const mr_optimizer_form *form, mr_optimizer *o)
 {
     bool has_output = o->learning_rate_output.node != nullptr, has_rate = !isnan(o->learning_rate);
-    if (has_output && !has_rate) return check_rate(graph, o->learning_rate_output);
+    if (has_output && !has_rate) return check_scalar(graph, "learning_rate_output", o->learning_rate_output);
     if (has_output)
         return fail(graph, form->name, "learning_rate and learning_rate_output",
                     " are both given, but only one may be");
@@ -292,13 +314,29 @@ static bool settle_number(mr_graph *graph, const mr_optimizer_form *form, mr_opt
     if (isnan(*value)) *value = usual;
     if (isfinite(*value) && *value >= numbers[number].min && *value < numbers[number].max) return true;
     char limits[80];
-    if (isinf(numbers[number].max))
+    if (number == MR_NUMBER_BASE)
+        snprintf(limits, sizeof limits, " is %g, but must be finite and greater than 0", (double)*value);
+    else if (isinf(numbers[number].max))
         snprintf(limits, sizeof limits, " is %g, but must be finite and at least 0", (double)*value);
     else if (number == MR_NUMBER_POWER)
         snprintf(limits, sizeof limits, " is %g, but must be finite and at most 0", (double)*value);
     else
         snprintf(limits, sizeof limits, " is %g, but must be at least 0 and less than 1", (double)*value);
     return fail(graph, form->name, name, limits);
+}
+
+/* Those of single kinds: LARS, PowerSign, AddSign. */
+static bool settle_lists(mr_graph *graph, const mr_optimizer_form *form, const mr_optimizer *o)
+{
+    const mr_names skipped = o->skip_list;
+    if (skipped.count != 0 && !form->has_skip_list)
+        return fail(graph, form->name, "skip_list", " has no effect for this optimizer");
+    bool is_good = skipped.count == 0 || (skipped.count > 0 && skipped.items != nullptr);
+    for (int32_t i = 0; is_good && i < skipped.count; i++) is_good = skipped.items[i] != nullptr;
+    if (!is_good) return fail(graph, form->name, "skip_list", " is not a valid list of names");
+    if (o->sign_decay.node == nullptr) return true;
+    if (!form->has_sign_decay) return fail(graph, form->name, "sign_decay", " has no effect for this optimizer");
+    return check_scalar(graph, "sign_decay", o->sign_decay);
 }
 
 bool mr_optimizer_settle(mr_graph *graph, mr_optimizer *optimizer)
@@ -309,10 +347,11 @@ bool mr_optimizer_settle(mr_graph *graph, mr_optimizer *optimizer)
         return false;
     }
     if (!settle_rate(graph, form, optimizer)) return false;
-    if (optimizer->nesterov && optimizer->kind != MR_MOMENTUM)
+    if (optimizer->nesterov && !form->has_nesterov)
         return fail(graph, form->name, "nesterov", " has no effect for this optimizer");
     if (optimizer->centered && optimizer->kind != MR_RMS_PROP)
         return fail(graph, form->name, "centered", " has no effect for this optimizer");
+    if (!settle_lists(graph, form, optimizer)) return false;
     for (int32_t i = 0; i < MR_NUMBER_COUNT; i++)
         if (!settle_number(graph, form, optimizer, (mr_optimizer_number)i)) return false;
     return true;

@@ -18,6 +18,7 @@
 #include <millrace/model.h>
 #include <millrace/monitored.h>
 #include <millrace/ops.h>
+#include <millrace/optimizer_wrappers.h>
 #include <millrace/optimizers.h>
 #include <millrace/queue.h>
 #include <millrace/record.h>

@@ -37,17 +37,26 @@ typedef enum mr_optimizer_kind {
      * AdamW subtracts weight_decay * variable before Adam's step; of a sparse gradient, in its rows. */
     MR_LAZY_ADAM,
     MR_ADAM_W,
+    MR_LARS,       /* Momentum with a learning rate for each variable; of a sparse gradient, with learning_rate */
+    MR_MOMENTUM_W, /* Momentum after the decay of AdamW */
+    /* AMSGrad is Adam that divides by the largest second moment so far (amsgrad=True of tf.keras's); the third slot. */
+    MR_AMSGRAD,
+    MR_ADA_MAX,           /* of a sparse gradient, as LazyAdam, only its rows */
+    MR_POWER_SIGN,        /* gradient * base ^ (sign_decay * sign(gradient) * sign(average)) */
+    MR_ADD_SIGN,          /* gradient * (alpha + sign_decay * sign(gradient) * sign(average)) */
+    MR_WRAPPED_OPTIMIZER, /* of the functions in optimizer_wrappers.h */
 } mr_optimizer_kind;
 typedef struct mr_optimizer {
     size_t size; /* of this struct (api.h) */
     mr_optimizer_kind kind;
-    float learning_rate;             /* at least 0; default 0.001 for Adam's kinds and Adadelta, otherwise required */
+    float learning_rate;             /* at least 0; default 0.001 for Adam's kinds and Adadelta, 0.1 for
+ PowerSign and AddSign, otherwise required */
     mr_output learning_rate_output;  /* a scalar that the graph computes (a decay); set either this or learning_rate */
-    float momentum;                  /* of Momentum: required, at least 0; of RMSProp: default 0 */
-    bool nesterov;                   /* of Momentum */
-    float beta1;                     /* of Adam: default 0.9, 0 to less than 1 */
-    float beta2;                     /* of Adam: default 0.999, 0 to less than 1 */
-    float epsilon;                   /* at least 0; default: Adam and Adadelta 1e-8, RMSProp 1e-10 */
+    float momentum;                  /* of Momentum's kinds: required, at least 0; RMSProp: default 0; LARS: 0.9 */
+    bool nesterov;                   /* of Momentum's kinds and LARS */
+    float beta1;                     /* of Adam's kinds: default 0.9, 0 to less than 1 */
+    float beta2;                     /* of Adam's kinds: default 0.999, 0 to less than 1 */
+    float epsilon;                   /* at least 0; default: Adam's kinds and Adadelta 1e-8, RMSProp 1e-10, LARS 0 */
     float decay;                     /* of the averages, at least 0: RMSProp 0.9; Adadelta's rho 0.95 */
     bool centered;                   /* of RMSProp: divides by the variance, instead of the mean square */
     float initial_accumulator_value; /* of Adagrad, AdagradDA, ProximalAdagrad and Ftrl: default 0.1, at least 0 */
@@ -55,12 +64,25 @@ typedef struct mr_optimizer {
                                         default 0, at least 0 */
     float l2_shrinkage;              /* of Ftrl: default 0, at least 0 */
     float learning_rate_power;       /* of Ftrl: default -0.5, at most 0 */
-    float weight_decay;              /* of AdamW: required, at least 0; not multiplied by the learning rate */
+    float weight_decay;              /* of AdamW and MomentumW: required, at least 0; not multiplied by the learning
+                                        rate. Of LARS: default 0.0001, only part of the learning rate */
+    /* LARS: the learning rate of a variable w with the gradient g, unless one of the norms is 0, is
+     * learning_rate * eeta * norm(w) / (norm(g) + weight_decay * norm(w) + epsilon). */
+    float eeta;         /* default 0.001, at least 0 */
+    mr_names skip_list; /* of LARS: parts of names ("bias"); variables with one of them are not scaled */
+    float beta;         /* of the average of PowerSign and AddSign: default 0.9, 0 to less than 1 */
+    float base;         /* of PowerSign: default e, greater than 0 */
+    float alpha;        /* of AddSign: default 1, at least 0 */
+    /* Of PowerSign and AddSign: a scalar that the graph computes, as mr_cosine_decay(g, 1, step, decay_steps, 0), or a
+     * linear one: mr_polynomial_decay(g, 1, step, decay_steps, 0, 1, false); default 1 */
+    mr_output sign_decay;
+    struct mr_optimizer_wrapper *wrapper; /* set by the functions in optimizer_wrappers.h */
 } mr_optimizer;
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
     .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET,        \
     .decay = MR_UNSET, .initial_accumulator_value = MR_UNSET, .l1 = MR_UNSET, .l2 = MR_UNSET,                          \
-    .l2_shrinkage = MR_UNSET, .learning_rate_power = MR_UNSET, .weight_decay = MR_UNSET
+    .l2_shrinkage = MR_UNSET, .learning_rate_power = MR_UNSET, .weight_decay = MR_UNSET, .eeta = MR_UNSET,             \
+    .beta = MR_UNSET, .base = MR_UNSET, .alpha = MR_UNSET
 #define MR_OPTIMIZER_(optimizer_kind, ...)                                                                             \
     MR_OPTIONS_(mr_optimizer, .kind = (optimizer_kind), MR_OPTIMIZER_DEFAULTS, __VA_ARGS__)
 #define mr_gradient_descent(...) MR_OPTIMIZER_(MR_GRADIENT_DESCENT, __VA_ARGS__)
@@ -75,6 +97,12 @@ typedef struct mr_optimizer {
 #define mr_proximal_adagrad(...) MR_OPTIMIZER_(MR_PROXIMAL_ADAGRAD, __VA_ARGS__)
 #define mr_lazy_adam(...) MR_OPTIMIZER_(MR_LAZY_ADAM, __VA_ARGS__)
 #define mr_adam_w(...) MR_OPTIMIZER_(MR_ADAM_W, __VA_ARGS__)
+#define mr_lars(...) MR_OPTIMIZER_(MR_LARS, __VA_ARGS__)
+#define mr_momentum_w(...) MR_OPTIMIZER_(MR_MOMENTUM_W, __VA_ARGS__)
+#define mr_amsgrad(...) MR_OPTIMIZER_(MR_AMSGRAD, __VA_ARGS__)
+#define mr_ada_max(...) MR_OPTIMIZER_(MR_ADA_MAX, __VA_ARGS__)
+#define mr_power_sign(...) MR_OPTIMIZER_(MR_POWER_SIGN, __VA_ARGS__)
+#define mr_add_sign(...) MR_OPTIMIZER_(MR_ADD_SIGN, __VA_ARGS__)
 /* Computes the gradient of loss with respect to every trainable variable, updates each variable once, then adds 1 to
  * global_step (if specified: a reference, as mr_global_step(graph).ref). Runs after the collection "update_ops". If an
  * update fails, others may have been made. Slot variables are named as in TensorFlow
@@ -93,6 +121,33 @@ typedef struct mr_gradients_and_variables {
     int32_t count;
 } mr_gradients_and_variables;
 MR_API mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss);
+/* When gradients may be used. Here, an update always waits for all of them, and TensorFlow's default, GATE_OP, is not
+ * needed; MR_GATE_NONE is the fastest. */
+typedef enum mr_gate_gradients {
+    MR_GATE_NONE = 0, /* when they are computed */
+    MR_GATE_OP,       /* when those of all inputs of the same operator are */
+    MR_GATE_GRAPH,    /* when all are */
+} mr_gate_gradients;
+/* How the gradients of an output that several operators use are added. */
+typedef enum mr_aggregation_method {
+    MR_AGGREGATION_ADD_N = 0,                 /* together */
+    MR_AGGREGATION_EXPERIMENTAL_TREE,         /* one after the other, which may need less memory */
+    MR_AGGREGATION_EXPERIMENTAL_ACCUMULATE_N, /* the same */
+} mr_aggregation_method;
+typedef struct mr_compute_gradients_options {
+    size_t size;            /* of this struct (api.h) */
+    mr_variables variables; /* default: the collection "trainable_variables" */
+    mr_output grad_loss;    /* the gradient of the loss, of its shape and dtype; default: ones */
+    mr_gate_gradients gate_gradients;
+    mr_aggregation_method aggregation_method;
+} mr_compute_gradients_options;
+/* The same with options, and for an optimizer that changes the loss or its gradients (optimizer_wrappers.h). */
+MR_API mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *graph, const mr_optimizer *optimizer,
+                                                                  mr_output loss,
+                                                                  const mr_compute_gradients_options *options);
+#define mr_optimizer_compute_gradients(graph, optimizer, loss, ...)                                                    \
+    MR_WITH_SIZE_(mr_optimizer_compute_gradients_((graph), (optimizer), (loss), &options_),                            \
+                  mr_compute_gradients_options, __VA_ARGS__)
 MR_API mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *optimizer, mr_gradients_and_variables list,
                                    mr_output global_step);
 

@@ -156,6 +156,19 @@ int main(int argc, char **argv)
                            UNCHANGED);
     failed |=
         write_models(d, "proximal2", mr_proximal_adagrad(.learning_rate = 0.2f, .l1 = 0.01f, .l2 = 0.02f), UNCHANGED);
+    failed |= write_models(d, "lars", mr_lars(.learning_rate = 0.3f), UNCHANGED);
+    failed |= write_models(d, "lars2",
+                           mr_lars(.learning_rate = 0.5f, .momentum = 0.5f, .eeta = 0.1f, .epsilon = 0.01f,
+                                   .weight_decay = 0.3f, .nesterov = true, .skip_list = MR_NAMES("no", "b:")),
+                           UNCHANGED);
+    failed |= write_models(d, "momentumw",
+                           mr_momentum_w(.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f), UNCHANGED);
+    failed |= write_models(d, "amsgrad", mr_amsgrad(.learning_rate = 0.1f, .beta2 = 0.7f), UNCHANGED);
+    failed |= write_models(d, "adamax", mr_ada_max(.learning_rate = 0.02f), UNCHANGED);
+    failed |= write_models(d, "powersign", mr_power_sign(.learning_rate = 0.1f), UNCHANGED);
+    failed |= write_models(d, "powersign2", mr_power_sign(.learning_rate = 0.1f, .base = 3, .beta = 0.5f), UNCHANGED);
+    failed |= write_models(d, "addsign", mr_add_sign(), UNCHANGED);
+    failed |= write_models(d, "addsign2", mr_add_sign(.learning_rate = 0.2f, .alpha = 0.7f, .beta = 0.5f), UNCHANGED);
     failed |= write_models(d, "clip", mr_gradient_descent(.learning_rate = 0.3f), CLIP_EACH);
     failed |= write_models(d, "clip_all", mr_gradient_descent(.learning_rate = 0.3f), CLIP_ALL);
     failed |= write_models(d, "clip_average", mr_gradient_descent(.learning_rate = 0.3f), CLIP_AVERAGE);

@@ -69,7 +69,159 @@ class AdamW(tf.train.AdamOptimizer):
             return super()._resource_apply_sparse(values, variable, rows)
 
 
+def is_reference(variable):
+    return variable.dtype._is_ref_dtype
+
+
+def put(kind, target, rows, value):
+    if is_reference(target):
+        return getattr(tf, "scatter_" + kind)(target, rows, value)
+    return getattr(target, "scatter_" + kind)(tf.IndexedSlices(value, rows))
+
+
+class MomentumW(tf.train.MomentumOptimizer):
+    """Momentum after a decay of the weights."""
+
+    def __init__(self, rate, momentum, decay):
+        super().__init__(rate, momentum, name="MomentumW")
+        self.decay = decay
+
+    def _apply_dense(self, gradient, variable):
+        with tf.control_dependencies([gradient]):
+            decayed = tf.assign_sub(variable, self.decay * variable)
+        with tf.control_dependencies([decayed]):
+            return super()._apply_dense(gradient, variable)
+
+    def decay_rows(self, values, variable, rows):
+        with tf.control_dependencies([values]):
+            return put("sub", variable, rows, self.decay * tf.gather(variable, rows))
+
+    def _apply_sparse(self, gradient, variable):
+        with tf.control_dependencies([self.decay_rows(gradient.values, variable, gradient.indices)]):
+            return super()._apply_sparse(gradient, variable)
+
+    def _resource_apply_sparse(self, values, variable, rows):
+        with tf.control_dependencies([self.decay_rows(values, variable, rows)]):
+            return super()._resource_apply_sparse(values, variable, rows)
+
+
+class Lars(tf.train.MomentumOptimizer):
+    """Momentum whose rate depends on the norms of a variable and its gradient."""
+
+    def __init__(self, rate, momentum=0.9, decay=0.0001, eeta=0.001, epsilon=0.0, skipped=(), nesterov=False):
+        super().__init__(rate, momentum, name="LARSOptimizer", use_nesterov=nesterov)
+        self.decay, self.eeta, self.epsilon, self.skipped = decay, eeta, epsilon, skipped
+
+    def _apply_dense(self, gradient, variable):
+        if any(part in variable.name for part in self.skipped):
+            return super()._apply_dense(gradient, variable)
+        weight, slope = tf.norm(variable), tf.norm(gradient)
+        ratio = self.eeta * weight / (slope + self.decay * weight + self.epsilon)
+        rate = self._learning_rate * tf.where((weight > 0) & (slope > 0), ratio, 1.0)
+        return tf.raw_ops.ApplyMomentum(var=variable._ref(), accum=self.get_slot(variable, "momentum")._ref(), lr=rate,
+                                        grad=gradient, momentum=self._momentum, use_nesterov=self._use_nesterov)
+
+
+class AdaMax(tf.train.AdamOptimizer):
+    def __init__(self, rate):
+        super().__init__(rate, name="AdaMax")
+
+    def _apply_dense(self, gradient, variable):
+        m, v = self.get_slot(variable, "m"), self.get_slot(variable, "v")
+        return tf.raw_ops.ApplyAdaMax(var=variable._ref(), m=m._ref(), v=v._ref(),
+                                      beta1_power=self._get_beta_accumulators()[0], lr=self._lr, beta1=self._beta1,
+                                      beta2=self._beta2, epsilon=self._epsilon, grad=gradient)
+
+    def _apply_sparse(self, gradient, variable):
+        values, rows = gradient.values, gradient.indices
+        m, v = self.get_slot(variable, "m"), self.get_slot(variable, "v")
+        new_m = self._beta1 * tf.gather(m, rows) + (1 - self._beta1) * values
+        new_v = tf.maximum(self._beta2 * tf.gather(v, rows), tf.abs(values))
+        change = self._lr / (1 - self._get_beta_accumulators()[0]) * new_m / (new_v + self._epsilon)
+        with tf.control_dependencies([put("update", m, rows, new_m), put("update", v, rows, new_v)]):
+            return tf.group(put("sub", variable, rows, change))
+
+    def _resource_apply_sparse(self, values, variable, rows):
+        return self._apply_sparse(tf.IndexedSlices(values, rows), variable)
+
+
+class AmsGrad(tf.train.AdamOptimizer):
+    """Adam with the largest second moment so far."""
+
+    def __init__(self, rate, beta2):
+        super().__init__(rate, beta2=beta2, name="AMSGrad")
+
+    def _create_slots(self, variables):
+        super()._create_slots(variables)
+        for variable in variables:
+            self._zeros_slot(variable, "vhat", self._name)
+
+    def _apply_dense(self, gradient, variable):
+        power1, power2 = self._get_beta_accumulators()
+        m, v = self.get_slot(variable, "m"), self.get_slot(variable, "v")
+        largest = self.get_slot(variable, "vhat")
+        new_m = self._beta1 * m + (1 - self._beta1) * gradient
+        new_v = self._beta2 * v + (1 - self._beta2) * gradient * gradient
+        new_largest = tf.maximum(largest, new_v)
+        rate = self._lr * tf.sqrt(1 - power2) / (1 - power1)
+        change = rate * new_m / (tf.sqrt(new_largest) + self._epsilon)
+        with tf.control_dependencies([new_m, new_v, new_largest]):
+            return tf.group(tf.assign(m, new_m), tf.assign(v, new_v), tf.assign(largest, new_largest),
+                            tf.assign_sub(variable, change))
+
+    def _apply_sparse(self, gradient, variable):
+        return self._apply_dense(tf.convert_to_tensor(gradient), variable)
+
+    def _resource_apply_sparse(self, values, variable, rows):
+        return self._apply_dense(tf.math.unsorted_segment_sum(values, rows, 6), variable)
+
+    def _resource_apply_dense(self, gradient, variable):
+        return self._apply_dense(gradient, variable)
+
+
+class Sign(tf.train.Optimizer):
+    """PowerSign or AddSign."""
+
+    def __init__(self, name, rate, number, beta):
+        super().__init__(False, name)
+        self.rate, self.number, self.beta = rate, number, beta
+
+    def _create_slots(self, variables):
+        for variable in variables:
+            self._zeros_slot(variable, "m", self._name)
+
+    def factor(self, agreement):
+        return self.number ** agreement if "Power" in self._name else self.number + agreement
+
+    def _apply_dense(self, gradient, variable):
+        m = self.get_slot(variable, "m")._ref()
+        if "Power" in self._name:
+            return tf.raw_ops.ApplyPowerSign(var=variable._ref(), m=m, lr=self.rate, logbase=np.log(self.number),
+                                             sign_decay=1.0, beta=self.beta, grad=gradient)
+        return tf.raw_ops.ApplyAddSign(var=variable._ref(), m=m, lr=self.rate, alpha=self.number, sign_decay=1.0,
+                                       beta=self.beta, grad=gradient)
+
+    def _apply_sparse(self, gradient, variable):
+        m, values, rows = self.get_slot(variable, "m"), gradient.values, gradient.indices
+        new_m = self.beta * m + (1 - self.beta) * tf.math.unsorted_segment_sum(values, rows, 6)
+        agreement = tf.sign(tf.gather(new_m, rows)) * tf.sign(values)
+        change = self.rate * self.factor(agreement) * values
+        return tf.group(tf.assign(m, new_m), put("sub", variable, rows, change))
+
+    def _resource_apply_sparse(self, values, variable, rows):
+        return self._apply_sparse(tf.IndexedSlices(values, rows), variable)
+
+
 OPTIMIZERS = {
+    "lars": lambda step: Lars(0.3),
+    "lars2": lambda step: Lars(0.5, 0.5, 0.3, 0.1, 0.01, ["no", "b:"], True),
+    "momentumw": lambda step: MomentumW(0.1, 0.9, 0.01),
+    "amsgrad": lambda step: AmsGrad(0.1, 0.7),
+    "adamax": lambda step: AdaMax(0.02),
+    "powersign": lambda step: Sign("PowerSignOptimizer", 0.1, np.e, 0.9),
+    "powersign2": lambda step: Sign("PowerSignOptimizer", 0.1, 3.0, 0.5),
+    "addsign": lambda step: Sign("AddSignOptimizer", 0.1, 1.0, 0.9),
+    "addsign2": lambda step: Sign("AddSignOptimizer", 0.2, 0.7, 0.5),
     "descent": lambda step: tf.train.GradientDescentOptimizer(0.3),
     "momentum": lambda step: tf.train.MomentumOptimizer(0.1, 0.9),
     "nesterov": lambda step: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),

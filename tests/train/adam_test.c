@@ -136,7 +136,13 @@ TEST(adam_and_the_others_train_variables_of_each_dtype)
                                        *mr_proximal_gradient_descent(.learning_rate = 0.1f, .l1 = 0.01f),
                                        *mr_proximal_adagrad(.learning_rate = 0.1f),
                                        *mr_lazy_adam(.learning_rate = 0.1f, .epsilon = 1e-3f),
-                                       *mr_adam_w(.learning_rate = 0.1f, .weight_decay = 0.1f, .epsilon = 1e-3f)};
+                                       *mr_adam_w(.learning_rate = 0.1f, .weight_decay = 0.1f, .epsilon = 1e-3f),
+                                       *mr_lars(.learning_rate = 1, .eeta = 0.1f),
+                                       *mr_momentum_w(.learning_rate = 0.1f, .momentum = 0.5f, .weight_decay = 0.1f),
+                                       *mr_amsgrad(.learning_rate = 0.1f, .epsilon = 1e-3f),
+                                       *mr_ada_max(.learning_rate = 0.1f, .epsilon = 1e-3f),
+                                       *mr_power_sign(),
+                                       *mr_add_sign()};
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
         const double expected = sum_after_steps(optimizers[i], MR_FLOAT);
         CHECK(expected < 13.9);

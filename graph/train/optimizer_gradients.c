@@ -1,0 +1,85 @@
+/* The gradients of a loss with respect to variables, as Optimizer.compute_gradients. */
+#include "base/options.h"
+#include "graph/train/gradients.h"
+#include "graph/train/optimizer_wrapper.h"
+
+static bool fail(mr_graph *graph, const char *what)
+{
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_optimizer_compute_gradients: %s", what);
+    return false;
+}
+
+static bool check(mr_graph *graph, const mr_compute_gradients_options *o)
+{
+    if ((unsigned)o->gate_gradients > MR_GATE_GRAPH) return fail(graph, "unknown gate_gradients");
+    if ((unsigned)o->aggregation_method > MR_AGGREGATION_EXPERIMENTAL_ACCUMULATE_N)
+        return fail(graph, "unknown aggregation_method");
+    if (o->grad_loss.node != nullptr && o->grad_loss.node->graph != graph)
+        return fail(graph, "grad_loss is no output of this graph");
+    if (o->variables.count < 0 || (o->variables.count > 0 && o->variables.items == nullptr))
+        return fail(graph, "the list of variables is not valid");
+    for (int32_t i = 0; i < o->variables.count; i++)
+        if (o->variables.items[i].ref.node == nullptr || o->variables.items[i].ref.node->graph != graph) {
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                                "mr_optimizer_compute_gradients: variable %d is not a variable of the graph", i);
+            return false;
+        }
+    return true;
+}
+
+static mr_gradients_and_variables differentiate(mr_graph *graph, mr_output loss, const mr_compute_gradients_options *o)
+{
+    const mr_gradients_and_variables none = {0};
+    const int32_t count =
+        o->variables.count > 0 ? o->variables.count : mr_graph_variable_count(graph, MR_TRAINABLE_VARIABLES);
+    const size_t size = (size_t)count + 1;
+    mr_gradient_and_variable *items = MR_ARENA_NEW(&graph->arena, mr_gradient_and_variable, size);
+    mr_output *refs = MR_ARENA_NEW(&graph->arena, mr_output, size),
+              *found = MR_ARENA_NEW(&graph->arena, mr_output, size);
+    if (items == nullptr || refs == nullptr || found == nullptr) {
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for an optimizer");
+        return none;
+    }
+    for (int32_t i = 0; i < count; i++) {
+        items[i].variable =
+            o->variables.count > 0 ? o->variables.items[i] : mr_graph_variable(graph, MR_TRAINABLE_VARIABLES, i);
+        refs[i] = items[i].variable.ref;
+    }
+    mr_gradients_with(graph, MR_OUTPUTS(loss), (mr_outputs){refs, count},
+                      o->grad_loss.node != nullptr ? &o->grad_loss : nullptr, o->aggregation_method,
+                      o->gate_gradients == MR_GATE_OP, found);
+    if (o->gate_gradients == MR_GATE_GRAPH) mr_gradients_gate(graph, found, count);
+    if (mr_graph_status(graph, nullptr) != MR_OK) return none;
+    for (int32_t i = 0; i < count; i++) items[i].gradient = found[i];
+    return (mr_gradients_and_variables){items, count};
+}
+
+mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss)
+{
+    if (mr_graph_status(graph, nullptr) != MR_OK) return (mr_gradients_and_variables){0};
+    return differentiate(graph, loss, MR_OPTIONS(mr_compute_gradients_options));
+}
+
+mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *graph, const mr_optimizer *given, mr_output loss,
+                                                           const mr_compute_gradients_options *given_options)
+{
+    const mr_gradients_and_variables none = {0};
+    if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return none;
+    mr_optimizer optimizer;
+    mr_compute_gradients_options options;
+    mr_error error = {0};
+    mr_status status = given != nullptr ? MR_OPTIONS_READ(mr_optimizer, &optimizer, given, &error)
+                                        : mr_fail(&error, MR_INVALID_ARGUMENT, "the optimizer is null");
+    if (status == MR_OK) status = MR_OPTIONS_READ(mr_compute_gradients_options, &options, given_options, &error);
+    if (status == MR_OK && optimizer.wrapper != nullptr && optimizer.wrapper->graph != graph)
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "the optimizer belongs to another graph");
+    if (status != MR_OK) {
+        (void)mr_graph_fail(graph, status, "%s", error.message);
+        return none;
+    }
+    if (!check(graph, &options)) return none;
+    /* The innermost wrapper differentiates what the outer ones have made of the loss. */
+    mr_optimizer_wrapper *wrapper = optimizer.wrapper;
+    while (wrapper != nullptr && wrapper->kind->compute == nullptr) wrapper = wrapper->inner.wrapper;
+    return wrapper != nullptr ? wrapper->kind->compute(wrapper, loss, &options) : differentiate(graph, loss, &options);
+}
