@@ -8,9 +8,9 @@
 
 static mr_output merge(mr_graph *graph, mr_outputs summaries, const mr_summary_merge_options *options)
 {
-    const char *name = options->name != nullptr ? mr_summary_clean(graph, options->name) : "Merge";
-    mr_graph_push_scope(graph, *name != '\0' ? name : "Merge");
-    mr_output merged = mr_merge_summary(graph, summaries, .name = mr_train_own_name(graph));
+    const char *name = options->name != nullptr ? mr_summary_clean(graph, options->name) : nullptr;
+    mr_graph_push_scope(graph, name != nullptr ? name : "Merge");
+    mr_output merged = mr_merge_summary(graph, summaries, .name = name); /* as in TensorFlow, "name/name" */
     mr_graph_pop_scope(graph);
     for (int32_t i = 0; i < options->collections.count; i++)
         mr_graph_add_to_collection(graph, options->collections.items[i], merged);
@@ -26,6 +26,8 @@ static bool read_options(mr_graph *graph, const mr_summary_merge_options *given,
     for (int32_t i = 0; i < options->collections.count; i++)
         if (options->collections.items[i] == nullptr || *options->collections.items[i] == '\0')
             (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: a name in collections is empty", name);
+    if (options->name != nullptr && *mr_summary_clean(graph, options->name) == '\0')
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the name of a merge of summaries is empty");
     return mr_graph_status(graph, nullptr) == MR_OK;
 }
 

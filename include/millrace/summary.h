@@ -87,7 +87,7 @@ MR_API mr_output mr_summary_pr_curve_(mr_graph *graph, const char *name, mr_outp
 
 typedef struct mr_summary_merge_options {
     size_t size;          /* of this struct (api.h) */
-    const char *name;     /* default: "Merge" */
+    const char *name;     /* of the scope and of the node in it; default: "Merge" and "MergeSummary" */
     mr_names collections; /* of a merge of a list: to which it is added; default: none */
     const char *key;      /* of a merge of all: the collection; default: MR_SUMMARIES */
     /* Of a merge of all: a regular expression that matches the beginning of the names of the summaries that are
