@@ -11,7 +11,7 @@
 struct mr_event_reader {
     mr_record_reader *records;
     mr_arena arena; /* of the current event */
-    mr_event event;
+    mr_event_message event;
     mr_event_value *values; /* in the arena */
     char *path;             /* owned */
     uint64_t count;         /* events read */
@@ -39,7 +39,7 @@ mr_status mr_event_reader_open(const char *path, mr_event_reader **reader, mr_er
 static void clear(mr_event_reader *reader)
 {
     for (int32_t i = 0; i < reader->event.value_count; i++) mr_tensor_deinit(&reader->values[i].tensor);
-    reader->event = (mr_event){0};
+    reader->event = (mr_event_message){0};
     reader->values = nullptr;
     mr_arena_reset(&reader->arena);
 }
@@ -60,11 +60,11 @@ static mr_status read_value(const Mr__Summary__Value *from, mr_event_value *valu
     }
     switch (from->value_case) {
     case MR__SUMMARY__VALUE__VALUE_SIMPLE_VALUE:
-        value->kind = MR_VALUE_SCALAR;
+        value->kind = MR_EVENT_VALUE_SCALAR;
         value->scalar = from->simple_value;
         return MR_OK;
     case MR__SUMMARY__VALUE__VALUE_IMAGE:
-        value->kind = MR_VALUE_IMAGE;
+        value->kind = MR_EVENT_VALUE_IMAGE;
         value->image = (mr_event_image){from->image->height, from->image->width, from->image->colorspace,
                                         mr_proto_bytes(from->image->encoded_image_string)};
         return MR_OK;
@@ -73,7 +73,7 @@ static mr_status read_value(const Mr__Summary__Value *from, mr_event_value *valu
         if (h->n_bucket != h->n_bucket_limit)
             return mr_fail(error, MR_DATA_LOSS, "histogram %.200s has %zu buckets, but %zu limits", value->tag,
                            h->n_bucket, h->n_bucket_limit);
-        value->kind = MR_VALUE_HISTOGRAM;
+        value->kind = MR_EVENT_VALUE_HISTOGRAM;
         value->histogram = (mr_event_histogram){.min = h->min,
                                                 .max = h->max,
                                                 .number = h->num,
@@ -85,12 +85,12 @@ static mr_status read_value(const Mr__Summary__Value *from, mr_event_value *valu
         return MR_OK;
     }
     case MR__SUMMARY__VALUE__VALUE_AUDIO:
-        value->kind = MR_VALUE_AUDIO;
+        value->kind = MR_EVENT_VALUE_AUDIO;
         value->audio = (mr_event_audio){from->audio->sample_rate, from->audio->num_channels, from->audio->length_frames,
                                         mr_proto_bytes(from->audio->encoded_audio_string), from->audio->content_type};
         return MR_OK;
     case MR__SUMMARY__VALUE__VALUE_TENSOR:
-        value->kind = MR_VALUE_TENSOR;
+        value->kind = MR_EVENT_VALUE_TENSOR;
         if (mr_tensor_read(from->tensor, &budget, &value->tensor, error) == MR_OK) return MR_OK;
         return mr_fail_prefix(error, MR_DATA_LOSS, "tensor %.200s", value->tag);
     default:
@@ -113,7 +113,7 @@ static mr_status read_summary(mr_event_reader *reader, const Mr__Summary *summar
 
 static mr_status read_event(mr_event_reader *reader, const Mr__Event *from, mr_error *error)
 {
-    mr_event *event = &reader->event;
+    mr_event_message *event = &reader->event;
     event->wall_time = from->wall_time;
     event->step = from->step;
     switch (from->what_case) {
@@ -152,7 +152,7 @@ static mr_status read_event(mr_event_reader *reader, const Mr__Event *from, mr_e
     }
 }
 
-mr_status mr_event_reader_next(mr_event_reader *reader, const mr_event **event, mr_error *error)
+mr_status mr_event_reader_next(mr_event_reader *reader, const mr_event_message **event, mr_error *error)
 {
     mr_string record;
     Mr__Event *message = nullptr;

@@ -3,12 +3,12 @@
  * ```c
  * mr_error error = {0};
  * mr_event_reader *reader = nullptr;
- * const mr_event *event = nullptr;
+ * const mr_event_message *event = nullptr;
  * if (mr_event_reader_open("run/events.out.tfevents.1700000000.host", &reader, &error) != MR_OK) return 1;
  * mr_status status;
  * while ((status = mr_event_reader_next(reader, &event, &error)) == MR_OK)
  *     for (int32_t i = 0; i < event->value_count; i++)
- *         if (event->values[i].kind == MR_VALUE_SCALAR)
+ *         if (event->values[i].kind == MR_EVENT_VALUE_SCALAR)
  *             printf("%lld %s %g\n", (long long)event->step, event->values[i].tag, (double)event->values[i].scalar);
  * if (status != MR_OUT_OF_RANGE) fprintf(stderr, "%s\n", error.message);
  * mr_event_reader_close(reader);
@@ -37,14 +37,14 @@ typedef enum mr_event_kind {
     MR_EVENT_META_GRAPH_DEF,
 } mr_event_kind;
 
-typedef enum mr_value_kind {
-    MR_VALUE_NONE = 0, /* of a kind that is not known */
-    MR_VALUE_SCALAR,
-    MR_VALUE_IMAGE,
-    MR_VALUE_HISTOGRAM,
-    MR_VALUE_AUDIO,
-    MR_VALUE_TENSOR, /* what plugins read: text, and the values of newer versions of TensorFlow */
-} mr_value_kind;
+typedef enum mr_event_value_kind {
+    MR_EVENT_VALUE_NONE = 0, /* of a kind that is not known */
+    MR_EVENT_VALUE_SCALAR,
+    MR_EVENT_VALUE_IMAGE,
+    MR_EVENT_VALUE_HISTOGRAM,
+    MR_EVENT_VALUE_AUDIO,
+    MR_EVENT_VALUE_TENSOR, /* what plugins read: text, and the values of newer versions of TensorFlow */
+} mr_event_value_kind;
 
 /* An encoded image: PNG, JPEG or GIF. */
 typedef struct mr_event_image {
@@ -70,7 +70,7 @@ typedef struct mr_event_audio {
 /* One value of a summary. The members of other kinds are zero. */
 typedef struct mr_event_value {
     const char *tag; /* or the node's name, if there is no tag */
-    mr_value_kind kind;
+    mr_event_value_kind kind;
     float scalar;
     mr_event_image image;
     mr_event_histogram histogram;
@@ -81,7 +81,7 @@ typedef struct mr_event_value {
     mr_string plugin_data;
 } mr_event_value;
 
-typedef struct mr_event {
+typedef struct mr_event_message {
     double wall_time; /* seconds since 1970 */
     int64_t step;
     mr_event_kind kind;
@@ -92,7 +92,7 @@ typedef struct mr_event {
     const char *checkpoint_path; /* of a session log; otherwise null */
     const mr_event_value *values;
     int32_t value_count; /* of a summary */
-} mr_event;
+} mr_event_message;
 
 typedef struct mr_event_reader mr_event_reader;
 /* path    of an event file, which may be compressed
@@ -101,7 +101,7 @@ MR_API mr_status mr_event_reader_open(const char *path, mr_event_reader **reader
 /* event   owned by the reader, with all that it refers to, until the next call
  * errors  MR_OUT_OF_RANGE at the end of the file; MR_DATA_LOSS: a damaged record, the incomplete one at the end of a
  *         file that is being written, or one that is not an Event. The next call continues after it if it can */
-MR_API mr_status mr_event_reader_next(mr_event_reader *reader, const mr_event **event, mr_error *error);
+MR_API mr_status mr_event_reader_next(mr_event_reader *reader, const mr_event_message **event, mr_error *error);
 MR_API void mr_event_reader_close(mr_event_reader *reader); /* null is allowed */
 
 /* ---- Hyperparameters (tensorboard.plugins.hparams) ----

@@ -9,6 +9,7 @@
 #include <millrace/dlpack.h>
 #include <millrace/events.h>
 #include <millrace/example.h>
+#include <millrace/file.h>
 #include <millrace/formats.h>
 #include <millrace/graph.h>
 #include <millrace/hooks.h>

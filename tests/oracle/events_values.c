@@ -86,19 +86,19 @@ static void print_value(const mr_event_value *v)
 {
     printf("  %s [%s|%s|%.*s] ", v->tag, v->plugin_name, v->display_name, (int)v->plugin_data.size_bytes,
            v->plugin_data.data != nullptr ? v->plugin_data.data : "");
-    if (v->kind == MR_VALUE_SCALAR) printf("scalar %.9g\n", (double)v->scalar);
-    if (v->kind == MR_VALUE_IMAGE)
+    if (v->kind == MR_EVENT_VALUE_SCALAR) printf("scalar %.9g\n", (double)v->scalar);
+    if (v->kind == MR_EVENT_VALUE_IMAGE)
         printf("image %d %d %d %zu\n", v->image.height, v->image.width, v->image.channels, v->image.encoded.size_bytes);
-    if (v->kind == MR_VALUE_AUDIO)
+    if (v->kind == MR_EVENT_VALUE_AUDIO)
         printf("audio %g %lld %lld %zu %s\n", (double)v->audio.sample_rate, (long long)v->audio.channels,
                (long long)v->audio.frames, v->audio.encoded.size_bytes, v->audio.content_type);
-    if (v->kind == MR_VALUE_HISTOGRAM) {
+    if (v->kind == MR_EVENT_VALUE_HISTOGRAM) {
         double sum = 0;
         for (int64_t i = 0; i < v->histogram.bucket_count; i++) sum += v->histogram.counts[i] * (double)(i + 1);
         printf("histogram %.17g %.17g %.17g %.17g %lld %.17g\n", v->histogram.min, v->histogram.max,
                v->histogram.number, v->histogram.sum, (long long)v->histogram.bucket_count, sum);
     }
-    if (v->kind == MR_VALUE_TENSOR) {
+    if (v->kind == MR_EVENT_VALUE_TENSOR) {
         char text[MR_SHAPE_TEXT_SIZE];
         printf("tensor %s %s\n", mr_dtype_name(v->tensor.dtype), mr_shape_text(v->tensor.shape, text, sizeof text));
     }
@@ -107,7 +107,7 @@ static void print_value(const mr_event_value *v)
 static mr_status read_all(const char *path, mr_error *error)
 {
     mr_event_reader *reader = nullptr;
-    const mr_event *event = nullptr;
+    const mr_event_message *event = nullptr;
     MR_TRY(mr_event_reader_open(path, &reader, error));
     mr_status status;
     while ((status = mr_event_reader_next(reader, &event, error)) == MR_OK) {

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const mr_event *next(mr_event_reader *reader)
+static const mr_event_message *next(mr_event_reader *reader)
 {
     mr_error error = {0};
-    const mr_event *event = nullptr;
+    const mr_event_message *event = nullptr;
     CHECK_OK(mr_event_reader_next(reader, &event, &error));
     return event;
 }
@@ -20,7 +20,7 @@ TEST(event_values_are_read_as_written)
     mr_event_writer *writer;
     mr_event_reader *reader;
     mr_tensor values = {0}, image = {0};
-    const mr_event *event;
+    const mr_event_message *event;
     int64_t numbers[] = {-3, 0, 5, 5};
     uint8_t pixels[12] = {9};
     CHECK_OK(mr_tensor_init_copy(&values, MR_INT64, MR_SHAPE(2, 2), numbers, &error));
@@ -89,7 +89,7 @@ TEST(event_writer_reopens_in_a_new_file)
     CHECK_OK(mr_event_reader_open(first, &reader, &error));
     mr_event_reader_close(reader);
     CHECK(truncate(first, 60) == 0);
-    const mr_event *event;
+    const mr_event_message *event;
     CHECK_OK(mr_event_reader_open(first, &reader, &error));
     next(reader);
     CHECK_STATUS(mr_event_reader_next(reader, &event, &error), MR_DATA_LOSS);
