@@ -1,5 +1,6 @@
 /* Directories of tf.gfile: lists, patterns, trees. */
 #include "base/status.h"
+#include "records/io/file.h"
 #include "records/io/gfile.h"
 
 #include <assert.h>
@@ -81,7 +82,9 @@ static mr_status read_names(DIR *stream, const char *path, mr_gfile_names *names
 static mr_status list(const char *path, mr_gfile_names *names, mr_error *error)
 {
     DIR *stream = opendir(path);
-    if (stream == nullptr) return mr_gfile_fail(error, errno == ENOTDIR ? ENOENT : errno, "find directory", path);
+    if (stream == nullptr && (errno == ENOTDIR || errno == ENAMETOOLONG || errno == ELOOP))
+        return mr_fail(error, MR_NOT_FOUND, "cannot find directory %.400s: %s", path, mr_file_reason(errno));
+    if (stream == nullptr) return mr_gfile_fail(error, errno, "find directory", path);
     mr_status status = read_names(stream, path, names, error);
     closedir(stream);
     return status;
@@ -206,9 +209,9 @@ mr_status mr_gfile_delete_recursively(const char *path, mr_error *error)
     char *name = strdup(path);
     if (name == nullptr) return mr_fail_memory(error, strlen(path));
     for (size_t i = strlen(name); i > 1 && name[i - 1] == '/'; i--) name[i - 1] = '\0';
-    int number = lstat(name, &about) == 0 ? 0 : errno == ENOTDIR ? ENOENT : errno;
-    mr_status status =
-        number == 0 ? remove_entry(AT_FDCWD, name, name, error) : mr_gfile_fail(error, number, "find", path);
+    mr_status status = lstat(name, &about) == 0
+                           ? remove_entry(AT_FDCWD, name, name, error)
+                           : mr_fail(error, MR_NOT_FOUND, "cannot find %.400s: %s", path, mr_file_reason(errno));
     free(name);
     return status;
 }
