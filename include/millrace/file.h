@@ -16,9 +16,10 @@
  * Errors. Each function fails with the code that TensorFlow gives the system's error: MR_NOT_FOUND (no such file, an
  * empty path), MR_ALREADY_EXISTS, MR_PERMISSION_DENIED (also on read-only file systems), MR_FAILED_PRECONDITION (a
  * directory where a file is expected, or the reverse; a directory that is not empty), MR_INVALID_ARGUMENT (a name that
- * is too long, a null path), MR_RESOURCE_EXHAUSTED (the disk or the quota is full, too many open files),
- * MR_OUT_OF_RANGE (the file is too large for the file system), MR_UNIMPLEMENTED (another scheme, such as hdfs://),
- * MR_UNKNOWN (I/O errors, a loop of symbolic links).
+ * is too long, a null path), MR_RESOURCE_EXHAUSTED (the disk or the quota is full, too many open files, a file that is
+ * too large), MR_UNIMPLEMENTED (another scheme, such as hdfs://; renaming to another file system), MR_UNAVAILABLE (I/O
+ * errors of reading and writing), MR_UNKNOWN (a loop of symbolic links, and others). Unlike TensorFlow, paths are not
+ * shortened as texts: "d/../f" exists only if d does, and "f/" is not the file f.
  *
  * Threads. All functions may be called from any thread. */
 #ifndef MILLRACE_FILE_H

@@ -45,9 +45,6 @@ static mr_status status_of(int number)
     case EMLINK:
     case ENOMEM:
         return MR_RESOURCE_EXHAUSTED;
-    case EFBIG:
-    case EOVERFLOW:
-        return MR_OUT_OF_RANGE;
     case EXDEV:
     case ENOTSUP:
         return MR_UNIMPLEMENTED;
@@ -188,12 +185,12 @@ static void copy_mode(const struct stat *source, const mr_file_output *output)
 
 mr_status mr_gfile_copy(const char *source, const char *target, bool overwrite, mr_error *error)
 {
-    struct stat about, there;
+    struct stat about;
     mr_file_output output = {0};
     char *resolved = nullptr;
+    if (!overwrite && mr_gfile_exists(target)) return mr_gfile_fail(error, EEXIST, "copy to", target);
     MR_TRY(mr_gfile_local(source, &source, error));
     MR_TRY(mr_gfile_local(target, &target, error));
-    if (!overwrite && stat(target, &there) == 0) return mr_gfile_fail(error, EEXIST, "copy to", target);
     if (stat(source, &about) != 0) return mr_gfile_fail(error, errno, "open", source);
     if (S_ISDIR(about.st_mode))
         return mr_fail(error, MR_INVALID_ARGUMENT, "cannot copy %.400s: it is a directory", source);
@@ -214,10 +211,9 @@ mr_status mr_gfile_copy(const char *source, const char *target, bool overwrite, 
 
 mr_status mr_gfile_rename(const char *source, const char *target, bool overwrite, mr_error *error)
 {
-    struct stat there;
+    if (!overwrite && mr_gfile_exists(target)) return mr_gfile_fail(error, EEXIST, "rename to", target);
     MR_TRY(mr_gfile_local(source, &source, error));
     MR_TRY(mr_gfile_local(target, &target, error));
-    if (!overwrite && stat(target, &there) == 0) return mr_gfile_fail(error, EEXIST, "rename to", target);
     if (rename(source, target) == 0) return MR_OK;
     return mr_gfile_fail(error, errno, "rename", source);
 }
