@@ -73,8 +73,8 @@ MR_API mr_status mr_gfile_list_directory(const char *path, mr_tensor *names, mr_
 /* The paths that match a pattern, sorted by bytes; none is not an error.
  *
  * pattern  "*", "?", "[a-z]" and "[!a-z]" match within a component, also a period at its beginning; "\" escapes
- * paths    a vector of dtype MR_STRING, owned by the caller. TensorFlow's start with "./" if the pattern is relative and
- *          has no directory, ours do not */
+ * paths    a vector of dtype MR_STRING, owned by the caller. TensorFlow's start with "./" if the pattern is relative
+ *          and has no directory, ours do not */
 MR_API mr_status mr_gfile_glob(const char *pattern, mr_tensor *paths, mr_error *error);
 /* Removes a directory with everything in it, or a file. Symbolic links are removed, not followed, in path itself as
  * well. What cannot be removed is left, and the first error is returned. */

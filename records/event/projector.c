@@ -5,29 +5,59 @@
 
 #include <inttypes.h>
 #include <millrace/events.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Prints `name: "text"`, with escapes; a null or empty text is left out. */
-static void print_text(FILE *out, const char *indent, const char *name, const char *text)
+/* The text so far, in an arena. */
+typedef struct output {
+    mr_arena *arena;
+    const char *text; /* null: no memory */
+} output;
+
+[[gnu::format(printf, 2, 3)]] static void print(output *out, const char *format, ...)
 {
-    if (text == nullptr || *text == '\0') return;
-    fprintf(out, "%s%s: \"", indent, name);
-    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
-        if (*c == '"' || *c == '\\' || *c == '\'')
-            fprintf(out, "\\%c", *c);
-        else if (*c == '\n')
-            fputs("\\n", out);
-        else if (*c < 0x20 || *c >= 0x7f)
-            fprintf(out, "\\%03o", (unsigned)*c);
-        else
-            fputc(*c, out);
-    fputs("\"\n", out);
+    va_list args;
+    char *added = nullptr;
+    va_start(args, format);
+    int length = vasprintf(&added, format, args);
+    va_end(args);
+    out->text = length >= 0 && out->text != nullptr ? mr_arena_printf(out->arena, "%s%s", out->text, added) : nullptr;
+    if (length >= 0) free(added);
 }
 
-static void print_sizes(FILE *out, const char *indent, const char *name, int64_t first, int64_t second)
+/* The text with escapes of C, as TensorFlow writes it. */
+static const char *escaped(mr_arena *arena, const char *text)
 {
-    if (first > 0) fprintf(out, "%s%s: %" PRId64 "\n%s%s: %" PRId64 "\n", indent, name, first, indent, name, second);
+    char *result = mr_arena_alloc(arena, 4 * strlen(text) + 1), *end = result;
+    for (const unsigned char *c = (const unsigned char *)text; result != nullptr && *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\' || *c == '\'' || *c == '\n') {
+            *end++ = '\\';
+            *end++ = *c == '\n' ? 'n' : (char)*c;
+        } else if (*c < 0x20 || *c >= 0x7f) {
+            end += snprintf(end, 5, "\\%03o", (unsigned)*c);
+        } else {
+            *end++ = (char)*c;
+        }
+    }
+    return result;
+}
+
+/* Prints `name: "text"`; a null or empty text is left out. */
+static void print_text(output *out, const char *indent, const char *name, const char *text)
+{
+    if (text == nullptr || *text == '\0') return;
+    const char *quoted = escaped(out->arena, text);
+    if (quoted == nullptr)
+        out->text = nullptr;
+    else
+        print(out, "%s%s: \"%s\"\n", indent, name, quoted);
+}
+
+static void print_sizes(output *out, const char *indent, const char *name, int64_t first, int64_t second)
+{
+    if (first > 0) print(out, "%s%s: %" PRId64 "\n%s%s: %" PRId64 "\n", indent, name, first, indent, name, second);
 }
 
 static mr_status check(const mr_projector_embedding *e, int32_t index, mr_error *error)
@@ -50,24 +80,24 @@ static mr_status check(const mr_projector_embedding *e, int32_t index, mr_error 
     return MR_OK;
 }
 
-static void print(FILE *out, const char *checkpoint, const mr_projector_embedding *embeddings, int32_t count)
+static void print_all(output *out, const char *checkpoint, const mr_projector_embedding *embeddings, int32_t count)
 {
     print_text(out, "", "model_checkpoint_path", checkpoint);
     for (int32_t i = 0; i < count; i++) {
         const mr_projector_embedding *e = &embeddings[i];
-        fputs("embeddings {\n", out);
+        print(out, "embeddings {\n");
         print_text(out, "  ", "tensor_name", e->tensor_name);
         print_text(out, "  ", "metadata_path", e->metadata_path);
         print_text(out, "  ", "bookmarks_path", e->bookmarks_path);
         print_sizes(out, "  ", "tensor_shape", e->rows, e->columns);
         if (e->sprite_width > 0) {
-            fputs("  sprite {\n", out);
+            print(out, "  sprite {\n");
             print_text(out, "    ", "image_path", e->sprite_path);
             print_sizes(out, "    ", "single_image_dim", e->sprite_width, e->sprite_height);
-            fputs("  }\n", out);
+            print(out, "  }\n");
         }
         print_text(out, "  ", "tensor_path", e->tensor_path);
-        fputs("}\n", out);
+        print(out, "}\n");
     }
 }
 
@@ -81,14 +111,13 @@ mr_status mr_projector_config_write(const char *directory, const char *checkpoin
                        embeddings == nullptr ? ", but is null" : "");
     for (int32_t i = 0; i < count; i++) MR_TRY(check(&embeddings[i], i, error));
     MR_TRY(mr_file_make_directories(directory, error));
-    char *text = nullptr, *path = nullptr;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (out == nullptr) return mr_fail_memory(error, 1);
-    print(out, checkpoint, embeddings, count);
-    bool is_good = fclose(out) == 0 && asprintf(&path, "%s/projector_config.pbtxt", directory) >= 0;
-    mr_status status = is_good ? mr_file_write_all(path, text, size, error) : mr_fail_memory(error, size);
-    if (is_good) free(path);
-    free(text);
+    mr_arena arena = {0};
+    output out = {&arena, ""};
+    print_all(&out, checkpoint, embeddings, count);
+    const char *path = mr_arena_printf(&arena, "%s/projector_config.pbtxt", directory);
+    mr_status status = out.text != nullptr && path != nullptr
+                           ? mr_file_write_all(path, out.text, strlen(out.text), error)
+                           : mr_fail_memory(error, 1);
+    mr_arena_deinit(&arena);
     return status;
 }

@@ -109,8 +109,10 @@ def their_events(directory):
         writer = tf.summary.FileWriter(directory, graph)
         summaries = [
             tf.summary.scalar("scalar", x[3]), tf.summary.histogram("histogram", x),
-            tf.summary.image("image", tf.reshape(x, [2, 10, 4, 3])), tf.summary.audio("audio", tf.reshape(x, [2, 120]), 44100.),
-            tf.summary.text("text", tf.constant(["a", "b"])), tf.summary.tensor_summary("tensor", tf.reshape(x, [6, 40])),
+            tf.summary.image("image", tf.reshape(x, [2, 10, 4, 3])),
+            tf.summary.audio("audio", tf.reshape(x, [2, 120]), 44100.0),
+            tf.summary.text("text", tf.constant(["a", "b"])),
+            tf.summary.tensor_summary("tensor", tf.reshape(x, [6, 40])),
         ]
         for step, summary in enumerate(session.run(summaries) * 2):
             writer.add_summary(summary, step)

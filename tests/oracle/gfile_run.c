@@ -1,5 +1,5 @@
-/* For gfile_oracle.py: reads commands, one a line, with arguments that end with a tab: "copy\tf\tg\t1\t", and prints the
- * code and the result of each. Paths are relative to the working directory. */
+/* For gfile_oracle.py: reads commands, one a line, with arguments that end with a tab: "copy\tf\tg\t1\t", and prints
+ * the code and the result of each. Paths are relative to the working directory. */
 #include <millrace/file.h>
 
 #include <stdio.h>
