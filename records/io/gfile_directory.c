@@ -190,7 +190,7 @@ static mr_status remove_entry(int parent, const char *name, const char *path, mr
     for (size_t i = 0; i < names.count; i++) {
         char *inner = nullptr;
         if (asprintf(&inner, "%s/%s", path, names.items[i]) < 0) inner = nullptr;
-        keep_first(&status, remove_entry(dirfd(stream), names.items[i], inner != nullptr ? inner : names.items[i],
+        keep_first(&status, remove_entry(descriptor, names.items[i], inner != nullptr ? inner : names.items[i],
                                          status == MR_OK ? error : &ignored));
         free(inner);
     }

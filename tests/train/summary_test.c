@@ -137,8 +137,9 @@ TEST(pr_curve_counts_elements_above_each_threshold)
     const Mr__Summary__Value *value = unpack(&result, &arena)->value[0];
     CHECK_STR(value->tag, "pr/pr_curves");
     CHECK_STR(value->metadata->display_name, "pr");
-    CHECK_EQ(value->tensor->tensor_content.len, 6 * THRESHOLDS * sizeof(float));
-    const float *curve = (const float *)(const void *)value->tensor->tensor_content.data;
+    CHECK_EQ(value->tensor->tensor_content.len, sizeof(float[6 * THRESHOLDS]));
+    float curve[6 * THRESHOLDS];
+    memcpy(curve, value->tensor->tensor_content.data, sizeof curve);
     for (int t = 0; t < THRESHOLDS; t++) {
         double counts[4] = {0};
         expect_at(t, labels, predictions, weights, counts);
