@@ -172,3 +172,69 @@ TEST(hparams_and_projector_name_mistakes)
     FAILS("is empty", mr_projector_config_write("", nullptr, nullptr, 0, &error));
     CHECK_OK(mr_projector_config_write(test_path("new/logs"), nullptr, nullptr, 0, &error));
 }
+
+/* Copies the records of a file many times, with some bytes changed. */
+static int64_t write_damaged(const char *from, const char *to)
+{
+    mr_error error = {0};
+    mr_record_reader *reader;
+    mr_record_writer *writer;
+    mr_string record;
+    uint32_t random = 1;
+    int64_t count = 0;
+    CHECK_OK(mr_record_writer_open(to, nullptr, &writer, &error));
+    for (int round = 0; round < 300; round++) {
+        CHECK_OK(mr_record_reader_open(from, nullptr, &reader, &error));
+        while (mr_record_reader_next(reader, &record, &error) == MR_OK) {
+            char *bytes = malloc(record.size_bytes + 1);
+            memcpy(bytes, record.data, record.size_bytes);
+            for (int change = 0; change < round % 5; change++) {
+                random = random * 1664525 + 1013904223;
+                bytes[(random >> 8) % record.size_bytes] = (char)(random >> 3);
+            }
+            CHECK_OK(mr_record_writer_append(writer, bytes, record.size_bytes, &error));
+            free(bytes);
+            count++;
+        }
+        mr_record_reader_close(reader);
+    }
+    CHECK_OK(mr_record_writer_close(writer, &error));
+    return count;
+}
+
+TEST(event_reader_continues_after_hostile_events)
+{
+    mr_error error = {0};
+    mr_event_writer *writer;
+    mr_event_reader *reader;
+    mr_tensor values = {0}, image = {0};
+    const mr_event_message *event;
+    float numbers[] = {-3, 0, 5, 5};
+    CHECK_OK(mr_tensor_init_copy(&values, MR_FLOAT, MR_SHAPE(2, 2), numbers, &error));
+    CHECK_OK(mr_tensor_init_copy(&image, MR_UINT8, MR_SHAPE(2, 2, 1), numbers, &error));
+    CHECK_OK(mr_event_writer_open(test_directory(), &writer, &error));
+    char *path = strdup(mr_event_writer_path(writer));
+    CHECK_OK(mr_event_writer_add_scalar(writer, 1, "s", 1, &error));
+    CHECK_OK(mr_event_writer_add_histogram(writer, 1, "h", &values, &error));
+    CHECK_OK(mr_event_writer_add_image(writer, 1, "i", &image, &error));
+    CHECK_OK(mr_event_writer_add_audio(writer, 1, "a", &values, 8000, &error));
+    CHECK_OK(mr_event_writer_add_text(writer, 2, "t", "words", &error));
+    CHECK_OK(mr_event_writer_add_session_log(writer, 3, MR_SESSION_CHECKPOINT, "c", &error));
+    CHECK_OK(mr_event_writer_add_run_metadata(writer, 3, "run", (mr_string){0}, &error));
+    CHECK_OK(mr_event_writer_close(writer, &error));
+    int64_t count = write_damaged(path, test_path("damaged")), good = 0, bad = 0;
+    CHECK_OK(mr_event_reader_open(test_path("damaged"), &reader, &error));
+    for (mr_status status = MR_OK; status != MR_OUT_OF_RANGE;) {
+        status = mr_event_reader_next(reader, &event, &error);
+        CHECK(status == MR_OK || status == MR_DATA_LOSS || status == MR_OUT_OF_RANGE);
+        good += status == MR_OK;
+        bad += status == MR_DATA_LOSS;
+        for (int32_t i = 0; status == MR_OK && i < event->value_count; i++) CHECK(event->values[i].tag != nullptr);
+    }
+    CHECK_EQ(good + bad, count);
+    CHECK(good > count / 5 && bad > 0);
+    mr_event_reader_close(reader);
+    mr_tensor_deinit(&values);
+    mr_tensor_deinit(&image);
+    free(path);
+}
