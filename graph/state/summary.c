@@ -3,6 +3,7 @@
 #include "graph/state/state.h"
 
 #include "graph/ir/convert.h"
+#include "graph/state/number.h"
 #include "kernels/wav.h"
 #include "proto/event.pb-c.h"
 #include "proto/proto.h"
@@ -10,40 +11,6 @@
 #include <math.h>
 #include <millrace/image.h>
 #include <string.h>
-
-/* Element `at`, of any real dtype. */
-static double number_at(const mr_tensor *tensor, int64_t at)
-{
-    const void *data = tensor->data;
-    switch (tensor->dtype) {
-    case MR_FLOAT:
-        return (double)((const float *)data)[at];
-    case MR_DOUBLE:
-        return ((const double *)data)[at];
-    case MR_INT8:
-        return ((const int8_t *)data)[at];
-    case MR_UINT8:
-        return ((const uint8_t *)data)[at];
-    case MR_INT16:
-        return ((const int16_t *)data)[at];
-    case MR_UINT16:
-        return ((const uint16_t *)data)[at];
-    case MR_INT32:
-        return ((const int32_t *)data)[at];
-    case MR_UINT32:
-        return ((const uint32_t *)data)[at];
-    case MR_INT64:
-        return (double)((const int64_t *)data)[at];
-    case MR_UINT64:
-        return (double)((const uint64_t *)data)[at];
-    case MR_HALF:
-        return (double)mr_half_to_float(((const uint16_t *)data)[at]);
-    case MR_BFLOAT16:
-        return (double)mr_bfloat16_to_float(((const uint16_t *)data)[at]);
-    default:
-        return 0;
-    }
-}
 
 static mr_status put(mr_kernel_call *call, mr_arena *arena, mr_status status, mr_string summary, mr_error *error)
 {
@@ -70,7 +37,7 @@ static mr_status scalar_summary(mr_kernel_call *call, mr_error *error)
     mr_string summary = {0};
     float *numbers = MR_ARENA_NEW(&arena, float, (size_t)count + 1);
     if (!numbers) return mr_fail_memory(error, (size_t)count * sizeof *numbers);
-    for (int64_t i = 0; i < count; i++) numbers[i] = (float)number_at(values, i);
+    for (int64_t i = 0; i < count; i++) numbers[i] = (float)mr_number_at(values, i);
     mr_status status = mr_summary_pack_scalars(mr_tensor_strings(tags), numbers, count, &arena, &summary, error);
     return put(call, &arena, status, summary, error);
 }
@@ -95,7 +62,7 @@ static mr_status histogram_summary(mr_kernel_call *call, mr_error *error)
     mr_histogram_init(histogram);
     mr_status status = MR_OK;
     for (int64_t i = 0, count = mr_tensor_count(values); status == MR_OK && i < count; i++) {
-        double value = number_at(values, i);
+        double value = mr_number_at(values, i);
         if (!isfinite(value))
             status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s in summary histogram for: %.*s",
                                     isnan(value) ? "Nan" : "Infinity", (int)tag.size_bytes, tag.data);
@@ -113,7 +80,7 @@ static void normalize_image(const mr_tensor *values, int64_t begin, int64_t pixe
 {
     float least = INFINITY, most = -INFINITY;
     for (int64_t i = 0; i < pixels * channels; i++) {
-        float value = (float)number_at(values, begin + i);
+        float value = (float)mr_number_at(values, begin + i);
         if (!isfinite(value)) continue;
         least = fminf(least, value);
         most = fmaxf(most, value);
@@ -128,10 +95,12 @@ static void normalize_image(const mr_tensor *values, int64_t begin, int64_t pixe
     }
     for (int64_t i = 0; i < pixels; i++) {
         bool finite = true;
-        for (int c = 0; c < channels; c++) finite &= isfinite((float)number_at(values, begin + i * channels + c)) != 0;
+        for (int c = 0; c < channels; c++)
+            finite &= isfinite((float)mr_number_at(values, begin + i * channels + c)) != 0;
         for (int c = 0; c < channels; c++)
             target[i * channels + c] =
-                finite ? (uint8_t)((float)number_at(values, begin + i * channels + c) * scale + offset) : bad_color[c];
+                finite ? (uint8_t)((float)mr_number_at(values, begin + i * channels + c) * scale + offset)
+                       : bad_color[c];
     }
 }
 

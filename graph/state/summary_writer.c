@@ -187,7 +187,8 @@ static mr_status write_made(mr_kernel_call *call, const char *op, mr_tensor *inp
     node.output_dtypes = &string;
     mr_kernel_call part = {.node = &node, .device = call->device, .inputs = inputs, .outputs = &summary};
     mr_status status = kernel->run(&part, error);
-    if (status == MR_OK) status = add_event(call, mr_event_writer_add, step, mr_tensor_strings(&summary)[0], error);
+    if (status == MR_OK)
+        status = add_event(call, mr_event_writer_add_unchanged, step, mr_tensor_strings(&summary)[0], error);
     mr_tensor_deinit(&summary);
     return status;
 }
@@ -232,7 +233,7 @@ static mr_status write_raw(mr_kernel_call *call, mr_error *error)
     int64_t step;
     MR_TRY(step_at(call, &step, error));
     MR_TRY(scalar_at(call, 2, "tensor", error));
-    return write_bytes(call, 2, mr_event_writer_add, step, error);
+    return write_bytes(call, 2, mr_event_writer_add_unchanged, step, error);
 }
 
 static mr_status write_graph(mr_kernel_call *call, mr_error *error)
@@ -240,13 +241,13 @@ static mr_status write_graph(mr_kernel_call *call, mr_error *error)
     int64_t step;
     MR_TRY(step_at(call, &step, error));
     MR_TRY(scalar_at(call, 2, "tensor", error));
-    return write_bytes(call, 2, mr_event_writer_add_graph_at, step, error);
+    return write_bytes(call, 2, mr_event_writer_add_graph_def, step, error);
 }
 
 static mr_status import_event(mr_kernel_call *call, mr_error *error)
 {
     MR_TRY(scalar_at(call, 1, "event", error));
-    return write_bytes(call, 1, mr_event_writer_add_event, 0, error);
+    return write_bytes(call, 1, mr_event_writer_import_event, 0, error);
 }
 
 static const mr_kernel kernels[] = {

@@ -68,7 +68,7 @@ static mr_status write_checkpoint(const saver_hook *h, mr_session *session, cons
     MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
     MR_TRY(mr_event_writer_flush(writer, error));
     MR_TRY(mr_saver_save(saver, session, prefix, step, error));
-    return mr_event_writer_add_session(writer, step, MR_SESSION_CHECKPOINT, prefix, error);
+    return mr_event_writer_add_session_log(writer, step, MR_SESSION_CHECKPOINT, prefix, error);
 }
 
 static mr_status save(saver_hook *h, mr_session *session, int64_t step, mr_error *error)
@@ -93,7 +93,7 @@ static mr_status write_graph(const saver_hook *h, mr_error *error)
     MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
     MR_TRY(mr_event_writer_add_graph(writer, graph, error));
     MR_TRY(mr_graph_export_meta(graph, &meta, error));
-    mr_status status = mr_event_writer_add_meta_graph_def(writer, mr_tensor_strings(&meta)[0], error);
+    mr_status status = mr_event_writer_add_meta_graph_def(writer, 0, mr_tensor_strings(&meta)[0], error);
     mr_tensor_deinit(&meta);
     return status;
 }
@@ -224,7 +224,7 @@ static mr_status summary_after(void *context, mr_hook_run *run, mr_error *error)
     const mr_tensor *summary = mr_hook_run_results(run, nullptr);
     mr_hook_timer_fire(&h->timer, step);
     MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
-    if (!h->has_started) MR_TRY(mr_event_writer_add_session(writer, step, MR_SESSION_START, nullptr, error));
+    if (!h->has_started) MR_TRY(mr_event_writer_add_session_log(writer, step, MR_SESSION_START, nullptr, error));
     h->has_started = true;
     if (summary->dtype != MR_STRING || mr_tensor_count(summary) != 1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "summary saver hook: %s is not a string scalar",

@@ -136,7 +136,7 @@ static mr_status start(mr_training *t, mr_error *error)
     if (t->directory == nullptr) return MR_OK;
     MR_TRY(mr_event_writer_open(t->directory, &t->events, error));
     MR_TRY(mr_event_writer_add_graph(t->events, t->graph, error));
-    return mr_event_writer_add_session(t->events, t->step, MR_SESSION_START, nullptr, error);
+    return mr_event_writer_add_session_log(t->events, t->step, MR_SESSION_START, nullptr, error);
 }
 
 static mr_status check_option(const char *option, int64_t value, int64_t min, mr_error *error)

@@ -7,7 +7,9 @@
 #include <millrace/dataset.h>
 #include <millrace/device.h>
 #include <millrace/dlpack.h>
+#include <millrace/events.h>
 #include <millrace/example.h>
+#include <millrace/file.h>
 #include <millrace/formats.h>
 #include <millrace/graph.h>
 #include <millrace/hooks.h>

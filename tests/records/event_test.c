@@ -30,7 +30,7 @@ TEST(event_file_begins_with_its_version)
     char *path = strdup(mr_event_writer_path(writer));
     CHECK_CONTAINS(path, "logs/run/events.out.tfevents.");
     CHECK_OK(mr_event_writer_add_scalar(writer, 5, "loss", 0.25f, &error));
-    CHECK_OK(mr_event_writer_add_session(writer, 6, MR_SESSION_CHECKPOINT, "model-6", &error));
+    CHECK_OK(mr_event_writer_add_session_log(writer, 6, MR_SESSION_CHECKPOINT, "model-6", &error));
     CHECK_STATUS(mr_event_writer_add(writer, 7, MR_STR("\x0a\xff"), &error), MR_DATA_LOSS);
     CHECK_OK(mr_event_writer_close(writer, &error));
     CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
