@@ -30,5 +30,6 @@
 #include <millrace/tensor.h>
 #include <millrace/train.h>
 #include <millrace/variables.h>
+#include <millrace/warm_start.h>
 
 #endif
