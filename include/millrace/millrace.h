@@ -29,6 +29,7 @@
 #include <millrace/summary.h>
 #include <millrace/tensor.h>
 #include <millrace/train.h>
+#include <millrace/transform.h>
 #include <millrace/variables.h>
 #include <millrace/warm_start.h>
 
