@@ -240,6 +240,16 @@ static mr_status write_checkpoint(mr_saver *s, mr_session *session, const char *
     return status;
 }
 
+mr_status mr_saver_write_variables(mr_saver *saver, mr_session *session, const char *prefix, mr_error *error)
+{
+    const bool saves_state = saver->saves_state;
+    mr_arena_reset(&saver->scratch);
+    saver->saves_state = false;
+    const mr_status status = write_checkpoint(saver, session, prefix, error);
+    saver->saves_state = saves_state;
+    return status;
+}
+
 static mr_status write_meta_graph(mr_saver *s, const char *prefix, mr_error *error)
 {
     char *path = mr_arena_printf(&s->scratch, "%s.meta", prefix);

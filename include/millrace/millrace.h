@@ -23,6 +23,7 @@
 #include <millrace/record.h>
 #include <millrace/rnn.h>
 #include <millrace/run.h>
+#include <millrace/saved_model.h>
 #include <millrace/saver.h>
 #include <millrace/session.h>
 #include <millrace/status.h>
