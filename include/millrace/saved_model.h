@@ -65,7 +65,8 @@ typedef struct mr_signature_def {
     mr_named_outputs outputs; /* likewise */
 } mr_signature_def;
 
-/* A file that is copied to assets/. When the SavedModel is loaded, its path there is fed to the output. */
+/* A file that is copied to assets/. When the SavedModel is loaded, its path there is fed to the output while main_op or
+ * legacy_init_op runs, and only then. */
 typedef struct mr_asset {
     mr_output output; /* an MR_STRING scalar, such as a constant with the path */
     const char *path;
