@@ -45,7 +45,8 @@ def old_checkpoint(directory, parts):
 def new_model(parts):
     with tf.variable_scope("new"):
         partitioner = tf.fixed_size_partitioner(parts) if parts > 1 else None
-        tf.get_variable("table", [7, 2], initializer=tf.zeros_initializer(), partitioner=partitioner, use_resource=False)
+        zeros = tf.zeros_initializer()
+        tf.get_variable("table", [7, 2], initializer=zeros, partitioner=partitioner, use_resource=False)
         with tf.variable_scope("layer"):
             tf.get_variable("w", [2, 3], initializer=tf.zeros_initializer(), use_resource=True)
             tf.get_variable("b", [3], initializer=tf.zeros_initializer(), trainable=False, use_resource=False)
