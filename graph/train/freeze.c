@@ -43,7 +43,7 @@ typedef struct freezing {
     const mr_graph *graph;
     mr_session *session;
     const mr_freeze_options *options;
-    bool *frozen; /* by node: a variable that becomes a constant, or an Identity of its handle */
+    bool *frozen; /* by node: a variable that becomes a constant, or a node that passes its handle on */
     mr_dtype *dtypes;
     int32_t source_count; /* of nodes in the graph; constants are added behind them */
 } freezing;
@@ -81,7 +81,15 @@ static mr_status check_list(const freezing *f, const char *list, mr_names names,
     return MR_OK;
 }
 
-/* Marks the variables that become constants, then the Identity nodes of their handles. */
+/* Identity, and the nodes that bring a handle into a branch or a loop. */
+static bool passes_on(const mr_rewrite *r, int32_t node)
+{
+    const mr_op_def *def = mr_op_find(r->nodes[node]->op);
+    if (mr_rewrite_type(r, node, "T", MR_FLOAT) != MR_RESOURCE || def == nullptr) return false;
+    return mr_rewrite_is(r, node, "Identity") || def->op->flow == MR_FLOW_ENTER || def->op->flow == MR_FLOW_SWITCH;
+}
+
+/* Marks the variables that become constants, then the nodes that pass their handles on. */
 static void find_frozen(freezing *f)
 {
     const mr_rewrite *r = &f->r;
@@ -95,10 +103,9 @@ static void find_frozen(freezing *f)
     for (bool changes = true; changes;) {
         changes = false;
         for (int32_t i = 0; i < r->count; i++) {
-            if (r->removed[i] || f->frozen[i] || !mr_rewrite_is(r, i, "Identity")) continue;
+            if (r->removed[i] || f->frozen[i] || !passes_on(r, i)) continue;
             const mr_rewrite_input input = mr_rewrite_data_input(r, i, 0);
-            if (input.node < 0 || !f->frozen[input.node] || mr_rewrite_type(r, i, "T", MR_FLOAT) != MR_RESOURCE)
-                continue;
+            if (input.node < 0 || !f->frozen[input.node]) continue;
             f->frozen[i] = changes = true;
             f->dtypes[i] = f->dtypes[input.node];
         }
@@ -209,7 +216,7 @@ static mr_status convert(freezing *f, mr_error *error)
             MR_TRY(convert_read(f, i, error));
         else if (reads && mr_rewrite_is(r, i, "ResourceGather"))
             MR_TRY(convert_gather(f, i, error));
-        else if (f->frozen[i] && mr_rewrite_is(r, i, "Identity"))
+        else if (f->frozen[i] && !is_variable(r, i))
             MR_TRY(mr_rewrite_set_type(r, i, "T", f->dtypes[i], error));
     }
     for (int32_t i = 0; i < count; i++)

@@ -255,3 +255,44 @@ TEST(transforms_strip_and_remove)
     CHECK_STATUS(mr_graph_extract(nullptr, MR_NAMES("y"), &result, &error), MR_INVALID_ARGUMENT);
     mr_graph_free(g);
 }
+
+TEST(freeze_reads_variables_in_branches_and_loops)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2), .name = "x"), v[2], looped[2], branched = {0};
+    mr_variable r = mr_variable_new(g, "r", constant(g, MR_SHAPE(2), 1, "initial"), .use_resource = true);
+    mr_output zero = mr_constant_int32(g, 0);
+    mr_while_loop *loop = mr_while_loop_begin(g, MR_OUTPUTS(zero, x), v, .parallel_iterations = 10);
+    mr_while_loop_body(loop, mr_less(g, v[0], mr_add(g, mr_constant_int32(g, 1), mr_constant_int32(g, 2))), v);
+    mr_output step = mr_add(g, v[0], mr_constant_int32(g, 1));
+    mr_while_loop_end(loop, MR_OUTPUTS(step, mr_mul(g, v[1], mr_variable_read_value(g, r))), looped);
+    mr_cond *cond = mr_cond_begin(g, mr_less(g, mr_constant_float(g, 1), mr_constant_float(g, 2)));
+    mr_cond_else(cond, MR_OUTPUTS(mr_variable_read_value(g, r)));
+    mr_cond_end(cond, MR_OUTPUTS(mr_neg(g, mr_variable_read_value(g, r))), &branched);
+    mr_output y = mr_add(g, looped[1], branched, .name = "y");
+    mr_session *session = nullptr;
+    mr_tensor frozen = {0}, folded = {0}, expected = {0}, found = {0}, input = {0};
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &r.initializer, 1, &error));
+    CHECK_OK(mr_graph_freeze(g, session, MR_NAMES("y"), nullptr, &frozen, &error));
+    CHECK_EQ(count_ops(mr_tensor_strings(&frozen)[0], "ReadVariableOp"), 0);
+    CHECK_OK(mr_tensor_init(&input, MR_FLOAT, MR_SHAPE(2), &error));
+    for (int i = 0; i < 2; i++) mr_tensor_floats(&input)[i] = sinf((float)i);
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, input}), MR_OUTPUTS(y), &expected, nullptr, 0, &error));
+    run(mr_tensor_strings(&frozen)[0], MR_SHAPE(2), &found);
+    check_near(&expected, &found, 0);
+    mr_tensor_deinit(&found);
+    mr_graph *second = mr_graph_new();
+    const mr_string bytes = mr_tensor_strings(&frozen)[0];
+    CHECK_OK(mr_graph_import(second, bytes.data, bytes.size_bytes, nullptr, &error));
+    const mr_transform list[] = {{.kind = MR_TRANSFORM_FOLD_CONSTANTS}, {.kind = MR_TRANSFORM_STRIP_UNUSED_NODES}};
+    CHECK_OK(mr_graph_transform(second, MR_NAMES("x"), MR_NAMES("y"), (mr_transforms){list, 2}, &folded, &error));
+    run(mr_tensor_strings(&folded)[0], MR_SHAPE(2), &found);
+    check_near(&expected, &found, 0);
+    for (mr_tensor *t[] = {&frozen, &folded, &expected, &found, &input}, **at = t; at < t + 5; at++)
+        mr_tensor_deinit(*at);
+    mr_session_free(session);
+    mr_graph_free(second);
+    mr_graph_free(g);
+}
