@@ -1,4 +1,5 @@
-/* Each allocation fails in turn: freezing, transforms, SavedModels and initial values return an error and leak nothing. */
+/* Each allocation fails in turn: freezing, transforms, SavedModels and initial values return an error, and the next
+ * call succeeds. */
 #include "tests/test.h"
 #include <millrace/millrace.h>
 

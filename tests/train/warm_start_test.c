@@ -178,3 +178,32 @@ TEST(warm_start_selects_variables)
     CHECK(strstr(error.message, "previous_names has new/sub/c, which is not among the variables; there is new/sub/b"));
     mr_graph_free(m.g);
 }
+
+TEST(init_from_checkpoint_takes_a_directory_and_monitored_sessions_use_it)
+{
+    mr_error error = {0};
+    model old = build(2, false), m = build(1, true);
+    mr_session *session = nullptr;
+    mr_node *init = mr_initialize_variables(old.g, MR_GLOBAL_VARIABLES, nullptr);
+    mr_saver *saver = mr_saver_new(old.g);
+    mr_output change =
+        mr_variable_assign(old.g, old.b, mr_constant_floats(old.g, MR_SHAPE(3), (float[]){5, 6, 7}, "v"));
+    mr_tensor value = {0};
+    CHECK_OK(mr_session_new(old.g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &change.node, 1, &error));
+    CHECK_STATUS(mr_init_from_checkpoint(m.g, test_path("run"), MR_ASSIGNMENTS({.from = "/", .to = "/"}), &error),
+                 MR_NOT_FOUND);
+    CHECK_OK(mr_saver_save(saver, session, test_path("run/model"), 3, &error));
+    CHECK_OK(mr_init_from_checkpoint(m.g, test_path("run"), MR_ASSIGNMENTS({.from = "/", .to = "/"}), &error));
+    mr_monitored_session *monitored = nullptr;
+    CHECK_OK(mr_monitored_session_new(m.g, nullptr, &monitored, &error));
+    CHECK_OK(mr_monitored_session_run(monitored, MR_NO_FEEDS, MR_OUTPUTS(m.b.value), &value, nullptr, 0, &error));
+    for (int i = 0; i < 3; i++) CHECK_EQ(mr_tensor_floats(&value)[i], 5 + i);
+    CHECK_OK(mr_monitored_session_close(monitored, MR_OK, &error));
+    mr_tensor_deinit(&value);
+    mr_saver_free(saver);
+    mr_session_free(session);
+    mr_graph_free(old.g);
+    mr_graph_free(m.g);
+}
