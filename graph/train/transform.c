@@ -74,7 +74,9 @@ static mr_status remove_nodes(mr_transforming *t, mr_error *error)
     MR_TRY(mr_transform_marks(t, "input", t->inputs, &inputs, error));
     for (int32_t i = 0; i < r->count; i++) {
         if (r->removed[i] || outputs[i] || inputs[i] || !is_of(t, i)) continue;
-        if (mr_rewrite_data_count(r, i) == 0 || has_further_readers(r, i)) continue;
+        const int32_t inputs_count = mr_rewrite_data_count(r, i);
+        const bool has_controls = (size_t)inputs_count != r->nodes[i]->n_input;
+        if (inputs_count == 0 || has_controls || has_further_readers(r, i)) continue;
         mr_rewrite_replace_readers(r, (mr_rewrite_input){i, 0}, r->nodes[i]->input[0]);
         MR_TRY(mr_rewrite_remove(r, i, error));
     }

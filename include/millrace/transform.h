@@ -81,8 +81,8 @@ typedef enum mr_transform_kind {
     /* Stores float constants in eight bits, from the smallest to the largest of their elements and 0, followed by a
      * Dequantize with the constant's name. Values differ by up to half a step, 1/255 of that range. */
     MR_TRANSFORM_QUANTIZE_WEIGHTS,
-    /* Removes nodes of the given operators: their readers read input 0 instead. Outputs, and nodes whose further
-     * outputs are read, stay. */
+    /* Removes nodes of the given operators: their readers read input 0 instead. Outputs, nodes with control inputs, and
+     * nodes whose further outputs are read, stay. */
     MR_TRANSFORM_REMOVE_NODES,
 } mr_transform_kind;
 typedef struct mr_transform {
