@@ -13,6 +13,9 @@
  * errors  MR_DATA_LOSS: "line 3, column 9: GraphDef has no field nodes"; MR_RESOURCE_EXHAUSTED */
 mr_status mr_proto_text_parse(const ProtobufCMessageDescriptor *descriptor, mr_string text, mr_string *bytes,
                               mr_error *error);
+/* Writes a message, any struct of protobuf-c. Values of enums are numbers; fields that are not declared are left out.
+ * *text  owned by the caller: free() its data */
+mr_status mr_proto_text_write(const void *message, mr_string *text, mr_error *error);
 /* The first field name of a text, to recognize its type: the length of the name at *begin, which is followed by a
  * value; 0 if the bytes do not begin as text. */
 size_t mr_proto_text_first_name(mr_string text, const char **begin);

@@ -9,10 +9,9 @@
 #include "graph/run/execute.h"
 #include "graph/run/session.h"
 #include "graph/run/session_state.h"
-#include "graph/train/saver_items.h"
-#include "proto/meta_graph.pb-c.h"
+#include "graph/train/saver_nodes.h"
+#include "graph/train/saver_v1.h"
 #include "records/io/file.h"
-#include <millrace/ops.h>
 
 #include <assert.h>
 #include <dirent.h>
@@ -35,105 +34,21 @@ struct mr_saver {
     double next_kept;     /* time of the next one that is kept, since 1970 */
     bool saves_state;
     bool saves_meta_graph;
+    bool is_v1;
     bool requires_finite;  /* see mr_saver_require_finite */
     char *clean_directory; /* the directory that has been cleaned of the files of killed processes */
 };
 
-/* ---- The nodes ---- */
-
-static mr_output strings(mr_graph *graph, mr_shape shape, const mr_string *values, const char *name)
+static void check_version(mr_graph *graph, const mr_saver_options *options)
 {
-    mr_tensor tensor = {0};
-    mr_error error = {0};
-    mr_status status = mr_tensor_init_strings(&tensor, shape, values, &error);
-    if (status != MR_OK) return mr_graph_record(graph, status, &error);
-    mr_output constant = mr_constant(graph, &tensor, name);
-    mr_tensor_deinit(&tensor);
-    return constant;
-}
-
-typedef struct names {
-    mr_string *keys, *slices;
-    mr_dtype *dtypes;
-    mr_output *values;
-} names;
-
-static mr_output make_save(mr_saver *s, mr_output path, names n)
-{
-    mr_graph *graph = s->graph;
-    mr_output keys = strings(graph, MR_SHAPE(s->count), n.keys, "SaveV2/tensor_names");
-    mr_output slices = strings(graph, MR_SHAPE(s->count), n.slices, "SaveV2/shape_and_slices");
-    for (int32_t i = 0; i < s->count; i++)
-        n.values[i] =
-            s->items[i].is_resource ? mr_read_variable_op(graph, s->items[i].ref, s->items[i].dtype) : s->items[i].ref;
-    mr_node *save = mr_save_v2(graph, path, keys, slices, MR_OUTPUTS_OF(n.values, s->count));
-    mr_graph_push_control_dependencies(graph, &save, 1);
-    mr_output done = mr_identity(graph, path, .name = "control_dependency");
-    mr_graph_pop_control_dependencies(graph);
-    return done;
-}
-
-static mr_node *make_restore(mr_saver *s, mr_output path, names n)
-{
-    mr_graph *graph = s->graph;
-    mr_output keys = strings(graph, MR_SHAPE(s->count), n.keys, "RestoreV2/tensor_names");
-    mr_output slices = strings(graph, MR_SHAPE(s->count), n.slices, "RestoreV2/shape_and_slices");
-    mr_output_range values = mr_restore_v2(graph, path, keys, slices, .dtypes = (mr_dtypes){n.dtypes, s->count});
-    mr_node **assigns = MR_ARENA_NEW(&s->arena, mr_node *, (size_t)s->count + 1);
-    if (assigns == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver").node;
-    for (int32_t i = 0; i < s->count; i++) {
-        const mr_output value = mr_output_at(values, i), ref = s->items[i].ref;
-        assigns[i] = s->items[i].is_resource ? mr_assign_variable_op(graph, ref, mr_identity(graph, value))
-                                             : mr_assign(graph, ref, value).node;
-    }
-    return mr_group(graph, assigns, s->count, "restore_all");
-}
-
-/* Stores the SaverDef for the MetaGraphDef. */
-static void describe(mr_saver *s, mr_output path, mr_output save, mr_node *restore)
-{
-    char path_name[MR_OUTPUT_NAME_SIZE], save_name[MR_OUTPUT_NAME_SIZE];
-    Mr__SaverDef def = MR__SAVER_DEF__INIT;
-    def.filename_tensor_name = mr_output_name(path, path_name, sizeof path_name);
-    def.save_tensor_name = mr_output_name(save, save_name, sizeof save_name);
-    def.restore_op_name = (char *)mr_node_name(restore);
-    def.max_to_keep = s->max_to_keep;
-    def.keep_checkpoint_every_n_hours = s->keep_every_s > 0 ? (float)(s->keep_every_s / 3600) : 10000;
-    def.version = 2;
-    size_t size_bytes = mr__saver_def__get_packed_size(&def);
-    uint8_t *bytes = mr_arena_alloc(&s->graph->arena, size_bytes);
-    if (bytes == nullptr) return;
-    s->graph->saver_def_size_bytes = mr__saver_def__pack(&def, bytes);
-    s->graph->saver_def = bytes;
-}
-
-static void make_nodes(mr_saver *s)
-{
-    mr_graph *graph = s->graph;
-    size_t size = (size_t)s->count;
-    names n = {MR_ARENA_NEW(&s->arena, mr_string, size), MR_ARENA_NEW(&s->arena, mr_string, size),
-               MR_ARENA_NEW(&s->arena, mr_dtype, size), MR_ARENA_NEW(&s->arena, mr_output, size)};
-    if (!n.keys || !n.slices || !n.dtypes || !n.values) {
-        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
-        return;
-    }
-    for (int32_t i = 0; i < s->count; i++) {
-        n.keys[i] = mr_string_from(s->items[i].key);
-        n.slices[i] = s->items[i].spec;
-        n.dtypes[i] = s->items[i].dtype;
-    }
-    mr_graph_push_scope(graph, "");
-    mr_graph_push_control_dependencies(graph, nullptr, 0);
-    mr_graph_push_scope(graph, "save");
-    mr_output model = strings(graph, MR_SCALAR, &MR_STR("model"), "filename/input");
-    mr_output file = mr_placeholder_with_default(graph, model, .shape = MR_SCALAR, .name = "filename");
-    mr_output path = mr_placeholder_with_default(graph, file, .shape = MR_SCALAR, .name = "Const");
-    mr_output save = make_save(s, path, n);
-    mr_node *restore = make_restore(s, path, n);
-    mr_graph_pop_scope(graph);
-    mr_graph_pop_control_dependencies(graph);
-    mr_graph_pop_scope(graph);
-    if (mr_graph_status(graph, nullptr) == MR_OK) describe(s, path, save, restore);
+    if (options->write_version < MR_CHECKPOINT_V2 || options->write_version > MR_CHECKPOINT_V1)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's write_version is %d, which does not exist",
+                            (int)options->write_version);
+    else if (options->sharded < 0 || options->sharded > 1)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's sharded is %d, not 0 or 1", (int)options->sharded);
+    else if (options->write_version == MR_CHECKPOINT_V1 && options->sharded)
+        (void)mr_graph_fail(graph, MR_UNIMPLEMENTED,
+                            "the saver is sharded: V1 checkpoints are written as one file only");
 }
 
 mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *given)
@@ -169,10 +84,12 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *given)
     if (all && (options.variable_count != 0 || options.keys != nullptr))
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's %s has no effect without variables",
                             options.keys != nullptr ? "keys" : "variable_count");
+    s->is_v1 = options.write_version == MR_CHECKPOINT_V1;
+    check_version(graph, &options);
     if (mr_graph_status(graph, nullptr) == MR_OK) s->items = mr_saver_items_new(graph, &s->arena, &options, &s->count);
     if (s->items == nullptr) s->count = 0;
     if (mr_graph_status(graph, nullptr) != MR_OK) return s;
-    make_nodes(s);
+    mr_saver_make_nodes(graph, &s->arena, s->items, s->count, &options);
     return s;
 }
 
@@ -230,8 +147,26 @@ static mr_status write_values(mr_saver *s, mr_session *session, mr_checkpoint_wr
     return s->saves_state ? write_state(session, writer, error) : MR_OK;
 }
 
+/* All values are in memory at the same time: a V1 checkpoint is sorted by key. */
+static mr_status write_v1(mr_saver *s, mr_session *session, const char *prefix, mr_error *error)
+{
+    mr_tensor *values = MR_ARENA_NEW(&s->scratch, mr_tensor, (size_t)s->count + 1);
+    if (values == nullptr) return mr_fail_memory(error, (size_t)s->count * sizeof *values);
+    mr_status status = MR_OK;
+    for (int32_t i = 0; status == MR_OK && i < s->count; i++) {
+        status = mr_session_read_variable(session, s->items[i].ref, &values[i], error);
+        if (status == MR_OK) status = check_finite(s, i, &values[i], error);
+    }
+    if (status == MR_OK && s->saves_state) status = mr_session_save_state(session, &values[s->count], error);
+    const mr_tensor *state = s->saves_state ? &values[s->count] : nullptr;
+    if (status == MR_OK) status = mr_saver_write_v1(prefix, s->items, values, s->count, state, error);
+    for (int32_t i = 0; i <= s->count; i++) mr_tensor_deinit(&values[i]);
+    return status;
+}
+
 static mr_status write_checkpoint(mr_saver *s, mr_session *session, const char *prefix, mr_error *error)
 {
+    if (s->is_v1) return write_v1(s, session, prefix, error);
     mr_checkpoint_writer *writer = nullptr;
     MR_TRY(mr_checkpoint_writer_open(prefix, &writer, error));
     mr_status status = write_values(s, session, writer, error);
@@ -242,6 +177,16 @@ static mr_status write_checkpoint(mr_saver *s, mr_session *session, const char *
     /* Data without an index would only waste space. */
     char *index = status != MR_OK ? mr_arena_printf(&s->scratch, "%s.index", prefix) : nullptr;
     if (index != nullptr && !mr_file_exists(index)) (void)mr_checkpoint_remove(prefix, nullptr);
+    return status;
+}
+
+mr_status mr_saver_write_variables(mr_saver *saver, mr_session *session, const char *prefix, mr_error *error)
+{
+    const bool saves_state = saver->saves_state;
+    mr_arena_reset(&saver->scratch);
+    saver->saves_state = false;
+    const mr_status status = write_checkpoint(saver, session, prefix, error);
+    saver->saves_state = saves_state;
     return status;
 }
 
@@ -259,7 +204,7 @@ static mr_status write_meta_graph(mr_saver *s, const char *prefix, mr_error *err
 
 static mr_status remove_checkpoint(mr_saver *s, const char *prefix, mr_error *error)
 {
-    MR_TRY(mr_checkpoint_remove(prefix, error));
+    MR_TRY(mr_saver_remove_files(prefix, error));
     char *meta = mr_arena_printf(&s->scratch, "%s.meta", prefix);
     return meta == nullptr ? mr_fail_memory(error, strlen(prefix)) : mr_file_remove(meta, error);
 }
@@ -269,7 +214,8 @@ static bool is_kept(mr_saver *s, const char *prefix)
 {
     struct stat about;
     char *index = mr_arena_printf(&s->scratch, "%s.index", prefix);
-    if (s->keep_every_s <= 0 || index == nullptr || stat(index, &about) != 0) return false;
+    if (s->keep_every_s <= 0 || index == nullptr) return false;
+    if (stat(index, &about) != 0 && stat(prefix, &about) != 0) return false;
     if ((double)about.st_mtime <= s->next_kept) return false;
     s->next_kept += s->keep_every_s;
     return true;
@@ -288,9 +234,8 @@ static mr_status update_state(mr_saver *s, const char *directory, const char *pa
         return mr_fail_memory(error, sizeof *paths);
     }
     for (int32_t i = 0; i < known; i++) {
-        char *index = mr_arena_printf(&s->scratch, "%s.index", state.paths[i]);
         bool ours = strncmp(state.paths[i], path, strlen(path)) == 0 && strcmp(state.paths[i], prefix) != 0;
-        if (ours && index != nullptr && mr_file_exists(index)) paths[count++] = state.paths[i];
+        if (ours && mr_saver_files_exist(state.paths[i])) paths[count++] = state.paths[i];
     }
     paths[count++] = prefix;
     int32_t first = s->max_to_keep > 0 && count > s->max_to_keep ? count - s->max_to_keep : 0;
@@ -325,8 +270,8 @@ static bool is_leftover(mr_saver *s, const char *directory, const char *name, co
     if (length == 0) return false;
     if (ends_with(name, MR_FILE_PARTIAL)) return true;
     if (strncmp(name + length, ".data-", strlen(".data-")) != 0 && strcmp(name + length, ".meta") != 0) return false;
-    char *index = mr_arena_printf(&s->scratch, "%s/%.*s.index", directory, (int)length, name);
-    return index != nullptr && !mr_file_exists(index);
+    char *prefix = mr_arena_printf(&s->scratch, "%s/%.*s", directory, (int)length, name);
+    return prefix != nullptr && !mr_saver_files_exist(prefix);
 }
 
 /* Runs once for each directory. This process is the only writer, so no file there is still being written. */

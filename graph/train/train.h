@@ -24,6 +24,9 @@ void mr_saver_require_finite(mr_saver *saver);
 mr_status mr_saver_restore_variables(mr_saver *saver, mr_session *session, const char *path, mr_error *error);
 mr_status mr_saver_restore_state(mr_saver *saver, mr_session *session, const char *path, bool with_iterators,
                                  mr_error *error);
+/* Writes a checkpoint of the variables only: no state of the session, no .meta, and no file "checkpoint".
+ * prefix  its directory must exist */
+mr_status mr_saver_write_variables(mr_saver *saver, mr_session *session, const char *prefix, mr_error *error);
 /* The variable "global_step"; ref {0}: the graph has none. */
 mr_variable mr_train_find_global_step(mr_graph *graph);
 /* Limits of options (options.c). Each function records a graph error that names the option unless the value is valid,

@@ -222,7 +222,8 @@ mr_node *mr_variables_initializer(mr_graph *graph, mr_variables variables, const
     mr_node_builder builder = mr_node_begin(graph, "NoOp", name != nullptr ? name : "init");
     for (int32_t i = 0; i < variables.count && variables.items != nullptr; i++) {
         mr_variables parts = mr_variable_parts(graph, variables.items[i]);
-        for (int32_t j = 0; j < parts.count; j++) mr_node_add_control_input(&builder, parts.items[j].initializer);
+        for (int32_t j = 0; j < parts.count; j++)
+            mr_node_add_control_input(&builder, mr_variable_initializer_of(graph, parts.items[j]));
     }
     return mr_node_finish(&builder).node;
 }

@@ -50,6 +50,38 @@ bool mr_variable_store_add(mr_graph *graph, mr_stored_variable variable)
     return true;
 }
 
+void mr_variable_set_initializer(mr_graph *graph, mr_output ref, mr_node *initializer, mr_output initial_value)
+{
+    for (int32_t i = 0; i < graph->collection_count; i++) {
+        const mr_collection *c = &graph->collections[i];
+        for (int32_t j = 0; c->kind == MR_COLLECTION_VARIABLES && j < c->count; j++) {
+            if (c->variables[j].ref.node != ref.node) continue;
+            c->variables[j].initializer = initializer;
+            c->variables[j].initial_value = initial_value;
+        }
+    }
+    const mr_variable_store *store = graph->variable_store;
+    for (int32_t i = 0; store != nullptr && i < store->variable_count; i++) {
+        mr_stored_variable *s = &store->variables[i];
+        mr_variable *variables = s->parts != nullptr ? s->parts : &s->variable;
+        for (int32_t j = 0; j < (s->parts != nullptr ? s->part_count : 1); j++) {
+            if (variables[j].ref.node != ref.node) continue;
+            variables[j].initializer = initializer;
+            variables[j].initial_value = initial_value;
+        }
+    }
+}
+
+mr_node *mr_variable_initializer_of(const mr_graph *graph, mr_variable variable)
+{
+    for (int32_t i = 0; i < graph->collection_count; i++) {
+        const mr_collection *c = &graph->collections[i];
+        for (int32_t j = 0; c->kind == MR_COLLECTION_VARIABLES && j < c->count; j++)
+            if (c->variables[j].ref.node == variable.ref.node) return c->variables[j].initializer;
+    }
+    return variable.initializer;
+}
+
 mr_variables mr_variable_parts(mr_graph *graph, mr_variable variable)
 {
     if (graph == nullptr || graph->status != MR_OK || variable.value.node == nullptr) return (mr_variables){0};

@@ -64,6 +64,10 @@ mr_variable_scope *mr_variable_store_scope(mr_variable_store *store);
 /* Null if no variable has this complete name. */
 mr_stored_variable *mr_variable_store_find(const mr_graph *graph, const char *name);
 bool mr_variable_store_add(mr_graph *graph, mr_stored_variable variable);
+/* Replaces the initializer of a variable in the collections and in the store. */
+void mr_variable_set_initializer(mr_graph *graph, mr_output ref, mr_node *initializer, mr_output initial_value);
+/* The variable's initializer now; that of `variable` if no collection has it. */
+mr_node *mr_variable_initializer_of(const mr_graph *graph, mr_variable variable);
 
 /* The number of parts for each axis, all 1 except one; and the axis. Records an error of the graph. (partitioner.c) */
 bool mr_partitioner_apply(mr_graph *graph, const char *name, const mr_partitioner *partitioner, mr_shape shape,

@@ -26,6 +26,7 @@
 #include <millrace/record.h>
 #include <millrace/rnn.h>
 #include <millrace/run.h>
+#include <millrace/saved_model.h>
 #include <millrace/saver.h>
 #include <millrace/seq2seq.h>
 #include <millrace/session.h>
@@ -33,6 +34,8 @@
 #include <millrace/summary.h>
 #include <millrace/tensor.h>
 #include <millrace/train.h>
+#include <millrace/transform.h>
 #include <millrace/variables.h>
+#include <millrace/warm_start.h>
 
 #endif

@@ -33,6 +33,12 @@
 extern "C" {
 #endif
 
+/* The format of checkpoints (tf.train.SaverDef). Each is read by every Saver. */
+typedef enum mr_checkpoint_version {
+    MR_CHECKPOINT_V2 = 0, /* PREFIX.index and PREFIX.data-00000-of-00001 */
+    MR_CHECKPOINT_V1,     /* PREFIX, as TensorFlow 0.x wrote it; all values are in memory while it is written */
+} mr_checkpoint_version;
+
 typedef struct mr_saver mr_saver;
 typedef struct mr_saver_options {
     size_t size; /* of this struct (api.h) */
@@ -48,6 +54,10 @@ typedef struct mr_saver_options {
     /* Of the checkpoints that max_to_keep would remove, one is kept for each period of so many hours; 0: none.
      * Not with max_to_keep 0. */
     double keep_checkpoint_every_n_hours;
+    mr_checkpoint_version write_version; /* default MR_CHECKPOINT_V2 */
+    /* 1: the nodes in the graph save and restore the variables of each device on that device, and then merge the parts.
+     * mr_saver_save itself writes the same files as without. Default 0. Not with MR_CHECKPOINT_V1. */
+    int32_t sharded;
 } mr_saver_options;
 /* Adds save/… nodes to the graph, with the names of TensorFlow's Saver. An error is recorded in the graph. */
 MR_API mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);

@@ -1,6 +1,8 @@
 /* Saves and restores variables of all kinds for saver_oracle.py.
  *
  *     saver_graphs write PREFIX        a table in 3 parts, a resource variable and a reference: PREFIX-0 and its .meta
+ *     saver_graphs write1 PREFIX       the same as a V1 checkpoint
+ *     saver_graphs shards PREFIX       the same with a sharded Saver, and the table on another device
  *     saver_graphs read PATH PARTS     restores them, with the table in PARTS parts, and prints their elements
  *     saver_graphs renamed PATH KEY    restores the reference from another key */
 #include <millrace/millrace.h>
@@ -25,10 +27,12 @@ static mr_variable variable(mr_graph *g, const char *name, mr_shape shape, float
                            .partitioner = partitioner, .use_resource = is_resource);
 }
 
-static model build(int32_t parts, float first)
+static model build(int32_t parts, float first, bool sharded)
 {
     model m = {.g = mr_graph_new()};
+    if (sharded) mr_graph_push_device(m.g, "/device:CPU:0");
     m.table = variable(m.g, "scope/table", MR_SHAPE(11, 3), first, parts, false);
+    if (sharded) mr_graph_pop_device(m.g);
     m.r = variable(m.g, "r", MR_SHAPE(4), first + 100, 1, true);
     m.w = variable(m.g, "w", MR_SHAPE(2, 2), first + 200, 1, false);
     return m;
@@ -43,12 +47,13 @@ static void print(const char *name, const mr_tensor *value)
 
 static mr_status work(int argc, char **argv, mr_error *error)
 {
-    const bool writes = strcmp(argv[1], "write") == 0, renames = strcmp(argv[1], "renamed") == 0;
-    model m = build(writes || renames ? 3 : atoi(argv[3]), writes ? 0 : -1000);
+    const bool is_v1 = strcmp(argv[1], "write1") == 0, sharded = strcmp(argv[1], "shards") == 0;
+    const bool writes = is_v1 || sharded || strcmp(argv[1], "write") == 0, renames = strcmp(argv[1], "renamed") == 0;
+    model m = build(writes || renames ? 3 : atoi(argv[3]), writes ? 0 : -1000, sharded);
     mr_session *session = nullptr;
     mr_saver *saver =
         renames ? mr_saver_new(m.g, .variables = &m.w.ref, .variable_count = 1, .keys = (const char *const[]){argv[3]})
-                : mr_saver_new(m.g);
+                : mr_saver_new(m.g, .write_version = is_v1 ? MR_CHECKPOINT_V1 : MR_CHECKPOINT_V2, .sharded = sharded);
     mr_node *init = mr_initialize_variables(m.g, MR_GLOBAL_VARIABLES, "init");
     MR_TRY(mr_session_new(m.g, nullptr, &session, error));
     MR_TRY(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, error));
