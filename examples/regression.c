@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 100000, BATCH = 32 };
+enum { ROWS_MAX = 1000000, BATCH = 32 };
 
 /* ---- The table ---- */
 
@@ -55,12 +55,16 @@ static mr_status read_columns(table *t, const char *path, mr_error *error)
     mr_dataset *data = mr_dataset_csv(path, columns, t->count, .has_header = true, .column_count = t->count);
     data = mr_dataset_batch(data, ROWS_MAX);
     mr_iterator *iterator = nullptr;
+    mr_element rest = {0};
     mr_status status = mr_iterator_new(data, nullptr, &iterator, error);
     if (status == MR_OK) status = mr_iterator_next(iterator, &t->columns, error);
     if (status == MR_OUT_OF_RANGE) status = mr_fail(error, MR_INVALID_ARGUMENT, "%s has a header, but no rows", path);
+    if (status == MR_OK && (status = mr_iterator_next(iterator, &rest, error)) == MR_OK)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s has more than %d rows", path, ROWS_MAX);
+    mr_element_deinit(&rest);
     mr_iterator_free(iterator);
     mr_dataset_free(data);
-    return status;
+    return status == MR_OUT_OF_RANGE ? MR_OK : status;
 }
 
 /* Subtracts the mean of each column, and divides by its standard deviation: one learning rate then suits all. */
