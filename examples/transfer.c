@@ -103,8 +103,9 @@ static void free_model(model *m)
 
 /* ---- Training ---- */
 
-/* Trains with `count` digits, from `first` to first + CLASSES - 1, and returns the accuracy for others of these. */
-static mr_status learn(mr_session *session, const model *m, int first, int count, long steps, mr_error *error)
+/* Trains with `count` digits, from `first` to first + CLASSES - 1, and prints the accuracy for others of these. */
+static mr_status learn(mr_session *session, const model *m, const char *label, int first, int count, long steps,
+                       mr_error *error)
 {
     digits training = {0}, test = {0};
     mr_tensor accuracy = {0};
@@ -122,7 +123,8 @@ static mr_status learn(mr_session *session, const model *m, int first, int count
     }
     mr_feeds feeds = MR_FEEDS({m->images, test.images}, {m->labels, test.labels});
     if (status == MR_OK) status = mr_session_run(session, feeds, MR_OUTPUTS(m->accuracy), &accuracy, nullptr, 0, error);
-    if (status == MR_OK) printf("accuracy %.1f %%\n", 100 * (double)mr_tensor_floats(&accuracy)[0]);
+    if (status == MR_OK)
+        printf("%s, %d images: accuracy %.1f %%\n", label, count, 100 * (double)mr_tensor_floats(&accuracy)[0]);
     mr_tensor_deinit(&accuracy);
     free_digits(&training);
     free_digits(&test);
@@ -138,8 +140,7 @@ static mr_status train_all(const char *directory, long steps, mr_error *error)
     mr_session *session = nullptr;
     mr_status status = mr_session_new(m.graph, nullptr, &session, error);
     if (status == MR_OK) status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &m.init, 1, error);
-    if (status == MR_OK) printf("0 to 4, all layers, %d images: ", MANY);
-    if (status == MR_OK) status = learn(session, &m, 0, MANY, steps, error);
+    if (status == MR_OK) status = learn(session, &m, "0 to 4, all layers", 0, MANY, steps, error);
     if (status == MR_OK) status = mr_saver_save(m.saver, session, path, steps, error);
     mr_session_free(session);
     free_model(&m);
@@ -156,8 +157,8 @@ static mr_status train_last(const char *directory, long steps, mr_error *error)
     if (status == MR_OK) status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &m.init, 1, error);
     if (status == MR_OK && directory) status = mr_latest_checkpoint(directory, path, sizeof path, error);
     if (status == MR_OK && directory) status = mr_saver_restore(m.saver, session, path, error);
-    if (status == MR_OK) printf("5 to 9, last layer, %d images, others %s: ", FEW, directory ? "restored" : "random");
-    if (status == MR_OK) status = learn(session, &m, 5, FEW, steps, error);
+    const char *label = directory ? "5 to 9, last layer, others restored" : "5 to 9, last layer, others random";
+    if (status == MR_OK) status = learn(session, &m, label, 5, FEW, steps, error);
     mr_session_free(session);
     free_model(&m);
     return status;

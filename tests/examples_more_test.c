@@ -159,9 +159,9 @@ TEST(example_transfer)
 {
     const char *text = run("transfer", test_path("run"), 0);
     CHECK(number_after(text, "0 to 4, all layers, 2000 images: accuracy ") > 95);
-    const double restored = number_after(text, "others restored: accuracy ");
+    const double restored = number_after(text, "others restored, 100 images: accuracy ");
     CHECK(restored > 70);
-    CHECK(number_after(text, "others random: accuracy ") < restored - 10);
+    CHECK(number_after(text, "others random, 100 images: accuracy ") < restored - 10);
     write_file("file", "");
     check_mistake("transfer", "", 2, "usage: transfer DIRECTORY [STEPS]");
     check_mistake("transfer", "''", 2, "usage: transfer DIRECTORY [STEPS]");
