@@ -52,6 +52,13 @@ mr_status mr_graph_check_complete(const mr_graph *graph, mr_error *error)
                    graph->flow->is_loop ? "loop" : "conditional", mr_graph_scope(graph));
 }
 
+void mr_flow_check_current(mr_graph *graph, const mr_flow_context *context, const char *function)
+{
+    if (graph->status != MR_OK || graph->flow == context) return;
+    (void)mr_graph_fail(graph, MR_FAILED_PRECONDITION, "%s: a conditional, a loop or a scope inside has not ended",
+                        function);
+}
+
 /* ---- Values from outside ---- */
 
 static mr_flow_value **bucket_of(mr_flow_context *context, mr_output value)

@@ -51,6 +51,8 @@ struct mr_flow_context {
 mr_flow_context *mr_flow_new(mr_graph *graph, bool is_loop);
 /* Makes the context current (null: the graph itself), and returns the one that was. */
 mr_flow_context *mr_flow_enter(mr_graph *graph, mr_flow_context *context);
+/* Records an error unless this context is the current one: what was begun in it has ended. function: for the message */
+void mr_flow_check_current(mr_graph *graph, const mr_flow_context *context, const char *function);
 
 /* The context of an output: for an Exit, the one around its loop. */
 mr_flow_context *mr_flow_of(const mr_node *node);

@@ -160,6 +160,7 @@ struct mr_graph {
     mr_custom_gradient *custom_gradients;
     int32_t custom_gradient_count;
     bool is_finalized;
+    bool is_choosing_device; /* a device function is running: it cannot add nodes */
     mr_control_frame *control_frames;
     int32_t control_frame_count;
     int32_t control_frame_capacity;

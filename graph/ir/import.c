@@ -184,18 +184,26 @@ static mr_status read_earlier_input(importing *m, mr_node *node, const char *nam
     return add_control(m, node, source, error);
 }
 
+/* The number of an output after the colon of a name, 0 without a colon; -1: it is not a number. */
+static int32_t output_number(const char *colon)
+{
+    char *end = nullptr;
+    if (colon == nullptr) return 0;
+    const long number = strtol(colon + 1, &end, 10);
+    return colon[1] >= '0' && colon[1] <= '9' && *end == '\0' && number <= 1 << 20 ? (int32_t)number : -1;
+}
+
 /* The output that replaces an input; null: it is not mapped. */
 static const mr_import_mapping *find_mapping(importing *m, const char *name, int32_t index, bool is_control)
 {
     for (int32_t i = 0; i < m->options->input_map_count; i++) {
         const char *key = m->options->input_map[i].name;
-        char *end = nullptr;
         if ((*key == '^') != is_control) continue;
         key += is_control;
         const char *colon = is_control ? nullptr : strrchr(key, ':');
         const size_t length = colon != nullptr ? (size_t)(colon - key) : strlen(key);
         if (strlen(name) != length || memcmp(key, name, length) != 0) continue;
-        if (!is_control && (colon != nullptr ? strtol(colon + 1, &end, 10) : 0) != index) continue;
+        if (!is_control && output_number(colon) != index) continue;
         m->is_used[i] = true;
         return &m->options->input_map[i];
     }
@@ -469,6 +477,12 @@ static mr_status check_mappings(const importing *m, mr_error *error)
                            mapping->name == nullptr ? "name" : "output");
         if (mapping->output.node->graph != m->graph)
             return mr_fail(error, MR_INVALID_ARGUMENT, "the output for %.200s belongs to another graph", mapping->name);
+        if (mapping->output.index < 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the output for %.200s has the index %d", mapping->name,
+                           (int)mapping->output.index);
+        for (int32_t j = 0; j < i; j++)
+            if (strcmp(o->input_map[j].name, mapping->name) == 0)
+                return mr_fail(error, MR_INVALID_ARGUMENT, "%.200s is mapped twice", mapping->name);
     }
     for (int32_t i = 0; i < o->return_elements.count; i++)
         if (o->return_elements.items[i] == nullptr)
@@ -480,7 +494,7 @@ static mr_status check_all_used(const importing *m, mr_error *error)
 {
     for (int32_t i = 0; i < m->options->input_map_count; i++)
         if (!m->is_used[i])
-            return mr_fail(error, MR_INVALID_ARGUMENT, "%.200s is mapped, but no node of the graph has this input",
+            return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" is mapped, but no node of the graph has this input",
                            m->options->input_map[i].name);
     return MR_OK;
 }
@@ -490,16 +504,14 @@ static mr_status find_returned(importing *m, mr_output *outputs, mr_error *error
 {
     for (int32_t i = 0; i < m->options->return_elements.count; i++) {
         const char *text = m->options->return_elements.items[i], *colon = strrchr(text, ':');
-        char *end = nullptr;
-        const long index = colon != nullptr ? strtol(colon + 1, &end, 10) : 0;
+        const int32_t index = output_number(colon);
         const size_t length = colon != nullptr ? (size_t)(colon - text) : strlen(text);
         char *name = mr_arena_strndup(&m->temporary, text, length);
         if (name == nullptr) return mr_fail_memory(error, length);
         const int32_t found = mr_name_table_get(&m->names, name, -1);
-        const bool is_number = colon == nullptr || (colon[1] >= '0' && colon[1] <= '9' && *end == '\0');
-        if (found < 0 || !is_number || (colon != nullptr && index >= m->nodes[found]->output_count))
-            return mr_fail(error, MR_INVALID_ARGUMENT, "the graph has no %.200s to be returned", text);
-        outputs[i] = (mr_output){m->nodes[found], (int32_t)index};
+        if (found < 0 || index < 0 || (colon != nullptr && index >= m->nodes[found]->output_count))
+            return mr_fail(error, MR_INVALID_ARGUMENT, "the graph has no \"%.200s\" to be returned", text);
+        outputs[i] = (mr_output){m->nodes[found], index};
     }
     return MR_OK;
 }

@@ -52,6 +52,10 @@ mr_node_builder mr_node_begin(mr_graph *graph, const char *op, const char *name)
         mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_node_begin: op is null");
         return builder;
     }
+    if (graph->is_choosing_device) {
+        mr_graph_fail(graph, MR_FAILED_PRECONDITION, "a device function cannot add nodes");
+        return builder;
+    }
     if (graph->is_finalized) {
         mr_graph_fail(graph, MR_FAILED_PRECONDITION, "the graph is finalized: %s cannot be added",
                       name != nullptr ? name : op);
@@ -104,7 +108,9 @@ void mr_node_add_control(mr_node *node, mr_node *before)
 {
     if (node == nullptr || before == nullptr || node->id < 0 || before->id < 0) return;
     mr_error error = {0};
-    mr_status status = mr_node_append_control(node, before, &error);
+    mr_status status = node->graph->is_finalized
+                           ? mr_fail(&error, MR_FAILED_PRECONDITION, "%s: the graph is finalized", node->name)
+                           : mr_node_append_control(node, before, &error);
     if (status != MR_OK) mr_graph_record(node->graph, status, &error);
     __atomic_fetch_add(&node->graph->version, 1, __ATOMIC_RELAXED);
 }
@@ -379,7 +385,8 @@ mr_output mr_node_finish(mr_node_builder *builder)
     mr_node *node = builder->node;
     if (node == nullptr) return mr_graph_failed_output(builder->graph);
     mr_error error = {0};
-    mr_status status = deduce((building *)node, &error);
+    mr_status status = node->graph->is_finalized ? mr_fail(&error, MR_FAILED_PRECONDITION, "the graph is finalized")
+                                                 : deduce((building *)node, &error);
     if (status == MR_OK) status = mr_node_resolve(node, &error);
     if (status == MR_OK) status = mr_node_place(node, &error);
     if (status == MR_OK) status = mr_node_override_gradient(node, &error);

@@ -62,7 +62,12 @@ static mr_status choose_device(mr_node *node, mr_error *error)
     for (int32_t i = graph->device_count; i-- > 0 && graph->devices[i].own != nullptr;) {
         const mr_device_frame *frame = &graph->devices[i];
         const char *given = frame->own;
-        if (frame->function != nullptr) given = frame->function(frame->context, node);
+        if (frame->function != nullptr) {
+            node->graph->is_choosing_device = true;
+            given = frame->function(frame->context, node);
+            node->graph->is_choosing_device = false;
+            if (graph->status != MR_OK) return mr_graph_status(graph, error);
+        }
         if (given == nullptr) continue;
         const bool replaces = frame->function != nullptr;
         const char *merged =

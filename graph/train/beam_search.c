@@ -54,7 +54,10 @@ mr_output mr_tile_batch(mr_graph *graph, mr_output value, int32_t multiplier)
     mr_output batch = mr_slice(graph, sizes, mr_constant_ints(graph, MR_INTS(0)), one);
     batch = mr_mul(graph, batch, mr_constant_ints(graph, MR_INTS(multiplier)));
     mr_output merged = mr_reshape(graph, tiled, mr_concat_v2(graph, MR_OUTPUTS(batch, rest), int32_scalar(graph, 0)));
-    if (shape.dims[0] >= 0) shape.dims[0] *= multiplier;
+    if (shape.dims[0] > INT64_MAX / multiplier)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%d copies of each example are too many", (int)multiplier);
+    else if (shape.dims[0] >= 0)
+        shape.dims[0] *= multiplier;
     if (mr_graph_status(graph, nullptr) == MR_OK) mr_output_set_shape(merged, shape);
     mr_graph_pop_scope(graph);
     return merged;

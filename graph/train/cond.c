@@ -64,6 +64,7 @@ void mr_cond_else(mr_cond *cond, mr_outputs results)
         return;
     }
     cond->is_in_else = true;
+    mr_flow_check_current(graph, cond->branches[1], "mr_cond_else");
     bool is_good = results.count >= 0 && (results.items != nullptr || results.count == 0);
     if (!is_good) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_cond_else: the list of results is not valid");
     cond->count = is_good ? results.count : 0;
@@ -105,6 +106,7 @@ void mr_cond_end(mr_cond *cond, mr_outputs results, mr_output *merged)
         if (cond->is_ended) return;
     }
     cond->is_ended = true;
+    mr_flow_check_current(graph, cond->branches[0], "mr_cond_end");
     if (mr_graph_status(graph, nullptr) == MR_OK &&
         (results.count != cond->count || (results.count > 0 && (results.items == nullptr || merged == nullptr))))
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the branches have %d and %d results", cond->count,

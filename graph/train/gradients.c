@@ -304,6 +304,28 @@ static mr_status check_override(sweep *s, const mr_node *node, const char *name,
     return status;
 }
 
+/* Calls a gradient of the program, and checks what it returns. */
+static mr_status call_custom(sweep *s, const mr_custom_gradient *custom, mr_node *node, const mr_output *grads,
+                             mr_output *results)
+{
+    custom->function(custom->context, s->graph, node, grads, results);
+    MR_TRY(mr_graph_status(s->graph, nullptr));
+    for (int32_t i = 0; i < node->input_count; i++) {
+        const mr_output result = results[i], input = node->inputs[i];
+        if (result.node == nullptr) continue;
+        const bool is_output = result.node->graph == s->graph && result.index >= 0 &&
+                               result.index < result.node->output_count && result.node->id >= 0;
+        if (is_output && mr_output_dtype(result) == mr_output_dtype(input) &&
+            mr_shape_compatible(mr_output_shape(result), mr_output_shape(input)))
+            continue;
+        (void)mr_graph_fail(s->graph, MR_INVALID_ARGUMENT, "the gradient %s of node %s (%s) returned for input %d %s",
+                            custom->name, node->name, node->op, (int)i,
+                            is_output ? "another dtype or shape than that of the input" : "no output of the graph");
+        return MR_INVALID_ARGUMENT;
+    }
+    return MR_OK;
+}
+
 /* Runs the gradient function of a node whose partial gradients are complete, in scope "NODE_grad", on the node's
  * device. */
 static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_output *results)
@@ -333,7 +355,7 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
     else if (is_flow)
         mr_loop_gradient_call(&s->loops, node, grads, results);
     else if (custom != nullptr)
-        custom->function(custom->context, s->graph, node, grads, results);
+        status = call_custom(s, custom, node, grads, results);
     else
         def->gradient(
             &(mr_gradient_call){.graph = s->graph, .node = node, .grad_outputs = grads, .grad_inputs = results});

@@ -113,6 +113,7 @@ void mr_while_loop_body(mr_while_loop *loop, mr_output test, mr_output *variable
     if (loop->is_in_body || loop->is_ended)
         (void)mr_graph_fail(graph, MR_FAILED_PRECONDITION, "mr_while_loop_body: the test has ended already");
     loop->is_in_body = true;
+    if (!loop->is_failed && !loop->is_ended) mr_flow_check_current(graph, loop->context, "mr_while_loop_body");
     set_failed(graph, variables, loop->count);
     if (loop->is_failed || mr_graph_status(graph, nullptr) != MR_OK || variables == nullptr) {
         (void)fail(loop, "the array of variables is null");
@@ -162,6 +163,7 @@ void mr_while_loop_end(mr_while_loop *loop, mr_outputs next, mr_output *finals)
     mr_graph *graph = loop->graph;
     mr_flow_context *context = loop->context;
     loop->is_ended = true;
+    if (!loop->is_failed) mr_flow_check_current(graph, context, "mr_while_loop_end");
     set_failed(graph, finals, loop->count);
     if (!loop->is_failed && mr_graph_status(graph, nullptr) == MR_OK) {
         if (!loop->is_in_body)

@@ -206,6 +206,80 @@ TEST(gradients_that_do_not_fit_are_refused)
     mr_graph_free(g);
 }
 
+static void returns_integers(void *, mr_graph *graph, mr_node *, const mr_output *, mr_output *grad_inputs)
+{
+    grad_inputs[0] = mr_constant_int32(graph, 1);
+}
+
+static void returns_nothing_of_the_graph(void *context, mr_graph *, mr_node *, const mr_output *,
+                                         mr_output *grad_inputs)
+{
+    grad_inputs[0] = *(mr_output *)context;
+}
+
+TEST(what_registered_gradients_return_is_checked)
+{
+    mr_graph *other = mr_graph_new();
+    mr_output foreign = mr_constant_float(other, 1);
+    for (int i = 0; i < 2; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_graph_register_gradient(g, "Odd", i == 0 ? returns_integers : returns_nothing_of_the_graph, &foreign);
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR), slope_of_x = {0};
+        mr_graph_push_gradient_override(g, "Square", "Odd");
+        mr_output y = mr_square(g, x);
+        mr_graph_pop_gradient_override(g);
+        mr_gradients(g, MR_OUTPUTS(y), MR_OUTPUTS(x), nullptr, &slope_of_x);
+        CHECK_EQ(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, "the gradient Odd of node Square (Square) returned for input 0");
+        mr_graph_free(g);
+    }
+    mr_graph_free(other);
+}
+
+static const char *builds(void *, const mr_node *node)
+{
+    mr_constant_float(mr_node_graph(node), 2);
+    return "/cpu:0";
+}
+
+TEST(device_functions_cannot_add_nodes)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_graph_push_device_function(g, builds, nullptr);
+    mr_constant_float(g, 1);
+    CHECK_EQ(mr_graph_status(g, &error), MR_FAILED_PRECONDITION);
+    CHECK_CONTAINS(error.message, "a device function cannot add nodes");
+    mr_graph_pop_device(g);
+    mr_graph_free(g);
+}
+
+TEST(what_is_inside_ends_first)
+{
+    for (int i = 0; i < 3; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output yes = mr_constant_bool(g, true), one = mr_constant_float(g, 1), value[1] = {0};
+        if (i == 0) {
+            mr_while_loop *loop = mr_while_loop_begin(g, MR_OUTPUTS(one), value);
+            mr_while_loop_body(loop, mr_less(g, value[0], mr_constant_float(g, 3)), value);
+            (void)mr_cond_begin(g, yes);
+            mr_output next = mr_add_v2(g, value[0], one);
+            mr_while_loop_end(loop, MR_OUTPUTS(next), value);
+        } else {
+            mr_cond *outer = mr_cond_begin(g, yes);
+            if (i == 1) (void)mr_cond_begin(g, yes);
+            mr_cond_else(outer, MR_OUTPUTS(one));
+            if (i == 2) (void)mr_cond_begin(g, yes);
+            mr_cond_end(outer, MR_OUTPUTS(one), value);
+        }
+        CHECK_EQ(mr_graph_status(g, &error), MR_FAILED_PRECONDITION);
+        CHECK_CONTAINS(error.message, "a conditional, a loop or a scope inside has not ended");
+        mr_graph_free(g);
+    }
+}
+
 /* ---- Finalized graphs ---- */
 
 TEST(finalized_graphs_do_not_change)
@@ -282,14 +356,14 @@ TEST(imports_map_inputs_and_return_elements)
         CHECK(mr_graph_find(g, "no/z") == nullptr);                                                                    \
     } while (0)
     REFUSE("mr_graph_import_with: input_map is not a list", .input_map_count = 1);
-    REFUSE("x:1 is mapped, but no node of the graph has this input", .input_map = &unused, .input_map_count = 1);
+    REFUSE("\"x:1\" is mapped, but no node of the graph has this input", .input_map = &unused, .input_map_count = 1);
     REFUSE("the output for x belongs to another graph", .input_map = &foreign, .input_map_count = 1);
     REFUSE("mapping 0 has no output", .input_map = &empty, .input_map_count = 1);
     REFUSE("mapping 0 has no name", .input_map = &nameless, .input_map_count = 1);
     REFUSE("node y (Square)", .input_map = &wrong, .input_map_count = 1);
-    REFUSE("the graph has no q to be returned", .return_elements = MR_NAMES("q"), .returned = found);
-    REFUSE("the graph has no z:1 to be returned", .return_elements = MR_NAMES("z:1"), .returned = found);
-    REFUSE("the graph has no z:x to be returned", .return_elements = MR_NAMES("z:x"), .returned = found);
+    REFUSE("the graph has no \"q\" to be returned", .return_elements = MR_NAMES("q"), .returned = found);
+    REFUSE("the graph has no \"z:1\" to be returned", .return_elements = MR_NAMES("z:1"), .returned = found);
+    REFUSE("the graph has no \"z:x\" to be returned", .return_elements = MR_NAMES("z:x"), .returned = found);
     REFUSE("returned is null", .return_elements = MR_NAMES("z"));
     mr_tensor_deinit(&bytes);
     mr_graph_free(g);
