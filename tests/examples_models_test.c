@@ -1,0 +1,50 @@
+/* The example programs that follow TensorFlow 1's classic tutorials, run with the arguments that a user would give. */
+#include "tests/test.h"
+#include <sys/wait.h>
+
+/* Runs a program and returns its output, in static storage.
+ * expected  the exit status */
+static const char *run(const char *program, const char *arguments, int expected)
+{
+    static char text[8192];
+    char command[4096];
+    snprintf(command, sizeof command, "%s %s 2>&1", test_bin(program), arguments);
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe != nullptr);
+    size_t size = fread(text, 1, sizeof text - 1, pipe);
+    text[size] = '\0';
+    int status = pclose(pipe);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != expected)
+        test_fail(__FILE__, __LINE__, "%s: status %d: %s", command, status, text);
+    return text;
+}
+
+static double number_after(const char *text, const char *label)
+{
+    const char *at = strstr(text, label);
+    if (at == nullptr) test_fail(__FILE__, __LINE__, "\"%s\" is not in: %s", label, text);
+    return atof(at + strlen(label));
+}
+
+/* Each mistake in a number of steps is one sentence and status 2. */
+static void check_mistakes(const char *program)
+{
+    static const char *const mistakes[] = {"0", "-3", "many", "10x", "''", "99999999999999999999", "10 10", "--help"};
+    char expected[64];
+    snprintf(expected, sizeof expected, "usage: %s [STEPS]\n", program);
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) CHECK_STR(run(program, mistakes[i], 2), expected);
+    run(program, "1", 0);
+}
+
+/* The generated points form the ring of the true ones: radius 2, standard deviation 0.1. */
+TEST(example_gan)
+{
+    const char *text = run("gan", "2000", 0);
+    CHECK_CONTAINS(text, "step 2000  discriminator ");
+    CHECK_NEAR(number_after(text, "center "), 0, 0.4);
+    CHECK_NEAR(number_after(text, "distance "), 2, 0.2);
+    CHECK(number_after(text, "spread ") < 0.3);
+    /* Without training they do not. */
+    CHECK(number_after(run("gan", "1", 0), "distance ") < 1);
+    check_mistakes("gan");
+}
