@@ -141,7 +141,9 @@ int main(int argc, char **argv)
     mr_session *session = nullptr;
     mr_graph_set_seed(g, 1);
     model m = build(g);
-    mr_status status = mr_session_new(g, nullptr, &session, &error);
+    /* The graph's seed is that of the initial values; the session's, that of all other random numbers. */
+    const mr_session_options *seeded = MR_OPTIONS(mr_session_options, .has_seed = true, .seed = 1);
+    mr_status status = mr_session_new(g, seeded, &session, &error);
     if (status == MR_OK) status = learn(session, &m, (int)steps, &error);
     if (status != MR_OK) fprintf(stderr, "gan: %s\n", error.message);
     mr_session_free(session);

@@ -48,3 +48,25 @@ TEST(example_gan)
     CHECK(number_after(run("gan", "1", 0), "distance ") < 1);
     check_mistakes("gan");
 }
+
+/* The loss that the towers print at a step, after a line of the output. */
+static double loss_after(const char *text, const char *line, const char *step)
+{
+    const char *at = strstr(text, line);
+    if (at == nullptr) test_fail(__FILE__, __LINE__, "\"%s\" is not in: %s", line, text);
+    return number_after(at, step);
+}
+
+/* Two towers with half of the batch each compute what one computes. */
+TEST(example_towers)
+{
+    const char *text = run("towers", "200", 0);
+    for (int i = 0; i < 2; i++) {
+        const char *step = i == 0 ? "step 1  loss " : "step 200  loss ";
+        const double one = loss_after(text, "tower_0 of 1: ", step), two = loss_after(text, "tower_1 of 2: ", step);
+        CHECK_NEAR(one, two, 1e-3);
+        CHECK(i == 0 ? one > 0.9 : one < 0.3);
+    }
+    CHECK(number_after(text, "largest difference of 1251 weights: ") < 1e-3);
+    check_mistakes("towers");
+}
