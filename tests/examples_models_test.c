@@ -70,3 +70,16 @@ TEST(example_towers)
     CHECK(number_after(text, "largest difference of 1251 weights: ") < 1e-3);
     check_mistakes("towers");
 }
+
+TEST(example_wide_and_deep)
+{
+    const char *text = run("wide-and-deep", "750", 0);
+    CHECK(number_after(text, "accuracy ") < 75); /* before the training */
+    CHECK(number_after(text, "AUC ") < 0.75);
+    const char *last = strstr(text, "step 750  loss ");
+    CHECK(last != nullptr);
+    CHECK(number_after(last, "accuracy ") > 90);
+    CHECK(number_after(last, "AUC ") > 0.96);
+    CHECK(number_after(last, "AUC ") <= 1);
+    check_mistakes("wide-and-deep");
+}
