@@ -83,3 +83,20 @@ TEST(example_wide_and_deep)
     CHECK(number_after(last, "AUC ") <= 1);
     check_mistakes("wide-and-deep");
 }
+
+TEST(example_vae)
+{
+    const char *text = run("vae", "1200", 0);
+    CHECK(number_after(text, "step 0  bound ") < -90); /* of 144 pixels, log 2 each */
+    CHECK(number_after(text, "step 1200  bound ") > -16);
+    int rows = 0, black = 0, white = 0;
+    for (const char *at = strstr(text, "step 1200"); at != nullptr && *at != '\0'; at++) {
+        rows += *at == '|';
+        black += *at == '@';
+        white += *at == ' ';
+    }
+    CHECK_EQ(rows, 2 * 12); /* three images, side by side */
+    CHECK(black > 20);
+    CHECK(white > 3 * black);
+    check_mistakes("vae");
+}
