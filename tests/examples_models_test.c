@@ -1,6 +1,7 @@
 /* The example programs that follow TensorFlow 1's classic tutorials, run with the arguments that a user would give. */
 #include "tests/test.h"
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* Runs a program and returns its output, in static storage.
  * expected  the exit status */
@@ -99,4 +100,22 @@ TEST(example_vae)
     CHECK(black > 20);
     CHECK(white > 3 * black);
     check_mistakes("vae");
+}
+
+/* The records are read several times, and the temporary directory is removed. */
+TEST(example_queue_training)
+{
+    char command[4096];
+    snprintf(command, sizeof command, "mkdir -p %s", test_path("temporary"));
+    CHECK_EQ(system(command), 0);
+    CHECK_EQ(setenv("TMPDIR", test_path("temporary"), 1), 0);
+    const char *text = run("queue-training", "300", 0);
+    CHECK_CONTAINS(text, "step 300  loss ");
+    CHECK(number_after(text, "test accuracy: ") > 85);
+    /* 300 batches of 50; the queue has room for 500 more, and each of two threads waits with one. */
+    const double records = number_after(text, "read: ");
+    CHECK(records >= 300 * 50 && records <= 300 * 50 + 500 + 2);
+    check_mistakes("queue-training");
+    CHECK_EQ(rmdir(test_path("temporary")), 0);
+    CHECK_CONTAINS(run("queue-training", "10", 1), "/flowers-");
 }
