@@ -1,10 +1,10 @@
-/* towers: trains on several devices at once, as TensorFlow's CIFAR-10 tutorial. Each tower computes the gradients of its
- * part of the batch on its own device; the towers share their variables, which get the average of the gradients.
+/* towers: trains on several devices at once, as TensorFlow's CIFAR-10 tutorial does. Each tower computes the gradients
+ * of its part of the batch on its own device; the towers share their variables, which get the mean of the gradients.
  *
  *     towers [STEPS]
  *
- * Trains once with one tower and once with several, and
- * prints both losses and the largest difference between the variables, which is only rounding. */
+ * Trains once with one tower and once with several, and prints both losses and the largest difference between the
+ * variables, which is only rounding. */
 #include <math.h>
 #include <millrace/millrace.h>
 #include <stdio.h>
