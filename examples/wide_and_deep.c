@@ -33,6 +33,7 @@ static float draw(void)
     return (float)(state >> 40) / (1 << 24);
 }
 
+/* Invents BATCH people. */
 static mr_status invent(mr_tensor *columns, mr_error *error)
 {
     mr_string jobs[BATCH], degrees[BATCH];
@@ -72,8 +73,9 @@ static mr_output wide(mr_graph *g, mr_output job, mr_output degree)
 {
     mr_graph_push_variable_scope(g, "linear", .initializer = {.kind = MR_INIT_ZEROS});
     mr_output crossed = mr_string_join(g, MR_OUTPUTS(job, degree), .separator = "_X_");
-    mr_output logits = mr_add_n(g, MR_OUTPUTS(embed(g, "occupation", job, 1), embed(g, "education", degree, 1),
-                                              embed(g, "occupation_X_education", crossed, 1)));
+    mr_output jobs = embed(g, "occupation", job, 1), degrees = embed(g, "education", degree, 1);
+    mr_output pairs = embed(g, "occupation_X_education", crossed, 1);
+    mr_output logits = mr_add_n(g, MR_OUTPUTS(jobs, degrees, pairs));
     mr_graph_pop_variable_scope(g);
     return logits;
 }
@@ -110,8 +112,8 @@ static model build(mr_graph *g)
     mr_output labels = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(BATCH), .name = "labels");
     model m = {.columns = {job, degree, numbers, labels}};
 
-    mr_output logits = mr_add_v2(g, wide(g, job, degree), deep(g, job, degree, numbers));
-    logits = mr_reshape(g, logits, mr_constant_ints(g, MR_INTS(BATCH)));
+    mr_output linear = wide(g, job, degree), network = deep(g, job, degree, numbers);
+    mr_output logits = mr_reshape(g, mr_add_v2(g, linear, network), mr_constant_ints(g, MR_INTS(BATCH)));
     m.loss = mr_loss_sigmoid_cross_entropy(g, mr_cast(g, labels, MR_FLOAT), logits);
     mr_node *parts[] = {minimize(g, mr_ftrl(.learning_rate = 0.1f, .l1 = 0.001f), m.loss, "linear/"),
                         minimize(g, mr_adagrad(.learning_rate = 0.05f), m.loss, "dnn/")};
