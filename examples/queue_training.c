@@ -3,14 +3,14 @@
  *
  *     queue-training [STEPS]
  *
- * Writes files of records of flowers to a temporary directory, learns to tell the species, and prints the loss, the
- * accuracy for other flowers, and how much was read. */
+ * Writes files of records of flowers to a temporary directory, learns to tell the species, and prints the loss and the
+ * accuracy of batches, then how much was read. */
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FILES = 4, RECORDS = 250, THREADS = 2, BATCH = 50, TESTS = 600, FEATURES = 4, SPECIES = 3 };
+enum { FILES = 4, RECORDS = 250, THREADS = 2, BATCH = 100, FEATURES = 4, SPECIES = 3 };
 
 /* ---- Flowers ---- */
 
@@ -27,7 +27,7 @@ static void grow(float *features, int64_t *species)
 {
     static const float means[SPECIES][FEATURES] = {{5, 3.4f, 1.5f, 0.2f}, {5.9f, 2.8f, 4.3f, 1.3f}, {6.6f, 3, 5.5f, 2}};
     *species = (int64_t)(draw() * SPECIES);
-    for (int i = 0; i < FEATURES; i++) features[i] = means[*species][i] + draw() + draw() - 1;
+    for (int i = 0; i < FEATURES; i++) features[i] = means[*species][i] + 0.7f * (draw() + draw() - 1);
 }
 
 static mr_status write_file(const char *path, mr_error *error)
@@ -115,15 +115,15 @@ static mr_status close_input(input *in, mr_error *error)
 /* ---- Training ---- */
 
 typedef struct model {
-    mr_output features, species, loss, accuracy; /* features: float [count, FEATURES]; species: int64 [count] */
+    mr_output features, species, loss, accuracy; /* float [BATCH, FEATURES], int64 [BATCH], scalars */
     mr_node *train, *init;
 } model;
 
 static model build(mr_graph *g)
 {
     model m = {0};
-    m.features = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, FEATURES), .name = "features");
-    m.species = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(-1), .name = "species");
+    m.features = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(BATCH, FEATURES), .name = "features");
+    m.species = mr_placeholder(g, MR_INT64, .shape = MR_SHAPE(BATCH), .name = "species");
     mr_output hidden = mr_layer_dense(g, m.features, .units = 16, .activation = mr_activation_relu);
     mr_output logits = mr_layer_dense(g, hidden, .units = SPECIES);
     m.loss = mr_loss_sparse_softmax_cross_entropy(g, m.species, logits);
@@ -133,45 +133,22 @@ static model build(mr_graph *g)
     return m;
 }
 
-/* Runs with flowers: features and species. */
-static mr_status run(mr_session *session, const model *m, const mr_tensor *flowers, mr_output fetch, mr_node *target,
-                     float *value, mr_error *error)
-{
-    mr_tensor result = {0};
-    mr_feeds feeds = MR_FEEDS({m->features, flowers[0]}, {m->species, flowers[1]});
-    MR_TRY(mr_session_run(session, feeds, MR_OUTPUTS(fetch), &result, &target, target != nullptr, error));
-    *value = mr_tensor_floats(&result)[0];
-    mr_tensor_deinit(&result);
-    return MR_OK;
-}
-
-static mr_status test(mr_session *session, const model *m, mr_error *error)
-{
-    mr_tensor flowers[2] = {0};
-    float accuracy = 0;
-    MR_TRY(mr_tensor_init(&flowers[0], MR_FLOAT, MR_SHAPE(TESTS, FEATURES), error));
-    MR_TRY(mr_tensor_init(&flowers[1], MR_INT64, MR_SHAPE(TESTS), error));
-    for (int i = 0; i < TESTS; i++)
-        grow(mr_tensor_floats(&flowers[0]) + i * FEATURES, mr_tensor_int64s(&flowers[1]) + i);
-    MR_TRY(run(session, m, flowers, m->accuracy, nullptr, &accuracy, error));
-    printf("test accuracy: %.1f %%\n", 100 * (double)accuracy);
-    mr_tensor_deinit(&flowers[0]);
-    mr_tensor_deinit(&flowers[1]);
-    return MR_OK;
-}
-
 static mr_status learn(mr_session *session, const model *m, input *in, int steps, mr_error *error)
 {
     mr_element flowers = {0};
-    float loss = 0;
+    mr_tensor results[2] = {0};
     mr_status status = mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &m->init, 1, error);
     for (int step = 1; step <= steps && status == MR_OK; step++) {
         status = mr_train_batch_next(in->batches, &flowers, error);
-        if (status == MR_OK) status = run(session, m, flowers.tensors, m->loss, m->train, &loss, error);
-        if (status == MR_OK && step % 100 == 0) printf("step %d  loss %.4f\n", step, (double)loss);
+        if (status != MR_OK) break;
+        mr_feeds feeds = MR_FEEDS({m->features, flowers.tensors[0]}, {m->species, flowers.tensors[1]});
+        status = mr_session_run(session, feeds, MR_OUTPUTS(m->loss, m->accuracy), results, &m->train, 1, error);
+        if (status == MR_OK && (step % 100 == 0 || step == steps))
+            printf("step %d  loss %.4f  accuracy %.0f %%\n", step, (double)mr_tensor_floats(&results[0])[0],
+                   100 * (double)mr_tensor_floats(&results[1])[0]);
+        for (int i = 0; i < 2; i++) mr_tensor_deinit(&results[i]);
     }
     mr_element_deinit(&flowers);
-    if (status == MR_OK) status = test(session, m, error);
     if (status == MR_OK)
         printf("read: %lld records, %lld complete files\n", (long long)mr_reader_records_produced(in->reader),
                (long long)mr_reader_work_units_completed(in->reader));
