@@ -118,8 +118,9 @@ MR_API void mr_graph_push_device(mr_graph *graph, const char *device);
 MR_API void mr_graph_pop_device(mr_graph *graph);
 
 /* The same with a function that chooses the device of each node when it has its inputs (tf.device(function)): "" for
- * none, null to leave it as it is. It cannot add nodes, and shapes are not known yet. The scopes inside of this one have chosen already (mr_node_device); what the
- * function returns replaces that, and the scopes around add what it lacks.
+ * none, null to leave it as it is. It cannot add nodes, and shapes are not known yet. The scopes inside of this one
+ * have chosen already (mr_node_device); what the function returns replaces that, and the scopes around add what it
+ * lacks.
  * context  borrowed until the scope is popped, with mr_graph_pop_device */
 typedef const char *(*mr_device_function)(void *context, const mr_node *node);
 MR_API void mr_graph_push_device_function(mr_graph *graph, mr_device_function function, void *context);
