@@ -109,6 +109,7 @@ MR_API void mr_event_reader_close(mr_event_reader *reader); /* null is allowed *
  * The experiment is written once, to the directory that contains those of the runs. Each run has a writer, which writes
  * its hyperparameters first, then metrics as scalars, then its end. */
 
+/* Which member of mr_hparam is the value. */
 typedef enum mr_hparam_type { MR_HPARAM_STRING = 1, MR_HPARAM_BOOL = 2, MR_HPARAM_FLOAT64 = 3 } mr_hparam_type;
 
 typedef struct mr_hparam {
@@ -131,6 +132,7 @@ typedef struct mr_hparams_start_options {
 MR_API mr_status mr_event_writer_add_hparams_start(mr_event_writer *writer, const mr_hparam *hparams, int32_t count,
                                                    const mr_hparams_start_options *options, mr_error *error);
 
+/* How a run has ended, or that it goes on. */
 typedef enum mr_hparams_status {
     MR_HPARAMS_SUCCESS = 1,
     MR_HPARAMS_FAILURE = 2,

@@ -157,6 +157,7 @@ MR_API mr_status mr_event_writer_add_meta_graph_def(mr_event_writer *writer, int
 MR_API mr_status mr_event_writer_add_run_metadata(mr_event_writer *writer, int64_t step, const char *tag,
                                                   mr_string run_metadata, mr_error *error);
 
+/* What a SessionLog tells. */
 typedef enum mr_session_event { MR_SESSION_START = 1, MR_SESSION_STOP = 2, MR_SESSION_CHECKPOINT = 3 } mr_session_event;
 /* Writes a SessionLog. When a new run starts at a step, TensorBoard hides what earlier runs wrote after that step.
  * checkpoint  its path, or null */
