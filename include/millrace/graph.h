@@ -140,7 +140,8 @@ MR_API void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *
 MR_API void mr_graph_pop_control_dependencies(mr_graph *graph);
 
 /* The graph-level seed, as tf.set_random_seed. Together with an operator's own seed it determines the pair (seed,
- * seed2) as TensorFlow's random_seed.get_seed does. */
+ * seed2) as TensorFlow's random_seed.get_seed does. Layers and initializers use it; the builders of ops.h take seed and
+ * seed2 as they are: mr_graph_seed_pair. */
 MR_API void mr_graph_set_seed(mr_graph *graph, int64_t seed);
 /* Returns the pair for an operator created now.
  * op_seed  the operator's own seed; null: none */
