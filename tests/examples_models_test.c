@@ -1,31 +1,6 @@
 /* The example programs that follow TensorFlow 1's classic tutorials, run with the arguments that a user would give. */
-#include "tests/test.h"
-#include <sys/wait.h>
+#include "tests/examples.h"
 #include <unistd.h>
-
-/* Runs a program and returns its output, in static storage.
- * expected  the exit status */
-static const char *run(const char *program, const char *arguments, int expected)
-{
-    static char text[8192];
-    char command[4096];
-    snprintf(command, sizeof command, "%s %s 2>&1", test_bin(program), arguments);
-    FILE *pipe = popen(command, "r");
-    CHECK(pipe != nullptr);
-    size_t size = fread(text, 1, sizeof text - 1, pipe);
-    text[size] = '\0';
-    int status = pclose(pipe);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != expected)
-        test_fail(__FILE__, __LINE__, "%s: status %d: %s", command, status, text);
-    return text;
-}
-
-static double number_after(const char *text, const char *label)
-{
-    const char *at = strstr(text, label);
-    if (at == nullptr) test_fail(__FILE__, __LINE__, "\"%s\" is not in: %s", label, text);
-    return atof(at + strlen(label));
-}
 
 /* Each mistake in a number of steps is one sentence and status 2. */
 static void check_mistakes(const char *program)
@@ -33,20 +8,21 @@ static void check_mistakes(const char *program)
     static const char *const mistakes[] = {"0", "-3", "many", "10x", "''", "99999999999999999999", "10 10", "--help"};
     char expected[64];
     snprintf(expected, sizeof expected, "usage: %s [STEPS]\n", program);
-    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) CHECK_STR(run(program, mistakes[i], 2), expected);
-    run(program, "1", 0);
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
+        CHECK_STR(example_run(program, mistakes[i], 2), expected);
+    example_run(program, "1", 0);
 }
 
 /* The generated points form the ring of the true ones: radius 2, standard deviation 0.1. */
 TEST(example_gan)
 {
-    const char *text = run("gan", "2000", 0);
+    const char *text = example_run("gan", "2000", 0);
     CHECK_CONTAINS(text, "step 2000  discriminator ");
-    CHECK_NEAR(number_after(text, "center "), 0, 0.4);
-    CHECK_NEAR(number_after(text, "distance "), 2, 0.2);
-    CHECK(number_after(text, "spread ") < 0.3);
+    CHECK_NEAR(example_number(text, "center "), 0, 0.4);
+    CHECK_NEAR(example_number(text, "distance "), 2, 0.2);
+    CHECK(example_number(text, "spread ") < 0.3);
     /* Without training they do not. */
-    CHECK(number_after(run("gan", "1", 0), "distance ") < 1);
+    CHECK(example_number(example_run("gan", "1", 0), "distance ") < 1);
     check_mistakes("gan");
 }
 
@@ -55,41 +31,41 @@ static double loss_after(const char *text, const char *line, const char *step)
 {
     const char *at = strstr(text, line);
     if (at == nullptr) test_fail(__FILE__, __LINE__, "\"%s\" is not in: %s", line, text);
-    return number_after(at, step);
+    return example_number(at, step);
 }
 
 /* Two towers with half of the batch each compute what one computes. */
 TEST(example_towers)
 {
-    const char *text = run("towers", "200", 0);
+    const char *text = example_run("towers", "200", 0);
     for (int i = 0; i < 2; i++) {
         const char *step = i == 0 ? "step 1  loss " : "step 200  loss ";
         const double one = loss_after(text, "tower_0 of 1: ", step), two = loss_after(text, "tower_1 of 2: ", step);
         CHECK_NEAR(one, two, 1e-3);
         CHECK(i == 0 ? one > 0.9 : one < 0.3);
     }
-    CHECK(number_after(text, "largest difference of 1251 weights: ") < 1e-3);
+    CHECK(example_number(text, "largest difference of 1251 weights: ") < 1e-3);
     check_mistakes("towers");
 }
 
 TEST(example_wide_and_deep)
 {
-    const char *text = run("wide-and-deep", "750", 0);
-    CHECK(number_after(text, "accuracy ") < 75); /* before the training */
-    CHECK(number_after(text, "AUC ") < 0.75);
+    const char *text = example_run("wide-and-deep", "750", 0);
+    CHECK(example_number(text, "accuracy ") < 75); /* before the training */
+    CHECK(example_number(text, "AUC ") < 0.75);
     const char *last = strstr(text, "step 750  loss ");
     CHECK(last != nullptr);
-    CHECK(number_after(last, "accuracy ") > 90);
-    CHECK(number_after(last, "AUC ") > 0.96);
-    CHECK(number_after(last, "AUC ") <= 1);
+    CHECK(example_number(last, "accuracy ") > 90);
+    CHECK(example_number(last, "AUC ") > 0.96);
+    CHECK(example_number(last, "AUC ") <= 1);
     check_mistakes("wide-and-deep");
 }
 
 TEST(example_vae)
 {
-    const char *text = run("vae", "1200", 0);
-    CHECK(number_after(text, "step 0  bound ") < -90); /* of 144 pixels, log 2 each */
-    CHECK(number_after(text, "step 1200  bound ") > -16);
+    const char *text = example_run("vae", "1200", 0);
+    CHECK(example_number(text, "step 0  bound ") < -90); /* of 144 pixels, log 2 each */
+    CHECK(example_number(text, "step 1200  bound ") > -16);
     int rows = 0, black = 0, white = 0;
     for (const char *at = strstr(text, "step 1200"); at != nullptr && *at != '\0'; at++) {
         rows += *at == '|';
@@ -109,14 +85,14 @@ TEST(example_queue_training)
     snprintf(command, sizeof command, "mkdir -p %s", test_path("temporary"));
     CHECK_EQ(system(command), 0);
     CHECK_EQ(setenv("TMPDIR", test_path("temporary"), 1), 0);
-    const char *text = run("queue-training", "300", 0);
+    const char *text = example_run("queue-training", "300", 0);
     const char *last = strstr(text, "step 300  loss ");
     CHECK(last != nullptr);
-    CHECK(number_after(last, "accuracy ") > 80);
+    CHECK(example_number(last, "accuracy ") > 80);
     /* 300 batches of 100; the queue has room for 500 more, and each of two threads waits with one. */
-    const double records = number_after(text, "read: ");
+    const double records = example_number(text, "read: ");
     CHECK(records >= 300 * 100 && records <= 300 * 100 + 500 + 2);
     check_mistakes("queue-training");
     CHECK_EQ(rmdir(test_path("temporary")), 0);
-    CHECK_CONTAINS(run("queue-training", "10", 1), "/flowers-");
+    CHECK_CONTAINS(example_run("queue-training", "10", 1), "/flowers-");
 }

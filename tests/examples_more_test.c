@@ -1,35 +1,11 @@
 /* The example programs that train small models on data of their own, and those for a CSV file or a text. */
 #include "base/random.h"
-#include "tests/test.h"
-#include <sys/wait.h>
-
-/* Runs a program and returns its output, in static storage. status: the exit status that is expected. */
-static const char *run(const char *program, const char *arguments, int status)
-{
-    static char text[8192];
-    char command[4096];
-    snprintf(command, sizeof command, "%s %s 2>&1", test_bin(program), arguments);
-    FILE *pipe = popen(command, "r");
-    CHECK(pipe != nullptr);
-    size_t size = fread(text, 1, sizeof text - 1, pipe);
-    text[size] = '\0';
-    int result = pclose(pipe);
-    if (!WIFEXITED(result) || WEXITSTATUS(result) != status)
-        test_fail(__FILE__, __LINE__, "%s: status %d: %s", command, result, text);
-    return text;
-}
-
-static double number_after(const char *text, const char *label)
-{
-    const char *at = strstr(text, label);
-    if (at == nullptr) test_fail(__FILE__, __LINE__, "\"%s\" is not in: %s", label, text);
-    return atof(at + strlen(label));
-}
+#include "tests/examples.h"
 
 /* A program whose output is one line, which contains `message`. */
 static void check_mistake(const char *program, const char *arguments, int status, const char *message)
 {
-    const char *text = run(program, arguments, status);
+    const char *text = example_run(program, arguments, status);
     CHECK_CONTAINS(text, message);
     CHECK(strchr(text, '\n') == text + strlen(text) - 1);
 }
@@ -52,8 +28,8 @@ static int kind_of(const char *word)
 
 TEST(example_word2vec)
 {
-    const char *text = run("word2vec", "", 0);
-    CHECK(number_after(text, "step 3000  loss ") < 4);
+    const char *text = example_run("word2vec", "", 0);
+    CHECK(example_number(text, "step 3000  loss ") < 4);
     int lines = 0;
     char words[4][32];
     for (; text != nullptr; text = strchr(text + 1, '\n')) {
@@ -82,7 +58,7 @@ TEST(example_word2vec_text)
     char arguments[2048];
     write_file("text", "a b c d e f\tg\nh i j k l\r\n\r\nm a\n");
     snprintf(arguments, sizeof arguments, "20 %s", test_path("text"));
-    CHECK_CONTAINS(run("word2vec", arguments, 0), "           a: ");
+    CHECK_CONTAINS(example_run("word2vec", arguments, 0), "           a: ");
     write_file("text", "few words");
     check_mistake("word2vec", arguments, 1, "the text has 2 different words; at least 12 are needed");
     check_mistake("word2vec", "20 nowhere", 1, "cannot open nowhere: no such file");
@@ -106,8 +82,8 @@ TEST(example_regression)
     fclose(file);
     char arguments[2048];
     snprintf(arguments, sizeof arguments, "%s price", test_path("flats.csv"));
-    const char *text = run("regression", arguments, 0);
-    CHECK(number_after(text, "step = 1000, loss = ") < 1e-6);
+    const char *text = example_run("regression", arguments, 0);
+    CHECK(example_number(text, "step = 1000, loss = ") < 1e-6);
     const char *at = strstr(text, "price =\n");
     CHECK(at != nullptr);
     double values[4];
@@ -147,8 +123,8 @@ TEST(example_regression_mistakes)
 
 TEST(example_autoencoder)
 {
-    const char *text = run("autoencoder", "300", 0);
-    const double before = number_after(text, "before: error "), after = number_after(text, "after: error ");
+    const char *text = example_run("autoencoder", "300", 0);
+    const double before = example_number(text, "before: error "), after = example_number(text, "after: error ");
     CHECK(after < before / 5);
     CHECK_CONTAINS(text, " | ");
     check_mistake("autoencoder", "many", 2, "usage: autoencoder [STEPS]");
@@ -157,15 +133,15 @@ TEST(example_autoencoder)
 
 TEST(example_transfer)
 {
-    const char *text = run("transfer", test_path("run"), 0);
-    CHECK(number_after(text, "0 to 4, all layers, 2000 images: accuracy ") > 95);
-    const double restored = number_after(text, "others restored, 100 images: accuracy ");
+    const char *text = example_run("transfer", test_path("run"), 0);
+    CHECK(example_number(text, "0 to 4, all layers, 2000 images: accuracy ") > 95);
+    const double restored = example_number(text, "others restored, 100 images: accuracy ");
     CHECK(restored > 70);
-    CHECK(number_after(text, "others random, 100 images: accuracy ") < restored - 10);
+    CHECK(example_number(text, "others random, 100 images: accuracy ") < restored - 10);
     write_file("file", "");
     check_mistake("transfer", "", 2, "usage: transfer DIRECTORY [STEPS]");
     check_mistake("transfer", "''", 2, "usage: transfer DIRECTORY [STEPS]");
     char arguments[2048];
     snprintf(arguments, sizeof arguments, "%s 1", test_path("file"));
-    CHECK_CONTAINS(run("transfer", arguments, 1), "transfer: cannot create directory ");
+    CHECK_CONTAINS(example_run("transfer", arguments, 1), "transfer: cannot create directory ");
 }

@@ -1,36 +1,14 @@
 /* The example programs, run with the arguments that a user would give. */
 #include "base/random.h"
-#include "tests/test.h"
-
-/* Runs a program and returns its output, in static storage. */
-static const char *run(const char *program, const char *arguments)
-{
-    static char text[8192];
-    char command[4096];
-    snprintf(command, sizeof command, "%s %s 2>&1", test_bin(program), arguments);
-    FILE *pipe = popen(command, "r");
-    CHECK(pipe != nullptr);
-    size_t size = fread(text, 1, sizeof text - 1, pipe);
-    text[size] = '\0';
-    int status = pclose(pipe);
-    if (status != 0) test_fail(__FILE__, __LINE__, "%s: status %d: %s", command, status, text);
-    return text;
-}
-
-static double number_after(const char *text, const char *label)
-{
-    const char *at = strstr(text, label);
-    if (at == nullptr) test_fail(__FILE__, __LINE__, "\"%s\" is not in: %s", label, text);
-    return atof(at + strlen(label));
-}
+#include "tests/examples.h"
 
 TEST(example_line_fit)
 {
-    const char *text = run("line-fit", "");
+    const char *text = example_run("line-fit", "", 0);
     const char *last = strstr(text, "step 300");
     CHECK(last != nullptr);
-    CHECK_NEAR(number_after(last, "y = "), 3, 0.05);
-    CHECK_NEAR(number_after(last, "x "), -2, 0.05);
+    CHECK_NEAR(example_number(last, "y = "), 3, 0.05);
+    CHECK_NEAR(example_number(last, "x "), -2, 0.05);
 }
 
 /* Creates a data set of digits in the test's directory; returns its path. */
@@ -38,18 +16,18 @@ static const char *draw_digits(void)
 {
     char arguments[2048];
     snprintf(arguments, sizeof arguments, "--out %s", test_path("digits"));
-    run("digits", arguments);
+    example_run("digits", arguments, 0);
     return test_path("digits");
 }
 
 TEST(example_mnist_softmax)
 {
-    CHECK(number_after(run("mnist-softmax", draw_digits()), "test accuracy: ") > 80);
+    CHECK(example_number(example_run("mnist-softmax", draw_digits(), 0), "test accuracy: ") > 80);
 }
 
 TEST(example_mnist_conv)
 {
-    CHECK(number_after(run("mnist-conv", draw_digits()), "test accuracy: ") > 95);
+    CHECK(example_number(example_run("mnist-conv", draw_digits(), 0), "test accuracy: ") > 95);
 }
 
 TEST(example_mnist_without_digits)
@@ -69,16 +47,16 @@ TEST(example_train_images)
 {
     char arguments[2048];
     snprintf(arguments, sizeof arguments, "--out %s --count 120", test_path("photos"));
-    run("photographs", arguments);
+    example_run("photographs", arguments, 0);
     snprintf(arguments, sizeof arguments, "--out %s --split train=0.8,validation=0.2 %s", test_path("records"),
              test_path("photos"));
-    run("tfrecord-make", arguments);
+    example_run("tfrecord-make", arguments, 0);
     snprintf(arguments, sizeof arguments, "%s %s --steps 4", test_path("records"), test_path("run"));
-    CHECK_CONTAINS(run("train-images", arguments), "step 4/4");
+    CHECK_CONTAINS(example_run("train-images", arguments, 0), "step 4/4");
     snprintf(arguments, sizeof arguments, "%s %s --steps 6", test_path("records"), test_path("run"));
-    CHECK_CONTAINS(run("train-images", arguments), "step 6/6");
+    CHECK_CONTAINS(example_run("train-images", arguments, 0), "step 6/6");
     snprintf(arguments, sizeof arguments, "%s %s --evaluate", test_path("records"), test_path("run"));
-    double accuracy = number_after(run("train-images", arguments), "validation accuracy: ");
+    double accuracy = example_number(example_run("train-images", arguments, 0), "validation accuracy: ");
     CHECK(accuracy >= 0 && accuracy <= 100);
 }
 
@@ -86,12 +64,12 @@ TEST(example_feed_images)
 {
     char arguments[2048], first[64] = "";
     snprintf(arguments, sizeof arguments, "--out %s --count 40", test_path("photos"));
-    run("photographs", arguments);
+    example_run("photographs", arguments, 0);
     snprintf(arguments, sizeof arguments, "--out %s %s", test_path("records"), test_path("photos"));
-    run("tfrecord-make", arguments);
+    example_run("tfrecord-make", arguments, 0);
     for (int threads = 0; threads < 4; threads += 3) {
         snprintf(arguments, sizeof arguments, "'%s/*.tfrecord' --epochs 2 --threads %d", test_path("records"), threads);
-        const char *output = run("feed-images", arguments);
+        const char *output = example_run("feed-images", arguments, 0);
         CHECK_CONTAINS(output, "80 images in ");
         CHECK_CONTAINS(output, " 0 records skipped, ");
         const char *digest = strstr(output, "digest ");
@@ -100,28 +78,28 @@ TEST(example_feed_images)
     }
     /* A directory stands for the record files in it. */
     snprintf(arguments, sizeof arguments, "%s --epochs 2", test_path("records"));
-    CHECK_CONTAINS(run("feed-images", arguments), first);
-    CHECK_CONTAINS(run("feed-images", "--help"), "--epochs N");
+    CHECK_CONTAINS(example_run("feed-images", arguments, 0), first);
+    CHECK_CONTAINS(example_run("feed-images", "--help", 0), "--epochs N");
     /* Compressed records are shuffled with a buffer, and both programs report it. */
     snprintf(arguments, sizeof arguments, "--out %s --compress gzip --split train=0.8,validation=0.2 %s",
              test_path("packed"), test_path("photos"));
-    run("tfrecord-make", arguments);
+    example_run("tfrecord-make", arguments, 0);
     snprintf(arguments, sizeof arguments, "%s --epochs 2", test_path("packed"));
-    const char *packed = run("feed-images", arguments);
+    const char *packed = example_run("feed-images", arguments, 0);
     CHECK_CONTAINS(packed, "shuffling 1000 at a time");
     CHECK_CONTAINS(packed, "80 images in ");
     snprintf(arguments, sizeof arguments, "%s %s --steps 2", test_path("packed"), test_path("run"));
-    packed = run("train-images", arguments);
+    packed = example_run("train-images", arguments, 0);
     CHECK_CONTAINS(packed, "shuffling 1000 at a time");
     CHECK_CONTAINS(packed, "step 2/2");
 }
 
 TEST(example_translate)
 {
-    const char *text = run("translate", "400");
-    CHECK(number_after(text, "step 400  loss ") < 0.2);
+    const char *text = example_run("translate", "400", 0);
+    CHECK(example_number(text, "step 400  loss ") < 0.2);
     CHECK_CONTAINS(text, " -> ");
-    CHECK(number_after(text, "right: ") > 50); /* of 64 */
+    CHECK(example_number(text, "right: ") > 50); /* of 64 */
 }
 
 /* A text of few sentences: what follows a word soon is known, except where the text itself is random. */
@@ -138,7 +116,7 @@ TEST(example_language_model)
     fclose(file);
     char arguments[4096];
     snprintf(arguments, sizeof arguments, "%s 5 32", test_path("text"));
-    const char *text = run("language-model", arguments);
-    CHECK(number_after(text, "epoch 1  rate 1.000  perplexity ") > 5);
-    CHECK(number_after(text, "test perplexity: ") < 3);
+    const char *text = example_run("language-model", arguments, 0);
+    CHECK(example_number(text, "epoch 1  rate 1.000  perplexity ") > 5);
+    CHECK(example_number(text, "test perplexity: ") < 3);
 }

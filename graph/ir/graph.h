@@ -81,7 +81,6 @@ typedef struct mr_device_frame {
 /* A node beside which others are placed. */
 typedef struct mr_colocation_frame {
     const mr_node *node; /* null: none; hides the frames around it */
-    bool hides;
 } mr_colocation_frame;
 /* Operators whose nodes get another gradient. */
 typedef struct mr_gradient_override {

@@ -90,7 +90,7 @@ void mr_graph_push_colocation(mr_graph *graph, const mr_node *node)
         return;
     }
     graph->colocations = frames;
-    frames[graph->colocation_count++] = (mr_colocation_frame){node, .hides = node == nullptr};
+    frames[graph->colocation_count++] = (mr_colocation_frame){node};
     push_frame(graph, (mr_device_frame){.merged = ""}); /* device scopes around it do not count */
 }
 
@@ -144,7 +144,7 @@ static mr_status add_scopes(mr_node *node, mr_attr *list, mr_error *error)
 {
     const mr_graph *graph = node->graph;
     bool is_placed = list->count > 0 && *node->device != '\0';
-    for (int32_t i = graph->colocation_count; i-- > 0 && !graph->colocations[i].hides;) {
+    for (int32_t i = graph->colocation_count; i-- > 0 && graph->colocations[i].node != nullptr;) {
         const mr_node *beside = graph->colocations[i].node;
         if (!is_placed && *beside->device != '\0') {
             node->device = beside->device;

@@ -279,10 +279,10 @@ MR_API mr_output mr_graph_collection_item(const mr_graph *graph, const char *col
 #define MR_UPDATE_OPS "update_ops"
 #define MR_SUMMARIES "summaries"
 
-/* Adds a CheckNumerics for every output of half, float and double that the graph has now, each after the one before,
- * and returns a node that runs them all: the first NaN or infinity ends the run, with the output's name in the error
- * (tf.add_check_numerics_ops). Placeholders must be fed in such a run.
- * errors  the graph has a conditional or a loop of such numbers; recorded in the graph */
+/* Adds a CheckNumerics for every half, float and double output in the graph, and returns a node that runs them all in
+ * order: the first NaN or infinity fails the run, and the error names the output (tf.add_check_numerics_ops). Every
+ * placeholder must be fed in such a run.
+ * errors  such an output is in a conditional or a loop; recorded in the graph */
 MR_API mr_node *mr_add_check_numerics_ops(mr_graph *graph);
 
 /* ---- Gradients ---- */

@@ -93,7 +93,7 @@ typedef struct mr_saved_model mr_saved_model;
 MR_API mr_status mr_saved_model_new(const char *directory, mr_saved_model **model, mr_error *error);
 MR_API void mr_saved_model_free(mr_saved_model *model); /* null is allowed; what is not saved is lost */
 /* Adds a graph. The first one saves the variables of "variables", and copies files; nodes of a Saver are added to it.
- * session  of the first graph: with the values of its variables. Null for every further graph
+ * session  holds the variables that the first graph saves; null for the graphs after it
  * options  required: it has the tags
  * errors   MR_FAILED_PRECONDITION: a variable is not initialized; MR_NOT_FOUND: an asset does not exist */
 MR_API mr_status mr_saved_model_add(mr_saved_model *model, mr_graph *graph, mr_session *session,
