@@ -1,6 +1,7 @@
 /* Cast: every numeric type to every other; quantized types as the integers that store them.
  * Fractions are truncated, as in C. Half types are converted through float;
  * complex numbers lose their imaginary part. */
+#include "base/halves.h"
 #include "kernels/elementwise.h"
 #include <string.h>
 
@@ -180,20 +181,14 @@ static void cast_piece(void *context, int64_t begin, int64_t end)
         int64_t count = MR_MIN(CHUNK, end - begin - at);
         const void *from = source + (size_t)at * job->from_size;
         void *to = target + (size_t)at * job->to_size;
-        if (is_half(job->from)) {
-            const uint16_t *bits = from;
-            for (int64_t i = 0; i < count; i++)
-                chunk[i] = job->from == MR_HALF ? mr_half_to_float(bits[i]) : mr_bfloat16_to_float(bits[i]);
-        } else {
+        if (is_half(job->from))
+            mr_halves_to_floats(chunk, from, count, job->from);
+        else
             casts[MR_FLOAT][job->from](chunk, from, count);
-        }
-        if (is_half(job->to)) {
-            uint16_t *bits = to;
-            for (int64_t i = 0; i < count; i++)
-                bits[i] = job->to == MR_HALF ? mr_float_to_half(chunk[i]) : mr_float_to_bfloat16(chunk[i]);
-        } else {
+        if (is_half(job->to))
+            mr_floats_to_halves(to, chunk, count, job->to);
+        else
             casts[job->to][MR_FLOAT](to, chunk, count);
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 /* The helpers declared in common.h: small inputs, sinks, strided copies. */
 #include "kernels/common.h"
+#include "base/halves.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -373,19 +374,13 @@ typedef struct half_job {
 static void widen_range(void *context, int64_t begin, int64_t end)
 {
     const half_job *job = context;
-    const uint16_t *from = job->source;
-    float *to = job->target;
-    for (int64_t i = begin; i < end; i++)
-        to[i] = job->half == MR_HALF ? mr_half_to_float(from[i]) : mr_bfloat16_to_float(from[i]);
+    mr_halves_to_floats((float *)job->target + begin, (const uint16_t *)job->source + begin, end - begin, job->half);
 }
 
 static void narrow_range(void *context, int64_t begin, int64_t end)
 {
     const half_job *job = context;
-    const float *from = job->source;
-    uint16_t *to = job->target;
-    for (int64_t i = begin; i < end; i++)
-        to[i] = job->half == MR_HALF ? mr_float_to_half(from[i]) : mr_float_to_bfloat16(from[i]);
+    mr_floats_to_halves((uint16_t *)job->target + begin, (const float *)job->source + begin, end - begin, job->half);
 }
 
 static mr_status convert(const mr_kernel_call *call, const mr_tensor *source, mr_dtype target_dtype, mr_dtype half,

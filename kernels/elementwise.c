@@ -2,6 +2,7 @@
  * operands are merged, so that most calls process one long row; otherwise the rows are those of the last merged dim. A
  * short repeated row (a bias) is first copied several times into a scratch tile. */
 #include "kernels/elementwise.h"
+#include "base/halves.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -9,18 +10,6 @@
 static bool is_half(mr_dtype dtype)
 {
     return dtype == MR_HALF || dtype == MR_BFLOAT16;
-}
-
-static void widen(float *target, const uint16_t *source, int64_t count, mr_dtype dtype)
-{
-    for (int64_t i = 0; i < count; i++)
-        target[i] = dtype == MR_HALF ? mr_half_to_float(source[i]) : mr_bfloat16_to_float(source[i]);
-}
-
-static void narrow(uint16_t *target, const float *source, int64_t count, mr_dtype dtype)
-{
-    for (int64_t i = 0; i < count; i++)
-        target[i] = dtype == MR_HALF ? mr_float_to_half(source[i]) : mr_float_to_bfloat16(source[i]);
 }
 
 constexpr int64_t HALF_CHUNK = 512;
@@ -46,10 +35,10 @@ static void unary_piece(void *context, int64_t begin, int64_t end)
     float chunk[HALF_CHUNK];
     for (int64_t at = 0; at < end - begin; at += HALF_CHUNK) {
         int64_t count = MR_MIN(HALF_CHUNK, end - begin - at);
-        widen(chunk, (const uint16_t *)source + at, count, job->dtype);
+        mr_halves_to_floats(chunk, (const uint16_t *)source + at, count, job->dtype);
         if (is_half(job->out_dtype)) {
             job->loop(chunk, chunk, count);
-            narrow((uint16_t *)target + at, chunk, count, job->out_dtype);
+            mr_floats_to_halves((uint16_t *)target + at, chunk, count, job->out_dtype);
         } else {
             job->loop(target + (size_t)at * job->out_size, chunk, count);
         }
@@ -157,14 +146,14 @@ static void half_row(const binary_job *job, char *target, const char *a, const c
     float ac[HALF_CHUNK], bc[HALF_CHUNK];
     for (int64_t at = 0; at < count; at += HALF_CHUNK) {
         int64_t n = MR_MIN(HALF_CHUNK, count - at);
-        widen(ac, (const uint16_t *)a + (operands == MR_A_SCALAR ? 0 : at), operands == MR_A_SCALAR ? 1 : n,
-              job->dtype);
-        widen(bc, (const uint16_t *)b + (operands == MR_B_SCALAR ? 0 : at), operands == MR_B_SCALAR ? 1 : n,
-              job->dtype);
+        mr_halves_to_floats(ac, (const uint16_t *)a + (operands == MR_A_SCALAR ? 0 : at),
+                            operands == MR_A_SCALAR ? 1 : n, job->dtype);
+        mr_halves_to_floats(bc, (const uint16_t *)b + (operands == MR_B_SCALAR ? 0 : at),
+                            operands == MR_B_SCALAR ? 1 : n, job->dtype);
         if (is_half(job->out_dtype)) {
             float rc[HALF_CHUNK];
             job->loop(rc, ac, bc, n, operands);
-            narrow((uint16_t *)target + at, rc, n, job->out_dtype);
+            mr_floats_to_halves((uint16_t *)target + at, rc, n, job->out_dtype);
         } else {
             job->loop(target + (size_t)at * job->out_size, ac, bc, n, operands);
         }

@@ -3,6 +3,7 @@
  * Coordinates, weights and sums are floats in TensorFlow's order, so that the results are its results bit for bit
  * (tensorflow/core/kernels/image/resize_*_op.cc). The functions of <millrace/image.h>, which the pipeline uses, order
  * the sums in another way. Rows of the result are computed by any thread; gradients add in the order of the pixels. */
+#include "base/halves.h"
 #include "kernels/image/resize.h"
 #include "kernels/image_floats.h"
 #include <inttypes.h>
@@ -415,9 +416,7 @@ static mr_status resize_grad(mr_kernel_call *call, mr_error *error)
     memset(sums, 0, (size_t)count * (output->dtype == MR_DOUBLE ? sizeof(double) : sizeof(float)));
     mr_status status = fill_columns(call, &job, error);
     if (status == MR_OK) run_gradient(&job, gradients[0], mr_tensor_floats(&call->inputs[0]), sums, output->dtype);
-    for (int64_t i = 0; is_half && status == MR_OK && i < count; i++)
-        ((uint16_t *)output->data)[i] =
-            output->dtype == MR_HALF ? mr_float_to_half(((float *)sums)[i]) : mr_float_to_bfloat16(((float *)sums)[i]);
+    if (is_half && status == MR_OK) mr_floats_to_halves(output->data, sums, count, output->dtype);
     if (is_half) free(sums);
     free(job.columns);
     return status;

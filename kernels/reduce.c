@@ -4,6 +4,7 @@
  * with a partial result, at positions that depend only on the shape. Partials are combined in order, so that the result
  * has the same bits at any number of threads. */
 #include "kernels/reduce.h"
+#include "base/halves.h"
 #include "kernels/complex_math.h"
 #include "kernels/vector.h"
 #include <assert.h>
@@ -356,16 +357,12 @@ static mr_status reduce_halves(mr_kernel_call *call, reduction which, const bool
                                mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
-    bool half = input->dtype == MR_HALF;
     int64_t count = mr_tensor_count(input), outputs = mr_tensor_count(&call->outputs[0]);
-    const uint16_t *bits = input->data;
-    uint16_t *out = call->outputs[0].data;
     float *wide = malloc((size_t)(count + outputs + 1) * sizeof *wide);
     if (wide == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
-    for (int64_t i = 0; i < count; i++) wide[i] = half ? mr_half_to_float(bits[i]) : mr_bfloat16_to_float(bits[i]);
+    mr_halves_to_floats(wide, input->data, count, input->dtype);
     mr_status status = reduce_values(call, which, MR_FLOAT, wide, wide + count, reduced, divisor, error);
-    for (int64_t i = 0; status == MR_OK && i < outputs; i++)
-        out[i] = half ? mr_float_to_half(wide[count + i]) : mr_float_to_bfloat16(wide[count + i]);
+    if (status == MR_OK) mr_floats_to_halves(call->outputs[0].data, wide + count, outputs, input->dtype);
     free(wide);
     return status;
 }

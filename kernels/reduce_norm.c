@@ -1,4 +1,5 @@
 /* Sums of squares: L2Loss and EuclideanNorm. */
+#include "base/halves.h"
 #include "kernels/complex_math.h"
 #include "kernels/reduce.h"
 #include "kernels/vector.h"
@@ -122,7 +123,7 @@ static const norm norms[MR_DTYPE_COUNT] = {
 static mr_status euclidean_norm(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
-    bool halves = is_half(input->dtype), half = input->dtype == MR_HALF, reduced[MR_RANK_MAX];
+    bool halves = is_half(input->dtype), reduced[MR_RANK_MAX];
     mr_dtype dtype = halves ? MR_FLOAT : input->dtype;
     int64_t count = mr_tensor_count(input), divisor;
     mr_shape shape;
@@ -133,17 +134,14 @@ static mr_status euclidean_norm(mr_kernel_call *call, mr_error *error)
     size_t size = mr_dtype_size(dtype);
     char *squares = malloc((size_t)(count + outputs + 1) * size);
     if (squares == nullptr) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
-    const uint16_t *bits = input->data;
-    for (int64_t i = 0; halves && i < count; i++)
-        ((float *)squares)[i] = half ? mr_half_to_float(bits[i]) : mr_bfloat16_to_float(bits[i]);
+    if (halves) mr_halves_to_floats((float *)squares, input->data, count, input->dtype);
     norms[dtype].squares(squares, halves ? squares : input->data, count);
     char *sums = squares + (size_t)count * size;
     void *target = halves ? sums : call->outputs[0].data;
     mr_status status = mr_reduce_sum(call, dtype, squares, target, reduced, error);
     if (status == MR_OK) norms[dtype].root(target, outputs);
-    uint16_t *to = call->outputs[0].data;
-    for (int64_t i = 0; status == MR_OK && halves && i < outputs; i++)
-        to[i] = half ? mr_float_to_half(((float *)sums)[i]) : mr_float_to_bfloat16(((float *)sums)[i]);
+    if (status == MR_OK && halves)
+        mr_floats_to_halves(call->outputs[0].data, (const float *)sums, outputs, input->dtype);
     free(squares);
     return status;
 }

@@ -1,6 +1,7 @@
 /* Reductions of the rows of a tensor that have the same segment id. Sorted ids form runs, and each run is one row of
  * the output; runs are computed in parallel, the rows of a run in order. Half types of a run are accumulated as
  * floats. */
+#include "base/halves.h"
 #include "kernels/indices.h"
 #include "kernels/segment_rows.h"
 #include <inttypes.h>
@@ -57,21 +58,18 @@ static void half_run(const segment_job *job, int64_t begin, int64_t end, char *t
 {
     constexpr int64_t CHUNK = 256;
     float sums[CHUNK], row[CHUNK];
-    bool half = job->dtype == MR_HALF;
     for (int64_t at = 0; at < job->inner; at += CHUNK) {
         int64_t count = MR_MIN(CHUNK, job->inner - at);
         job->rows->fill(sums, count);
         for (int64_t k = 0; k < count && job->is_extreme; k++) sums[k] = job->least;
         for (int64_t i = begin; i < end; i++) {
             const uint16_t *from = (const uint16_t *)segment_row(job, i) + at;
-            for (int64_t k = 0; k < count; k++)
-                row[k] = half ? mr_half_to_float(from[k]) : mr_bfloat16_to_float(from[k]);
+            mr_halves_to_floats(row, from, count, job->dtype);
             job->rows->combine(sums, row, count);
         }
         if (job->divisor != MR_SEGMENT_UNDIVIDED)
             job->rows->divide(sums, count, mr_segment_divisor_of(job->divisor, end - begin));
-        uint16_t *to = (uint16_t *)target + at;
-        for (int64_t k = 0; k < count; k++) to[k] = half ? mr_float_to_half(sums[k]) : mr_float_to_bfloat16(sums[k]);
+        mr_floats_to_halves((uint16_t *)target + at, sums, count, job->dtype);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SparseTensorDenseMatMul: each value of the sparse matrix adds a multiple of a row of the dense one to a row of the
  * product. Threads share the columns, so each sum has the same order at any number of threads. */
+#include "base/halves.h"
 #include "kernels/common.h"
 
 #include <complex.h>
@@ -111,12 +112,10 @@ static mr_status multiply_narrow(mr_kernel_call *call, product *p, mr_error *err
     mr_tensor *output = &call->outputs[0];
     int64_t count = mr_tensor_count(output);
     float *sums = calloc((size_t)MR_MAX(count, 1), sizeof *sums);
-    uint16_t *to = output->data;
     if (!sums) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "out of memory");
     p->output = sums;
     function_of(output->dtype)(p, 0, p->columns);
-    for (int64_t i = 0; i < count; i++)
-        to[i] = output->dtype == MR_HALF ? mr_float_to_half(sums[i]) : mr_float_to_bfloat16(sums[i]);
+    mr_floats_to_halves(output->data, sums, count, output->dtype);
     free(sums);
     return MR_OK;
 }

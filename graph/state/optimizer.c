@@ -5,6 +5,7 @@
  * gradient has rows for some rows of the variable; the rows are updated one after the other, so that duplicates count
  * in their order. Half types are converted block by block. */
 #include "graph/state/optimizer.h"
+#include "base/halves.h"
 
 #include "graph/state/change.h"
 #include <assert.h>
@@ -332,7 +333,6 @@ static void run_narrow(const loop *l, const mr_step *step, int64_t begin, int64_
 {
     constexpr int64_t BLOCK = 256;
     float buffers[MR_STEP_SLOTS + 1][BLOCK];
-    bool is_half = l->dtype == MR_HALF;
     mr_step inner = *step;
     for (int i = 0; i < l->slots; i++) inner.slots[i] = buffers[i];
     inner.gradient = buffers[MR_STEP_SLOTS];
@@ -343,14 +343,11 @@ static void run_narrow(const loop *l, const mr_step *step, int64_t begin, int64_
             assert(elements != nullptr);
             const uint16_t *from = (const uint16_t *)elements + at;
             float *to = buffers[s < l->slots ? s : MR_STEP_SLOTS];
-            for (int64_t i = 0; i < count; i++)
-                to[i] = is_half ? mr_half_to_float(from[i]) : mr_bfloat16_to_float(from[i]);
+            mr_halves_to_floats(to, from, count, l->dtype);
         }
         l->function(&inner, 0, count);
         for (int s = 0; s < l->slots; s++) {
-            uint16_t *to = (uint16_t *)step->slots[s] + at;
-            for (int64_t i = 0; i < count; i++)
-                to[i] = is_half ? mr_float_to_half(buffers[s][i]) : mr_float_to_bfloat16(buffers[s][i]);
+            mr_floats_to_halves((uint16_t *)step->slots[s] + at, buffers[s], count, l->dtype);
         }
     }
 }

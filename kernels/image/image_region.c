@@ -7,6 +7,7 @@
  * image nor a float image. A flip reverses the column table; normalization is one multiply-add in the horizontal pass.
  * Color changes are applied to the same row. Only a change of contrast, which needs the mean of the complete image,
  * stores all rows as floats and processes them in a second pass. */
+#include "base/halves.h"
 #include "base/options.h"
 #include "kernels/image/image_colors.h"
 #include "kernels/image/image_rows.h"
@@ -453,10 +454,8 @@ static void store(const region_walk *walk, const float *source, size_t at, size_
         walk->loops->to_uint8(walk->target + at, source, count);
         break;
     case MR_HALF:
-        walk->loops->to_half((uint16_t *)walk->target + at, source, count);
-        break;
     case MR_BFLOAT16:
-        walk->loops->to_bfloat16((uint16_t *)walk->target + at, source, count);
+        mr_floats_to_halves((uint16_t *)walk->target + at, source, (int64_t)count, walk->options->dtype);
         break;
     default:
         if ((const float *)walk->target + at != source)

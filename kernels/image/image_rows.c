@@ -51,18 +51,7 @@ static void to_uint8_plain(uint8_t *target, const float *source, size_t count)
     }
 }
 
-static void to_half_plain(uint16_t *target, const float *source, size_t count)
-{
-    for (size_t i = 0; i < count; i++) target[i] = mr_float_to_half(source[i]);
-}
-
-static void to_bfloat16_plain(uint16_t *target, const float *source, size_t count)
-{
-    for (size_t i = 0; i < count; i++) target[i] = mr_float_to_bfloat16(source[i]);
-}
-
-static const mr_rows_table plain = {blend_plain,    weigh_plain,   lerp3_plain,      lerp1_plain,
-                                    to_uint8_plain, to_half_plain, to_bfloat16_plain};
+static const mr_rows_table plain = {blend_plain, weigh_plain, lerp3_plain, lerp1_plain, to_uint8_plain};
 
 #if MR_CPU_X86
 
@@ -137,32 +126,7 @@ MR_TARGET_AVX2 static void to_uint8_avx2(uint8_t *target, const float *source, s
     to_uint8_plain(target + i, source + i, count - i);
 }
 
-MR_TARGET_AVX2 static void to_half_avx2(uint16_t *target, const float *source, size_t count)
-{
-    size_t i = 0;
-    for (; i + 8 <= count; i += 8)
-        _mm_storeu_si128((__m128i *)(target + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(source + i), _MM_FROUND_TO_NEAREST_INT));
-    to_half_plain(target + i, source + i, count - i);
-}
-
-/* Arithmetic produces only the quiet NaN without a payload, which survives rounding by addition. */
-MR_TARGET_AVX2 static void to_bfloat16_avx2(uint16_t *target, const float *source, size_t count)
-{
-    size_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        __m256i bits = _mm256_castps_si256(_mm256_loadu_ps(source + i));
-        __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-        bits = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-        bits = _mm256_srli_epi32(bits, 16);
-        __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
-        _mm_storeu_si128((__m128i *)(target + i), words);
-    }
-    to_bfloat16_plain(target + i, source + i, count - i);
-}
-
-static const mr_rows_table avx2 = {blend_avx2,    weigh_avx2,   lerp3_avx2,      lerp1_avx2,
-                                   to_uint8_avx2, to_half_avx2, to_bfloat16_avx2};
+static const mr_rows_table avx2 = {blend_avx2, weigh_avx2, lerp3_avx2, lerp1_avx2, to_uint8_avx2};
 
 MR_TARGET_AVX512 static __m512 load16(const unsigned char *bytes)
 {
@@ -221,29 +185,7 @@ MR_TARGET_AVX512 static void lerp3_avx512(float *target, const float *source, co
     lerp3_plain(target + 3 * i, source, first + i, weights + i, scale, shift, count - i);
 }
 
-MR_TARGET_AVX512 static void to_half_avx512(uint16_t *target, const float *source, size_t count)
-{
-    size_t i = 0;
-    for (; i + 16 <= count; i += 16)
-        _mm256_storeu_si256((__m256i *)(target + i),
-                            _mm512_cvtps_ph(_mm512_loadu_ps(source + i), _MM_FROUND_TO_NEAREST_INT));
-    to_half_avx2(target + i, source + i, count - i);
-}
-
-MR_TARGET_AVX512 static void to_bfloat16_avx512(uint16_t *target, const float *source, size_t count)
-{
-    size_t i = 0;
-    for (; i + 16 <= count; i += 16) {
-        __m512i bits = _mm512_castps_si512(_mm512_loadu_ps(source + i));
-        __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-        bits = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-        _mm256_storeu_si256((__m256i *)(target + i), _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16)));
-    }
-    to_bfloat16_avx2(target + i, source + i, count - i);
-}
-
-static const mr_rows_table avx512 = {blend_avx512,  weigh_avx512,   lerp3_avx512,      lerp1_avx2,
-                                     to_uint8_avx2, to_half_avx512, to_bfloat16_avx512};
+static const mr_rows_table avx512 = {blend_avx512, weigh_avx512, lerp3_avx512, lerp1_avx2, to_uint8_avx2};
 
 const mr_rows_table *mr_rows(mr_cpu_level level)
 {

@@ -27,11 +27,8 @@ typedef struct mr_rows_table {
     /* The same for one channel. */
     void (*lerp1)(float *target, const float *source, const int32_t *first, const float *weights, float scale,
                   float shift, size_t count);
-    /* Round to nearest even. Bytes saturate and NaN becomes 0; half and bfloat16 overflow to infinity, and NaN stays
-     * NaN. */
+    /* Rounds to nearest even; saturates; NaN becomes 0. */
     void (*to_uint8)(uint8_t *target, const float *source, size_t count);
-    void (*to_half)(uint16_t *target, const float *source, size_t count);
-    void (*to_bfloat16)(uint16_t *target, const float *source, size_t count);
 } mr_rows_table;
 
 /* The table of a level, which tests may choose; static. */
