@@ -1,7 +1,10 @@
 /* The loops around the tiles of gemm_tile.c. The result is split into units, blocks of rows and columns. A thread that
- * computes a unit packs a block of B, INNER_BLOCK rows of at most column_block() columns, which stays in the second
- * cache, and multiplies all rows of its unit with it, one tile of rows after the other, which stays in the first
- * cache. */
+ * computes a unit packs a block of B, INNER_BLOCK rows of at most column_block() columns, and multiplies all rows of its
+ * unit with it, in one of two orders:
+ *
+ * - Tiles of many rows read A in place. A tile's rows stay in the first cache, the block of B in the second.
+ * - Tiles of the few rows that AVX2's registers hold would read B too often. There the rows are packed, too, PACKED_TILES
+ *   tiles at a time, which stay in the second cache, and 16 columns of B in the first. */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
 #include <assert.h>
@@ -10,95 +13,10 @@
 constexpr int64_t INNER_BLOCK = 512;
 constexpr int64_t A_STRIDE = INNER_BLOCK + 16; /* of copied rows: consecutive rows are in different sets of a cache */
 constexpr int64_t COPIED = 16 * A_STRIDE;
+constexpr int64_t PACKED_TILES = 12;
+constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
 constexpr int64_t UNIT_WORK = 1 << 22;
-
-typedef float quad __attribute__((vector_size(16), aligned(4)));
-
-/* Transposes 4 x 4 elements into a panel. */
-static void transpose_4(float *target, const float *from, int64_t stride)
-{
-    quad a = *(const quad *)from, b = *(const quad *)(from + stride);
-    quad c = *(const quad *)(from + 2 * stride), d = *(const quad *)(from + 3 * stride);
-    quad low_ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), high_ab = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    quad low_cd = __builtin_shufflevector(c, d, 0, 4, 1, 5), high_cd = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *(quad *)target = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
-    *(quad *)(target + 16) = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
-    *(quad *)(target + 32) = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
-    *(quad *)(target + 48) = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
-}
-
-/* Transposes 16 x 16 elements into a panel: each of four rounds moves one bit of a row's index into the lane's. */
-MR_INLINE void transpose_16_body(float *target, const float *from, int64_t stride)
-{
-    mr_vector rows[16], next[16];
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 16; i++) rows[i] = mr_vector_load(from + i * stride);
-#pragma clang loop unroll(full)
-    for (int round = 0; round < 4; round++) {
-#pragma clang loop unroll(full)
-        for (int i = 0; i < 8; i++) {
-            next[2 * i] =
-                __builtin_shufflevector(rows[i], rows[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-            next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
-                                                      29, 14, 30, 15, 31);
-        }
-#pragma clang loop unroll(full)
-        for (int i = 0; i < 16; i++) rows[i] = next[i];
-    }
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 16; i++) mr_vector_store(target + 16 * i, rows[i]);
-}
-
-MR_TARGET_AVX512 static void transpose_16(float *target, const float *from, int64_t stride)
-{
-    transpose_16_body(target, from, stride);
-}
-
-/* One panel of a source with contiguous columns. */
-static void pack_columns(float *target, const float *from, int64_t rows, int64_t width, int64_t column_stride)
-{
-    int64_t r = 0;
-    if (width == 16 && mr_cpu() == MR_CPU_AVX512)
-        for (; r + 16 <= rows; r += 16) {
-            for (int64_t c = 0; c < 16; c++) __builtin_prefetch(from + c * column_stride + r + 48);
-            transpose_16(target + r * 16, from + r, column_stride);
-        }
-    if (width == 16)
-        for (; r + 4 <= rows; r += 4)
-            for (int64_t c = 0; c < 16; c += 4)
-                transpose_4(target + r * 16 + c, from + c * column_stride + r, column_stride);
-    for (; r < rows; r++)
-        for (int64_t c = 0; c < 16; c++) target[r * 16 + c] = c < width ? from[c * column_stride + r] : 0;
-}
-
-/* All panels of a source with contiguous rows, row by row, as they are in memory. */
-static void pack_rows(float *target, const float *from, int64_t rows, int64_t columns, int64_t row_stride)
-{
-    int64_t whole = columns / 16 * 16, rest = columns - whole, ahead = rows;
-    for (int64_t r = 0; r < rows; r++, from += row_stride, target += 16, ahead--) {
-        const float *later = from + (ahead > 6 ? 6 * row_stride : 0);
-        for (int64_t c = 0; c < whole; c += 16) {
-            __builtin_prefetch(later + c);
-            memcpy(target + c * rows, from + c, 16 * sizeof *target);
-        }
-        if (rest == 0) continue;
-        memcpy(target + whole * rows, from + whole, (size_t)rest * sizeof *target);
-        memset(target + whole * rows + rest, 0, (size_t)(16 - rest) * sizeof *target);
-    }
-}
-
-void mr_panels_pack(float *target, const float *source, int64_t rows, int64_t columns, int64_t row_stride,
-                    int64_t column_stride)
-{
-    assert(rows >= 0 && columns >= 0 && (row_stride == 1 || column_stride == 1));
-    if (column_stride == 1) {
-        pack_rows(target, source, rows, columns, row_stride);
-        return;
-    }
-    for (int64_t first = 0; first < columns; first += 16, target += rows * 16)
-        pack_columns(target, source + first * column_stride, rows, MR_MIN(16, columns - first), column_stride);
-}
 
 void mr_gemm_plain(const mr_gemm *g)
 {
@@ -113,10 +31,19 @@ void mr_gemm_plain(const mr_gemm *g)
         }
 }
 
-/* A block of B takes half of a second cache: 1 MiB, or 512 KiB of older processors. */
-static int64_t column_block(void)
+/* Whether the rows of A are packed: on AVX2, if they are long or, as those of a transposed A, read in short pieces, and
+ * if there are enough columns to repay it. */
+static bool packs_rows(const mr_gemm *g)
 {
-    return mr_cpu() == MR_CPU_AVX512 ? 256 : 128;
+    if (mr_cpu() != MR_CPU_AVX2 || g->m <= 24) return false;
+    return g->a_transposed ? g->n >= 96 : g->n >= 256 && g->k > INNER_BLOCK;
+}
+
+/* A block of B takes half of a second cache: 1 MiB, or 512 KiB of older processors. With packed rows it comes from the
+ * third. */
+static int64_t column_block(const mr_gemm *g)
+{
+    return mr_cpu() == MR_CPU_AVX512 ? 256 : packs_rows(g) ? 512 : 128;
 }
 
 /* A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
@@ -136,14 +63,21 @@ static int64_t inner_block(const mr_gemm *g)
  * tile's part of such a matrix is copied if it is used for many columns. */
 static bool copies_rows(const mr_gemm *g)
 {
-    return g->n >= 128 && (g->a_transposed ? g->m : g->k) % 1024 == 0;
+    return !packs_rows(g) && g->n >= 128 && (g->a_transposed ? g->m : g->k) % 1024 == 0;
+}
+
+/* Floats of scratch memory for the rows of A. */
+static int64_t rows_size(const mr_gemm *g)
+{
+    if (packs_rows(g)) return PACKED_TILES * mr_tile_rows_max(1) * MR_MIN(g->k, INNER_BLOCK);
+    return copies_rows(g) ? COPIED : 0;
 }
 
 int64_t mr_gemm_scratch(const mr_gemm *g)
 {
     if (mr_gemm_is_gemv(g)) return 0;
-    int64_t floats = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, column_block())) : 0;
-    return floats + (copies_rows(g) ? COPIED : 0);
+    const int64_t panels = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, column_block(g))) : 0;
+    return panels + rows_size(g);
 }
 
 typedef struct gemm_job {
@@ -156,7 +90,8 @@ typedef struct gemm_job {
 typedef struct gemm_unit {
     const mr_gemm *gemm;
     int64_t row0, row1, column0, column1;
-    float *panels, *copied;
+    float *panels; /* null, or the packed block of B */
+    float *rows;   /* null, or the packed or copied rows of A */
 } gemm_unit;
 
 static int64_t ceiling(int64_t count, int64_t of)
@@ -192,7 +127,7 @@ static void set_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t from
     tile->a = g->a_transposed ? g->a + k0 * g->m + from : g->a + from * g->k + k0;
     tile->a_row = g->a_transposed ? 1 : g->k;
     tile->a_step = g->a_transposed ? g->m : 1;
-    if (u->copied != nullptr && tile->rows <= 16) copy_rows(g, tile, u->copied);
+    if (u->rows != nullptr && tile->rows <= 16) copy_rows(g, tile, u->rows);
 }
 
 /* Prefetches rows [from, to) of A, from its column k0, which are the next tile's, while the columns of this tile are
@@ -269,13 +204,78 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
     }
 }
 
+/* Where tile `index` of a unit with packed rows begins. */
+static int64_t tile_begin(const gemm_unit *u, int64_t index)
+{
+    const int64_t height = u->row1 - u->row0;
+    return u->row0 + height * index / ceiling(height, mr_tile_rows_max(1));
+}
+
+static void pack_tiles(const gemm_unit *u, int64_t k0, int64_t length, int64_t first, int64_t last)
+{
+    const mr_gemm *g = u->gemm;
+    float *to = u->rows;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t from = tile_begin(u, i), rows = tile_begin(u, i + 1) - from;
+        if (g->a_transposed)
+            mr_rows_pack(to, g->a + k0 * g->m + from, (int)rows, length, 1, g->m);
+        else
+            mr_rows_pack(to, g->a + from * g->k + k0, (int)rows, length, g->k, 1);
+        to += rows * length;
+        assert(to <= u->rows + rows_size(g));
+    }
+}
+
+/* The panel of B that begins at a column. The first rows of a unit pack it for all, together with the next ones. */
+static void set_panel(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t column, bool is_first)
+{
+    const mr_gemm *g = u->gemm;
+    const float *from = g->b + (g->b_transposed ? column * g->k + k0 : k0 * g->n + column);
+    assert(u->panels);
+    tile->b = u->panels + (column - u->column0) * tile->length;
+    tile->b_step = 16;
+    if (is_first && (column - u->column0) % PACKED_COLUMNS == 0)
+        mr_panels_pack(u->panels + (column - u->column0) * tile->length, from, tile->length,
+                       MR_MIN(PACKED_COLUMNS, u->column1 - column), g->b_transposed ? 1 : g->n,
+                       g->b_transposed ? g->k : 1);
+}
+
+/* Multiplies tiles [first, last) of a unit's rows, after packing them, with all of its columns. */
+static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int64_t first, int64_t last)
+{
+    const mr_gemm *g = u->gemm;
+    mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate};
+    tile.vectors = tile.a_row = 1;
+    pack_tiles(u, k0, length, first, last);
+    for (int64_t column = u->column0; column < u->column1; column += 16) {
+        tile.columns = (int)MR_MIN(16, u->column1 - column);
+        tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
+        set_panel(u, &tile, k0, column, first == 0);
+        tile.a = u->rows;
+        for (int64_t i = first; i < last; i++) {
+            const int64_t row = tile_begin(u, i);
+            tile.rows = (int)(tile_begin(u, i + 1) - row);
+            tile.a_step = tile.ahead_step = tile.rows;
+            tile.ahead = tile.a + tile.rows * length;
+            tile.c = g->c + row * g->n + column;
+            mr_tile_run(&tile);
+            tile.a = tile.ahead;
+        }
+    }
+}
+
 static void gemm_unit_run(const gemm_unit *u)
 {
     const mr_gemm *g = u->gemm;
-    const int64_t step = inner_block(g);
+    const int64_t step = inner_block(g), tiles = ceiling(u->row1 - u->row0, mr_tile_rows_max(1));
     assert(step >= 1 && step <= INNER_BLOCK && u->row1 > u->row0);
-    assert(u->column1 > u->column0 && u->column1 - u->column0 <= column_block());
-    for (int64_t k0 = 0; k0 < g->k; k0 += step) multiply_block(u, k0, MR_MIN(step, g->k - k0));
+    assert(u->column1 > u->column0 && u->column1 - u->column0 <= column_block(g));
+    for (int64_t k0 = 0; k0 < g->k; k0 += step) {
+        const int64_t length = MR_MIN(step, g->k - k0);
+        if (!packs_rows(g)) multiply_block(u, k0, length);
+        for (int64_t i = 0; packs_rows(g) && i < tiles; i += PACKED_TILES)
+            multiply_packed(u, k0, length, i, MR_MIN(tiles, i + PACKED_TILES));
+    }
 }
 
 /* Where one of `blocks` blocks of whole steps begins in [0, size). */
@@ -291,9 +291,9 @@ static void gemm_units(void *context, int64_t begin, int64_t end)
     int slot = -1;
     float *floats = job->slots ? mr_slot_acquire(job->slots, &slot) : nullptr;
     gemm_unit u = {.gemm = g};
-    if (copies_rows(g)) {
-        u.copied = floats;
-        floats += COPIED;
+    if (rows_size(g) > 0) {
+        u.rows = floats;
+        floats += rows_size(g);
     }
     if (packs(g)) u.panels = floats;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -315,14 +315,15 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     const double work = (double)g->m * (double)g->n * (double)g->k, pieces = work / (double)PIECE_WORK;
     const int64_t least = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
     const int64_t wanted = threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN(64.0 * threads, work / (double)UNIT_WORK));
-    /* Wide units read less if A and B do not stay in the second cache, provided that there are enough of them. */
-    const bool is_wide = g->k > INNER_BLOCK && ceiling(g->n, 128) * ceiling(g->m, 12 * rows_max) >= 3 * threads;
-    const int64_t narrowest = is_wide ? 128 : 64;
-    const int64_t columns = MR_MIN(column_block(), MR_MAX(narrowest, ceiling(ceiling(g->n, wanted), 32) * 32));
+    /* Wide units read or pack less of A if they do not stay in the second cache, provided that there are enough. */
+    const int64_t row_units = ceiling(g->m, 12 * rows_max);
+    int64_t narrowest = packs_rows(g) ? 256 : g->k > INNER_BLOCK ? 128 : 64;
+    while (narrowest > 64 && ceiling(g->n, narrowest) * row_units < 3 * threads) narrowest /= 2;
+    const int64_t columns = MR_MIN(column_block(g), MR_MAX(narrowest, ceiling(ceiling(g->n, wanted), 32) * 32));
     job->rows_step = rows_max;
     job->columns_step = 32;
     job->column_blocks = ceiling(g->n, columns);
-    const int64_t fewest = (job->column_blocks * ceiling(g->m, 12 * rows_max) < least ? 4 : 12) * rows_max;
+    const int64_t fewest = (job->column_blocks * row_units < least ? 4 : 12) * rows_max;
     job->row_blocks = ceiling(g->m, MR_MAX(fewest, ceiling(g->m, ceiling(wanted, job->column_blocks))));
 }
 

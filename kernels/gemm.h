@@ -46,6 +46,11 @@ static inline int64_t mr_panels_size(int64_t rows, int64_t columns)
     return (columns + 15) / 16 * 16 * rows;
 }
 
+/* Copies rows of A in the order in which a tile reads them: target[k][row].
+ * rows    1 … mr_tile_rows_max(1)
+ * length  numbers of each row, at a distance of `step`; either that or row_stride is 1 */
+void mr_rows_pack(float *target, const float *source, int rows, int64_t length, int64_t row_stride, int64_t step);
+
 /* c [m, n] = a [m, k] · b [k, n], all row-major. a_transposed: a is stored as [k, m]; b_transposed: b is stored as [n,
  * k].
  * slots    each of at least mr_gemm_scratch floats, on 64 bytes; null if that is 0

@@ -76,6 +76,7 @@ static void check_products(void)
         check_product(25, 300, 513, transposed & 1, transposed & 2, pool);
         check_product(1024, 130, 530, transposed & 1, transposed & 2, pool);
         check_product(512, 200, 3, transposed & 1, transposed & 2, pool);
+        check_sum(150, 560, 1030, transposed & 1, transposed & 2, true, pool); /* several blocks of packed rows */
     }
     for (int form = 0; form < 4; form++) check_sum(60, 70, 80, form & 1, form & 2, true, pool);
     check_vectors(pool);
