@@ -1,10 +1,10 @@
 /* The loops around the tiles of gemm_tile.c. The result is split into units, blocks of rows and columns. A thread that
- * computes a unit packs a block of B, INNER_BLOCK rows of at most column_block() columns, and multiplies all rows of its
- * unit with it, in one of two orders:
+ * computes a unit packs a block of B, INNER_BLOCK rows of at most column_block() columns, and multiplies all rows of
+ * its unit with it, in one of two orders:
  *
  * - Tiles of many rows read A in place. A tile's rows stay in the first cache, the block of B in the second.
- * - Tiles of the few rows that AVX2's registers hold would read B too often. There the rows are packed, too, PACKED_TILES
- *   tiles at a time, which stay in the second cache, and 16 columns of B in the first. */
+ * - Tiles of the few rows that AVX2's registers hold would read B too often. There the rows are packed, too,
+ *   PACKED_TILES tiles at a time, which stay in the second cache, and 16 columns of B in the first. */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
 #include <assert.h>
