@@ -105,7 +105,7 @@ MR_TARGET_AVX2 static void narrow_bfloat16_avx2(uint16_t *target, const float *s
 void mr_halves_to_floats(float *target, const uint16_t *source, int64_t count, mr_dtype half)
 {
     const bool is_plain = mr_cpu() == MR_CPU_PLAIN;
-    assert(count >= 0 && (half == MR_HALF || half == MR_BFLOAT16));
+    assert(count >= 0 && mr_is_half(half));
     if (half == MR_HALF)
         (is_plain ? widen_half : widen_half_avx2)(target, source, count);
     else
@@ -115,7 +115,7 @@ void mr_halves_to_floats(float *target, const uint16_t *source, int64_t count, m
 void mr_floats_to_halves(uint16_t *target, const float *source, int64_t count, mr_dtype half)
 {
     const bool is_plain = mr_cpu() == MR_CPU_PLAIN;
-    assert(count >= 0 && (half == MR_HALF || half == MR_BFLOAT16));
+    assert(count >= 0 && mr_is_half(half));
     if (half == MR_HALF)
         (is_plain ? narrow_half : narrow_half_avx2)(target, source, count);
     else

@@ -5,6 +5,11 @@
 
 #include <millrace/tensor.h>
 
+static inline bool mr_is_half(mr_dtype dtype)
+{
+    return dtype == MR_HALF || dtype == MR_BFLOAT16;
+}
+
 void mr_halves_to_floats(float *target, const uint16_t *source, int64_t count, mr_dtype half);
 void mr_floats_to_halves(uint16_t *target, const float *source, int64_t count, mr_dtype half);
 

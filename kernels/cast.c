@@ -110,11 +110,6 @@ typedef struct cast_job {
 
 static void cast_piece(void *context, int64_t begin, int64_t end);
 
-static bool is_half(mr_dtype dtype)
-{
-    return dtype == MR_HALF || dtype == MR_BFLOAT16;
-}
-
 static bool is_complex(mr_dtype dtype)
 {
     return dtype == MR_COMPLEX64 || dtype == MR_COMPLEX128;
@@ -172,7 +167,7 @@ static void cast_piece(void *context, int64_t begin, int64_t end)
         cast_complex(job, target, source, end - begin);
         return;
     }
-    if (!is_half(job->from) && !is_half(job->to)) {
+    if (!mr_is_half(job->from) && !mr_is_half(job->to)) {
         job->loop(target, source, end - begin);
         return;
     }
@@ -181,11 +176,11 @@ static void cast_piece(void *context, int64_t begin, int64_t end)
         int64_t count = MR_MIN(CHUNK, end - begin - at);
         const void *from = source + (size_t)at * job->from_size;
         void *to = target + (size_t)at * job->to_size;
-        if (is_half(job->from))
+        if (mr_is_half(job->from))
             mr_halves_to_floats(chunk, from, count, job->from);
         else
             casts[MR_FLOAT][job->from](chunk, from, count);
-        if (is_half(job->to))
+        if (mr_is_half(job->to))
             mr_floats_to_halves(to, chunk, count, job->to);
         else
             casts[job->to][MR_FLOAT](to, chunk, count);
@@ -195,7 +190,7 @@ static void cast_piece(void *context, int64_t begin, int64_t end)
 /* The type of the table that stands for a half or complex one. */
 static mr_dtype plain(mr_dtype dtype)
 {
-    return is_half(dtype) ? MR_FLOAT : is_complex(dtype) ? real_of(dtype) : dtype;
+    return mr_is_half(dtype) ? MR_FLOAT : is_complex(dtype) ? real_of(dtype) : dtype;
 }
 
 /* The integer type of a quantized one: the numbers are cast, without their range. */

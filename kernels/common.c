@@ -352,16 +352,11 @@ void mr_fill_elements(void *target, const void *element, size_t element_size, in
 
 /* ---- Half types as float ---- */
 
-static bool is_half(mr_dtype dtype)
-{
-    return dtype == MR_HALF || dtype == MR_BFLOAT16;
-}
-
 bool mr_kernel_has_half(const mr_kernel_call *call)
 {
     bool found = false;
-    for (int i = 0; i < call->node->input_count; i++) found |= is_half(call->inputs[i].dtype);
-    for (int i = 0; i < call->node->output_count; i++) found |= is_half(call->node->output_dtypes[i]);
+    for (int i = 0; i < call->node->input_count; i++) found |= mr_is_half(call->inputs[i].dtype);
+    for (int i = 0; i < call->node->output_count; i++) found |= mr_is_half(call->node->output_dtypes[i]);
     return found;
 }
 
@@ -401,14 +396,14 @@ mr_status mr_kernel_as_float(const mr_kernel_call *call, mr_kernel_run run, mr_e
     if (node.input_count > MR_HALF_TENSORS_MAX || node.output_count > MR_HALF_TENSORS_MAX)
         return mr_kernel_fail(call->node, error, MR_UNIMPLEMENTED, "too many inputs");
     for (int i = 0; i < node.output_count; i++) {
-        bool half = is_half(call->node->output_dtypes[i]);
+        bool half = mr_is_half(call->node->output_dtypes[i]);
         output_dtypes[i] = half ? MR_FLOAT : call->node->output_dtypes[i];
     }
     mr_status status = MR_OK;
     for (int i = 0; i < node.input_count && status == MR_OK; i++) {
         mr_dtype half = call->inputs[i].dtype;
-        input_dtypes[i] = is_half(half) ? MR_FLOAT : half;
-        if (is_half(half))
+        input_dtypes[i] = mr_is_half(half) ? MR_FLOAT : half;
+        if (mr_is_half(half))
             status = convert(call, &call->inputs[i], MR_FLOAT, half, widen_range, &inputs[i], error);
         else
             inputs[i] = mr_tensor_ref(&call->inputs[i]);
@@ -422,7 +417,7 @@ mr_status mr_kernel_as_float(const mr_kernel_call *call, mr_kernel_run run, mr_e
     if (status == MR_OK) status = run(&wide, error);
     for (int i = 0; i < node.output_count && status == MR_OK; i++) {
         mr_dtype half = call->node->output_dtypes[i];
-        if (is_half(half))
+        if (mr_is_half(half))
             status = convert(call, &outputs[i], half, half, narrow_range, &call->outputs[i], error);
         else
             call->outputs[i] = mr_tensor_ref(&outputs[i]);

@@ -7,11 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static bool is_half(mr_dtype dtype)
-{
-    return dtype == MR_HALF || dtype == MR_BFLOAT16;
-}
-
 constexpr int64_t HALF_CHUNK = 512;
 
 typedef struct unary_job {
@@ -36,7 +31,7 @@ static void unary_piece(void *context, int64_t begin, int64_t end)
     for (int64_t at = 0; at < end - begin; at += HALF_CHUNK) {
         int64_t count = MR_MIN(HALF_CHUNK, end - begin - at);
         mr_halves_to_floats(chunk, (const uint16_t *)source + at, count, job->dtype);
-        if (is_half(job->out_dtype)) {
+        if (mr_is_half(job->out_dtype)) {
             job->loop(chunk, chunk, count);
             mr_floats_to_halves((uint16_t *)target + at, chunk, count, job->out_dtype);
         } else {
@@ -49,7 +44,7 @@ mr_status mr_unary_run(mr_kernel_call *call, const mr_unary *unary, mr_error *er
 {
     const mr_tensor *input = &call->inputs[0];
     unary_job job = {.dtype = input->dtype, .out_dtype = call->node->output_dtypes[0]};
-    job.through_float = is_half(input->dtype) && unary->loops[input->dtype] == nullptr;
+    job.through_float = mr_is_half(input->dtype) && unary->loops[input->dtype] == nullptr;
     mr_dtype served = job.through_float ? MR_FLOAT : input->dtype;
     job.loop =
         served == MR_FLOAT && unary->float_levels != nullptr ? unary->float_levels[mr_cpu()] : unary->loops[served];
@@ -150,7 +145,7 @@ static void half_row(const binary_job *job, char *target, const char *a, const c
                             operands == MR_A_SCALAR ? 1 : n, job->dtype);
         mr_halves_to_floats(bc, (const uint16_t *)b + (operands == MR_B_SCALAR ? 0 : at),
                             operands == MR_B_SCALAR ? 1 : n, job->dtype);
-        if (is_half(job->out_dtype)) {
+        if (mr_is_half(job->out_dtype)) {
             float rc[HALF_CHUNK];
             job->loop(rc, ac, bc, n, operands);
             mr_floats_to_halves((uint16_t *)target + at, rc, n, job->out_dtype);
@@ -261,7 +256,7 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     }
     MR_TRY(mr_kernel_broadcast(call, a->shape, b->shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};
-    job.through_float = is_half(a->dtype) && binary->loops[a->dtype] == nullptr;
+    job.through_float = mr_is_half(a->dtype) && binary->loops[a->dtype] == nullptr;
     mr_dtype served = job.through_float ? MR_FLOAT : a->dtype;
     job.loop =
         served == MR_FLOAT && binary->float_levels != nullptr ? binary->float_levels[mr_cpu()] : binary->loops[served];

@@ -149,6 +149,15 @@ static void prefetch_rows(const mr_gemm *g, mr_tile *tile, int64_t k0, int64_t f
     }
 }
 
+/* Packs rows [k0, k0 + length) of columns [column, column + count) of B. */
+static void pack_columns(const mr_gemm *g, float *panels, int64_t k0, int64_t length, int64_t column, int64_t count)
+{
+    if (g->b_transposed)
+        mr_panels_pack(panels, g->b + column * g->k + k0, length, count, 1, g->k);
+    else
+        mr_panels_pack(panels, g->b + k0 * g->n + column, length, count, g->n, 1);
+}
+
 /* Columns [column, column + tile->columns) of B. The first tile of rows reads a row-major B in place and packs it for
  * the next ones; columns that do not fill a vector, and a transposed B, are packed before. */
 static void set_columns(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t column, bool is_first)
@@ -166,10 +175,7 @@ static void set_columns(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t c
         return;
     }
     assert(panel);
-    if (is_first && g->b_transposed)
-        mr_panels_pack(panel, g->b + column * g->k + k0, tile->length, tile->columns, 1, g->k);
-    else if (is_first)
-        mr_panels_pack(panel, g->b + k0 * g->n + column, tile->length, tile->columns, g->n, 1);
+    if (is_first) pack_columns(g, panel, k0, tile->length, column, tile->columns);
     tile->b = panel;
     tile->b_step = 16;
     tile->b_next = 16 * tile->length;
@@ -204,60 +210,48 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
     }
 }
 
-/* Where tile `index` of a unit with packed rows begins. */
-static int64_t tile_begin(const gemm_unit *u, int64_t index)
-{
-    const int64_t height = u->row1 - u->row0;
-    return u->row0 + height * index / ceiling(height, mr_tile_rows_max(1));
-}
-
-static void pack_tiles(const gemm_unit *u, int64_t k0, int64_t length, int64_t first, int64_t last)
+/* Packs the tiles of A that begin at rows[0 … count - 1], one after the other. */
+static void pack_tiles(const gemm_unit *u, const int64_t *rows, int64_t count, int64_t k0, int64_t length)
 {
     const mr_gemm *g = u->gemm;
     float *to = u->rows;
-    for (int64_t i = first; i < last; i++) {
-        const int64_t from = tile_begin(u, i), rows = tile_begin(u, i + 1) - from;
+    for (int64_t i = 0; i < count; i++) {
+        const int height = (int)(rows[i + 1] - rows[i]);
         if (g->a_transposed)
-            mr_rows_pack(to, g->a + k0 * g->m + from, (int)rows, length, 1, g->m);
+            mr_rows_pack(to, g->a + k0 * g->m + rows[i], height, length, 1, g->m);
         else
-            mr_rows_pack(to, g->a + from * g->k + k0, (int)rows, length, g->k, 1);
-        to += rows * length;
+            mr_rows_pack(to, g->a + rows[i] * g->k + k0, height, length, g->k, 1);
+        to += height * length;
         assert(to <= u->rows + rows_size(g));
     }
 }
 
-/* The panel of B that begins at a column. The first rows of a unit pack it for all, together with the next ones. */
-static void set_panel(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t column, bool is_first)
+/* Packs tiles [first, first + count) of the `tiles` tiles of a unit's rows and multiplies them with all of its columns.
+ * The first ones of a unit also pack B for all. */
+static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int64_t tiles, int64_t first, int64_t count)
 {
     const mr_gemm *g = u->gemm;
-    const float *from = g->b + (g->b_transposed ? column * g->k + k0 : k0 * g->n + column);
-    assert(u->panels);
-    tile->b = u->panels + (column - u->column0) * tile->length;
-    tile->b_step = 16;
-    if (is_first && (column - u->column0) % PACKED_COLUMNS == 0)
-        mr_panels_pack(u->panels + (column - u->column0) * tile->length, from, tile->length,
-                       MR_MIN(PACKED_COLUMNS, u->column1 - column), g->b_transposed ? 1 : g->n,
-                       g->b_transposed ? g->k : 1);
-}
-
-/* Multiplies tiles [first, last) of a unit's rows, after packing them, with all of its columns. */
-static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int64_t first, int64_t last)
-{
-    const mr_gemm *g = u->gemm;
+    const int64_t height = u->row1 - u->row0;
+    int64_t rows[PACKED_TILES + 1]; /* where the tiles begin and end */
     mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate};
     tile.vectors = tile.a_row = 1;
-    pack_tiles(u, k0, length, first, last);
+    tile.b_step = 16;
+    assert(count >= 1 && count <= PACKED_TILES && u->panels && u->rows);
+    for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
+    pack_tiles(u, rows, count, k0, length);
     for (int64_t column = u->column0; column < u->column1; column += 16) {
+        float *panel = u->panels + (column - u->column0) * length;
+        if (first == 0 && (column - u->column0) % PACKED_COLUMNS == 0)
+            pack_columns(g, panel, k0, length, column, MR_MIN(PACKED_COLUMNS, u->column1 - column));
+        tile.b = panel;
         tile.columns = (int)MR_MIN(16, u->column1 - column);
         tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
-        set_panel(u, &tile, k0, column, first == 0);
         tile.a = u->rows;
-        for (int64_t i = first; i < last; i++) {
-            const int64_t row = tile_begin(u, i);
-            tile.rows = (int)(tile_begin(u, i + 1) - row);
+        for (int64_t i = 0; i < count; i++) {
+            tile.rows = (int)(rows[i + 1] - rows[i]);
             tile.a_step = tile.ahead_step = tile.rows;
             tile.ahead = tile.a + tile.rows * length;
-            tile.c = g->c + row * g->n + column;
+            tile.c = g->c + rows[i] * g->n + column;
             mr_tile_run(&tile);
             tile.a = tile.ahead;
         }
@@ -274,7 +268,7 @@ static void gemm_unit_run(const gemm_unit *u)
         const int64_t length = MR_MIN(step, g->k - k0);
         if (!packs_rows(g)) multiply_block(u, k0, length);
         for (int64_t i = 0; packs_rows(g) && i < tiles; i += PACKED_TILES)
-            multiply_packed(u, k0, length, i, MR_MIN(tiles, i + PACKED_TILES));
+            multiply_packed(u, k0, length, tiles, i, MR_MIN(PACKED_TILES, tiles - i));
     }
 }
 

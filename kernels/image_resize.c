@@ -410,7 +410,7 @@ static mr_status resize_grad(mr_kernel_call *call, mr_error *error)
     mr_tensor *output = &call->outputs[0];
     int64_t count = mr_tensor_count(output);
     if (count == 0) return MR_OK;
-    bool is_half = output->dtype == MR_HALF || output->dtype == MR_BFLOAT16;
+    const bool is_half = mr_is_half(output->dtype);
     void *sums = is_half ? malloc((size_t)count * sizeof(float)) : output->data;
     if (!sums) return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "no memory for the sums");
     memset(sums, 0, (size_t)count * (output->dtype == MR_DOUBLE ? sizeof(double) : sizeof(float)));

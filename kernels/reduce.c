@@ -279,11 +279,6 @@ mr_status mr_reduce_shape(mr_kernel_call *call, mr_shape *shape, bool reduced[MR
     return MR_OK;
 }
 
-static bool is_half(mr_dtype dtype)
-{
-    return dtype == MR_HALF || dtype == MR_BFLOAT16;
-}
-
 static mr_status reduce_values(mr_kernel_call *call, reduction which, mr_dtype dtype, const void *source, void *target,
                                const bool *reduced, int64_t divisor, mr_error *error)
 {
@@ -375,12 +370,12 @@ static mr_status reduce(mr_kernel_call *call, reduction which, mr_error *error)
     int64_t divisor;
     mr_dtype dtype = input->dtype == MR_BOOL ? MR_UINT8 : input->dtype;
     MR_TRY(mr_reduce_shape(call, &shape, reduced, &divisor, error));
-    if (!is_half(dtype) && reducers[dtype][which].start == nullptr) return mr_kernel_unsupported(call->node, error);
+    if (!mr_is_half(dtype) && reducers[dtype][which].start == nullptr) return mr_kernel_unsupported(call->node, error);
     bool unchanged = true;
     for (int i = 0; i < input->shape.rank; i++) unchanged = unchanged && (!reduced[i] || input->shape.dims[i] == 1);
     if (unchanged) return mr_tensor_reshape(input, shape, &call->outputs[0], error);
     MR_TRY(mr_kernel_output(call, 0, shape, error));
-    if (is_half(dtype)) return reduce_halves(call, which, reduced, divisor, error);
+    if (mr_is_half(dtype)) return reduce_halves(call, which, reduced, divisor, error);
     if (is_widened_mean(dtype, which)) return mean_widened(call, reduced, divisor, error);
     return reduce_values(call, which, dtype, input->data, call->outputs[0].data, reduced, divisor, error);
 }
@@ -436,10 +431,10 @@ static mr_status bias_add_grad(mr_kernel_call *call, mr_error *error)
     if (shape.rank < 2)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Input tensor must be at least 2D: %s",
                               mr_shape_text(shape, text, sizeof text));
-    if (!is_half(dtype) && reducers[dtype][SUM].start == nullptr) return mr_kernel_unsupported(call->node, error);
+    if (!mr_is_half(dtype) && reducers[dtype][SUM].start == nullptr) return mr_kernel_unsupported(call->node, error);
     for (int i = 0; i < MR_RANK_MAX; i++) reduced[i] = i != channel;
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(shape.dims[channel]), error));
-    if (is_half(dtype)) return reduce_halves(call, SUM, reduced, 1, error);
+    if (mr_is_half(dtype)) return reduce_halves(call, SUM, reduced, 1, error);
     return reduce_values(call, SUM, dtype, call->inputs[0].data, call->outputs[0].data, reduced, 1, error);
 }
 

@@ -5,11 +5,6 @@
 #include "kernels/vector.h"
 #include <stdlib.h>
 
-static bool is_half(mr_dtype dtype)
-{
-    return dtype == MR_HALF || dtype == MR_BFLOAT16;
-}
-
 /* Half the sum of squares, computed in pieces of fixed size that are added in order. */
 typedef struct square_job {
     const void *source;
@@ -123,7 +118,7 @@ static const norm norms[MR_DTYPE_COUNT] = {
 static mr_status euclidean_norm(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *input = &call->inputs[0];
-    bool halves = is_half(input->dtype), reduced[MR_RANK_MAX];
+    bool halves = mr_is_half(input->dtype), reduced[MR_RANK_MAX];
     mr_dtype dtype = halves ? MR_FLOAT : input->dtype;
     int64_t count = mr_tensor_count(input), divisor;
     mr_shape shape;

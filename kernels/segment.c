@@ -10,11 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_half(mr_dtype dtype)
-{
-    return dtype == MR_HALF || dtype == MR_BFLOAT16;
-}
-
 /* ---- Sorted ids ---- */
 
 typedef struct segment_job {
@@ -79,7 +74,7 @@ static void segment_runs(void *context, int64_t begin, int64_t end)
     for (int64_t run = begin; run < end; run++) {
         int64_t first = job->starts[run], last = job->starts[run + 1];
         char *target = job->target + (size_t)(mr_index_at(job->ids, first) * job->inner) * job->size;
-        if (is_half(job->dtype) && last - first > 1)
+        if (mr_is_half(job->dtype) && last - first > 1)
             half_run(job, first, last, target);
         else
             plain_run(job, first, last, target);
@@ -128,7 +123,7 @@ static mr_status reduce_sorted(mr_kernel_call *call, mr_segment_kind kind, mr_se
                        .ids = ids,
                        .inner = mr_dims_product(&data->shape, 1, data->shape.rank),
                        .data = data->data};
-    job.rows = mr_segment_rows_find(kind, is_half(data->dtype) ? MR_FLOAT : data->dtype);
+    job.rows = mr_segment_rows_find(kind, mr_is_half(data->dtype) ? MR_FLOAT : data->dtype);
     if (job.rows == nullptr) return mr_kernel_unsupported(call->node, error);
     int64_t count = mr_tensor_count(ids), runs = 0;
     int64_t *starts = calloc((size_t)count + 1, sizeof *starts);

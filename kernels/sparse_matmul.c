@@ -138,7 +138,7 @@ static mr_status matmul(mr_kernel_call *call, mr_error *error)
     p.columns = shape.dims[1];
     p.b_columns = in[3].shape.dims[1];
     if (mr_tensor_count(output) > 0) memset(output->data, 0, mr_tensor_size_bytes(output));
-    if (output->dtype == MR_HALF || output->dtype == MR_BFLOAT16) return multiply_narrow(call, &p, error);
+    if (mr_is_half(output->dtype)) return multiply_narrow(call, &p, error);
     mr_pool_for(call->device->pool, p.columns, MR_MAX(16, MR_GRAIN / MR_MAX(p.count, 1)), function_of(output->dtype),
                 &p);
     return MR_OK;

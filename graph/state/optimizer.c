@@ -346,16 +346,15 @@ static void run_narrow(const loop *l, const mr_step *step, int64_t begin, int64_
             mr_halves_to_floats(to, from, count, l->dtype);
         }
         l->function(&inner, 0, count);
-        for (int s = 0; s < l->slots; s++) {
+        for (int s = 0; s < l->slots; s++)
             mr_floats_to_halves((uint16_t *)step->slots[s] + at, buffers[s], count, l->dtype);
-        }
     }
 }
 
 static void run_piece(void *context, int64_t begin, int64_t end)
 {
     const loop *l = context;
-    if (l->dtype == MR_HALF || l->dtype == MR_BFLOAT16)
+    if (mr_is_half(l->dtype))
         run_narrow(l, l->step, begin, end);
     else
         l->function(l->step, begin, end);

@@ -1,5 +1,5 @@
-/* Conversions of arrays of half types: the same bits as of one element, at every CPU level, for every value and length.
- */
+/* Arrays of half types: whatever its value and the length of the array, each element gets the bits that the conversion
+ * of one element gives it, at every CPU level. */
 #include "base/halves.h"
 #include "base/random.h"
 #include "tests/ops/run.h"

@@ -66,6 +66,10 @@ static void check_products(void)
         int64_t m = 1 + (int64_t)mr_random_below(&random, 100), n = 1 + (int64_t)mr_random_below(&random, 100);
         check_product(m, n, (int64_t)mr_random_below(&random, 90), i & 1, i & 2, pool);
     }
+    for (int i = 0; i < 12; i++) { /* with and without packed rows */
+        int64_t m = 20 + (int64_t)mr_random_below(&random, 90), n = 80 + (int64_t)mr_random_below(&random, 520);
+        check_sum(m, n, 480 + (int64_t)mr_random_below(&random, 90), i & 1, i & 2, i & 4, pool);
+    }
     check_product(200, 130, 1100, false, false, pool); /* several blocks in every direction */
     check_product(200, 130, 1100, true, true, pool);
     for (int transposed = 0; transposed < 4;
