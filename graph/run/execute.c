@@ -242,6 +242,7 @@ mr_status mr_frame_compute_call(mr_frame *frame, const mr_call *call, mr_error *
     assert(!frame->would_wait || !frame->may_wait);
     if (trace && status == MR_OK && !frame->would_wait)
         mr_run_trace_add(trace, frame, call, start_ns, mr_run_trace_now());
+    if (frame->run->watch && status == MR_OK && !frame->would_wait) return mr_watch_call(frame, call, error);
     return status == MR_OK ? MR_OK : mr_call_named(&call->node, status, error);
 }
 

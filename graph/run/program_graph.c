@@ -14,7 +14,7 @@ static const char *origin_name(const mr_origin *origin)
 
 char *mr_device_full_name(const mr_device *device, mr_arena *arena)
 {
-    return mr_arena_printf(arena, "/job:localhost/replica:0/task:0%s", device->name);
+    return mr_arena_printf(arena, MR_TASK_NAME "%s", device->name);
 }
 
 char *mr_program_value_name(const mr_program *program, const mr_region *region, int32_t slot, mr_arena *arena)

@@ -428,6 +428,7 @@ static mr_status run_program(mr_session *session, const mr_run_options *options,
     mr_run_context_init(&run, session, &session->runs, options->cancellation, options->timeout_ms);
     run.rights.read_only = session->options.read_only;
     run.trace = trace;
+    run.watch = options->watch;
     frame->run = &run;
     mr_status status = !options->is_untraced && __atomic_load_n(&session->trace, __ATOMIC_RELAXED)
                            ? run_traced(session, frame, values, results, diverged, error)
@@ -445,6 +446,7 @@ static mr_status run_reported(mr_session *session, const mr_run_options *options
 {
     mr_run_trace *trace = nullptr;
     const mr_signature *signature = &program->signature;
+    if (options->watch) MR_TRY(mr_watch_constants(options->watch, program, session->cpu, error));
     if (options->metadata && options->trace) MR_TRY(mr_run_trace_new(&trace, error));
     mr_status status = run_program(session, options, program, trace, values, results, diverged, error);
     if (status == MR_OK && options->metadata) {
@@ -462,6 +464,8 @@ static mr_status read_options(const mr_session *session, const mr_run_options *g
     *options = (mr_run_options){.size = sizeof *options};
     if (given) MR_TRY(MR_OPTIONS_READ(mr_run_options, options, given, error));
     if (options->metadata) *options->metadata = (mr_tensor){0};
+    if (options->watch && !options->watch->see)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "run.watch has no function `see`");
     if (options->timeout_ms < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "run.timeout_ms is %" PRId64, options->timeout_ms);
     if (options->timeout_ms == 0) options->timeout_ms = session->options.timeout_ms;

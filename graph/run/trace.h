@@ -24,8 +24,19 @@ uint64_t mr_run_trace_now(void);
 mr_status mr_run_metadata_make(const mr_run_trace *trace, const mr_program *program, mr_session *session,
                                mr_tensor *metadata, mr_error *error);
 
+/* ---- Watched values (watch.c) ---- */
+
+/* Shows the outputs of a call, which are still in their slots, to the run's watch.
+ * errors  those of the watch
+ * threads any */
+mr_status mr_watch_call(const mr_frame *frame, const mr_call *call, mr_error *error);
+/* Shows the constants of a program to a watch. */
+mr_status mr_watch_constants(const mr_watch *watch, const mr_program *program, mr_device *cpu, mr_error *error);
+
 /* ---- Programs as graphs (program_graph.c) ---- */
 
+/* What TensorFlow puts before the name of a device of this process. */
+#define MR_TASK_NAME "/job:localhost/replica:0/task:0"
 /* The name of a device, as TensorFlow reports it. Null: no memory. */
 char *mr_device_full_name(const mr_device *device, mr_arena *arena);
 /* The name of a slot's value as the input of a node: "node" or "node:1". Null: no memory. */

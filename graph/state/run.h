@@ -38,6 +38,7 @@ struct mr_run_context {
     mr_waiter *waiters;            /* guarded by the mutex */
     mr_resource_table temporaries; /* likewise: the variables of the run; see temporary.c */
     mr_run_trace *trace;           /* what the calls add their times to; null: none */
+    const mr_watch *watch;         /* what sees the outputs of the calls; null: none */
     bool is_background;            /* the function of a dataset, on a thread of its own or of a run */
     mr_run_link of_session, of_caller;
 };

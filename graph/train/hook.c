@@ -193,6 +193,16 @@ void mr_hook_run_trace(mr_hook_run *run)
     if (run->results == nullptr) run->trace = true;
 }
 
+mr_status mr_hook_run_watch(mr_hook_run *run, const mr_watch *watch, mr_error *error)
+{
+    if (watch == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_hook_run_watch: watch is null");
+    if (run->results != nullptr)
+        return mr_fail(error, MR_FAILED_PRECONDITION, "mr_hook_run_watch: the run has already ended");
+    if (run->watch != nullptr) return mr_fail(error, MR_ALREADY_EXISTS, "two hooks watch the same run");
+    run->watch = watch;
+    return MR_OK;
+}
+
 const mr_tensor *mr_hook_run_results(const mr_hook_run *run, int32_t *count)
 {
     const mr_hook_range range = run->ranges[run->hook];

@@ -63,6 +63,7 @@ struct mr_hook_run {
     mr_tensor *results;    /* one for each fetch; null before the run */
     mr_tensor metadata;
     bool trace;
+    const mr_watch *watch; /* null: none */
 };
 
 /* ---- The session (monitored.c) ---- */

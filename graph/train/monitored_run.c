@@ -58,8 +58,10 @@ static mr_status run_session(mr_hook_run *run, mr_node *const *targets, int32_t 
 {
     mr_tensor *results = calloc((size_t)run->fetch_count + 1, sizeof *results);
     if (results == nullptr) return mr_fail_memory(error, (size_t)run->fetch_count * sizeof *results);
-    const mr_run_options options = {
-        .size = sizeof options, .metadata = run->trace ? &run->metadata : nullptr, .trace = run->trace};
+    const mr_run_options options = {.size = sizeof options,
+                                    .metadata = run->trace ? &run->metadata : nullptr,
+                                    .trace = run->trace,
+                                    .watch = run->watch};
     mr_status status =
         mr_session_run_with(run->session, &options, (mr_feeds){run->feeds, run->feed_count},
                             (mr_outputs){run->fetches, run->fetch_count}, results, targets, target_count, error);

@@ -85,6 +85,9 @@ MR_API mr_status mr_hook_run_fetch(mr_hook_run *run, mr_outputs fetches, mr_erro
 MR_API mr_status mr_hook_run_feed(mr_hook_run *run, mr_feeds feeds, mr_error *error);
 /* In before_run: measure the run (mr_hook_run_metadata). */
 MR_API void mr_hook_run_trace(mr_hook_run *run);
+/* In before_run: show the run's values to a watch (session.h), which is borrowed for the run.
+ * errors  MR_ALREADY_EXISTS: another hook watches it */
+MR_API mr_status mr_hook_run_watch(mr_hook_run *run, const mr_watch *watch, mr_error *error);
 /* In after_run: the values of what this hook fetched, in this order. Borrowed; count may be null. */
 MR_API const mr_tensor *mr_hook_run_results(const mr_hook_run *run, int32_t *count);
 /* In after_run: a scalar of dtype MR_STRING with a serialized RunMetadata; null if no hook asked for it. Borrowed. */

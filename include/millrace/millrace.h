@@ -5,6 +5,7 @@
 #include <millrace/api.h>
 #include <millrace/control_flow.h>
 #include <millrace/dataset.h>
+#include <millrace/debug.h>
 #include <millrace/device.h>
 #include <millrace/dlpack.h>
 #include <millrace/events.h>

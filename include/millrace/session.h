@@ -91,6 +91,23 @@ MR_API mr_status mr_cancellation_new(mr_cancellation **cancellation, mr_error *e
 MR_API void mr_cancellation_free(mr_cancellation *cancellation);   /* null is allowed */
 MR_API void mr_cancellation_cancel(mr_cancellation *cancellation); /* null is allowed */
 
+/* A value that a run has computed. Borrowed for the call. */
+typedef struct mr_watched {
+    const char *node, *op;
+    int32_t output;         /* of the node */
+    const char *device;     /* "/job:localhost/replica:0/task:0/device:CPU:0" */
+    int64_t time_us;        /* since 1970 */
+    const mr_tensor *value; /* in host memory. That of a variable may be changed by other operators meanwhile */
+} mr_watched;
+/* Called with each output of each operator of a run as soon as it is computed, also in each iteration of a loop, and
+ * with the constants of the graph before the run. Not with outputs of functions' operators, of Switch, Merge and the
+ * like, and with handles and variants, which have no elements. An error ends the run.
+ * threads  called from any thread of the run, several at a time */
+typedef struct mr_watch {
+    mr_status (*see)(void *context, const mr_watched *watched, mr_error *error);
+    void *context;
+} mr_watch;
+
 /* Of one run. */
 typedef struct mr_run_options {
     size_t size;                   /* of this struct (api.h) */
@@ -108,6 +125,8 @@ typedef struct mr_run_options {
     mr_tensor *metadata;
     bool trace;
     bool output_partition_graphs;
+    /* Borrowed for the run; null: none. What the session has fused or folded is not seen: see no_optimization. */
+    const mr_watch *watch;
 } mr_run_options;
 /* mr_session_run with options; null: none. A run that is stopped ends after the call that computes at that time; calls
  * that wait (queues, iterators) end at once. An iterator that was waiting for an element stays cancelled: later runs

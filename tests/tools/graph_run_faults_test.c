@@ -5,6 +5,8 @@
 #define main graph_run_main
 #include "tools/graph-run/about.c"
 #include "tools/graph-run/command.c"
+#include "tools/graph-run/dumps.c"
+#include "tools/graph-run/events.c"
 #include "tools/graph-run/explain.c"
 #include "tools/graph-run/feeds.c"
 #include "tools/graph-run/hints.c"

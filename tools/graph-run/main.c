@@ -3,6 +3,8 @@
 #include "common/interrupt.h"
 #include "common/output.h"
 #include "common/text.h"
+#include "graph-run/dumps.h"
+#include "graph-run/events.h"
 #include "graph-run/explain.h"
 #include "graph-run/feeds.h"
 #include "graph-run/hints.h"
@@ -30,6 +32,7 @@ typedef struct run {
     mr_session *session;
     queue_runners *runners;
     mr_event_writer *events;
+    dumps dumps;
     feeds file;
     npz results_file;
     mr_output feeds[2 * ITEMS_MAX], fetches[ITEMS_MAX];
@@ -139,60 +142,6 @@ static mr_status check(const options *o, run *r, mr_error *error)
     return MR_OK;
 }
 
-/* Whether an output is a serialized Summary. */
-static bool is_summary(mr_output output)
-{
-    const char *op = mr_node_op(output.node);
-    size_t length = strlen(op);
-    return mr_output_dtype(output) == MR_STRING &&
-           ((length >= 7 && strcmp(op + length - 7, "Summary") == 0) || strcmp(op, "AudioSummaryV2") == 0 ||
-            strcmp(op, "TensorSummaryV2") == 0);
-}
-
-/* The global step of the graph, if it has a value; else -1. */
-static int64_t read_global_step(const run *r)
-{
-    mr_output variable = {0};
-    mr_tensor value = {0};
-    int64_t step = -1;
-    if (mr_graph_collection_count(r->graph, "global_step") > 0)
-        variable = mr_graph_collection_item(r->graph, "global_step", 0);
-    if (!variable.node) variable.node = mr_graph_find(r->graph, "global_step");
-    if (!variable.node || mr_node_output_count(variable.node) < 1) return -1;
-    if (mr_session_read_variable(r->session, variable, &value, nullptr) != MR_OK) return -1;
-    if (value.dtype == MR_INT64 && mr_tensor_count(&value) == 1) step = *(const int64_t *)value.data;
-    if (value.dtype == MR_INT32 && mr_tensor_count(&value) == 1) step = *(const int32_t *)value.data;
-    mr_tensor_deinit(&value);
-    return step;
-}
-
-static bool scalar_of(const mr_tensor *value, float *number)
-{
-    if (mr_tensor_count(value) != 1) return false;
-    if (value->dtype == MR_FLOAT) *number = *(const float *)value->data;
-    if (value->dtype == MR_DOUBLE) *number = (float)*(const double *)value->data;
-    if (value->dtype == MR_INT32) *number = (float)*(const int32_t *)value->data;
-    if (value->dtype == MR_INT64) *number = (float)*(const int64_t *)value->data;
-    return value->dtype == MR_FLOAT || value->dtype == MR_DOUBLE || value->dtype == MR_INT32 ||
-           value->dtype == MR_INT64;
-}
-
-/* Summaries, and numbers under their names. */
-static mr_status write_events(const options *o, run *r, int64_t step, mr_error *error)
-{
-    int64_t global = read_global_step(r);
-    if (global < 0) global = step + 1;
-    for (int i = 0; i < o->fetch_count; i++) {
-        const mr_tensor *value = &r->results[i];
-        float number;
-        if (is_summary(r->fetches[i]) && mr_tensor_count(value) == 1)
-            MR_TRY(mr_event_writer_add(r->events, global, mr_tensor_strings(value)[0], error));
-        else if (scalar_of(value, &number))
-            MR_TRY(mr_event_writer_add_scalar(r->events, global, o->fetches[i], number, error));
-    }
-    return MR_OK;
-}
-
 static mr_status keep_results(const options *o, run *r, int64_t step, mr_error *error)
 {
     for (int i = 0; i < o->fetch_count; i++) {
@@ -220,11 +169,11 @@ static void print_result(const char *name, const mr_tensor *value, int64_t step,
 static mr_status show(const options *o, run *r, int64_t step, mr_error *error)
 {
     for (int i = 0; i < o->fetch_count; i++) {
-        bool is_hidden = o->write || (o->logdir && is_summary(r->fetches[i]));
+        bool is_hidden = o->write || (o->logdir && events_is_summary(r->fetches[i]));
         if (!is_hidden) print_result(o->fetches[i], &r->results[i], step, r->steps > 1);
     }
     if (o->out) MR_TRY(keep_results(o, r, step, error));
-    if (r->events) MR_TRY(write_events(o, r, step, error));
+    if (r->events) MR_TRY(events_write(r->events, o, r->graph, r->session, r->fetches, r->results, step, error));
     return output_error() ? mr_fail(error, MR_CANCELLED, "standard output is closed") : MR_OK;
 }
 
@@ -273,7 +222,7 @@ static mr_status prepare(const options *o, run *r, mr_error *error)
                                   .read_only = o->read_only,
                                   .has_seed = o->has_seed,
                                   .seed = o->seed,
-                                  .no_optimization = o->no_optimization};
+                                  .no_optimization = o->no_optimization || o->dump};
     if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
     MR_TRY(check(o, r, error));
@@ -281,6 +230,7 @@ static mr_status prepare(const options *o, run *r, mr_error *error)
     watchdog_end();
     MR_TRY(status);
     if (o->logdir) MR_TRY(mr_event_writer_open(o->logdir, &r->events, error));
+    MR_TRY(dumps_open(&r->dumps, o, error));
     return o->queue_runners ? queue_runners_start(r->model, r->session, &r->runners, error) : MR_OK;
 }
 
@@ -293,13 +243,23 @@ static mr_status read_arrays(run *r, int64_t step, mr_error *error)
     return MR_OK;
 }
 
+static mr_status run_dumped(const options *o, run *r, mr_step *step, mr_tensor *results, int64_t number,
+                            mr_error *error)
+{
+    mr_feed feeds[2 * ITEMS_MAX];
+    int32_t count = r->feed_count + r->array_count;
+    for (int32_t i = 0; i < count; i++) feeds[i] = (mr_feed){r->feeds[i], r->values[i]};
+    return dumps_run(&r->dumps, r->graph, step, (mr_feeds){feeds, count}, (mr_outputs){r->fetches, o->fetch_count},
+                     results, number, error);
+}
+
 static mr_status run_step(const options *o, run *r, mr_step *step, int64_t number, mr_error *error)
 {
     mr_tensor results[ITEMS_MAX] = {0};
     MR_TRY(read_arrays(r, number, error));
     mr_session_trace(r->session, o->profile || o->trace); /* any step may be the last one */
     watchdog_begin();
-    mr_status status = mr_step_run(step, r->values, results, error);
+    mr_status status = run_dumped(o, r, step, results, number, error);
     watchdog_end();
     MR_TRY(status);
     for (int i = 0; i < o->fetch_count; i++) {
@@ -443,6 +403,7 @@ static mr_status run_model(const options *o, run *r, mr_error *error)
         (void)queue_runners_stop(r->runners, &late);
         r->runners = nullptr;
     }
+    dumps_close(&r->dumps);
     mr_status closed = r->events ? mr_event_writer_close(r->events, &late) : MR_OK;
     r->events = nullptr;
     if (status != MR_OK || closed == MR_OK) return status;

@@ -47,6 +47,10 @@ static const char help[] = "graph-run runs a graph written by TensorFlow 1.\n"
                            "                         NAME@STEP\n"
                            "      --logdir DIR       write fetched summaries and scalars for TensorBoard\n"
                            "      --trace FILE       write the times of the last step for chrome://tracing\n"
+                           "      --dump DIR         write the values of all nodes of each step to\n"
+                           "                         DIR/run_TIME_NUMBER, as tfdbg does; names the first\n"
+                           "                         NaN or infinity; nodes are run as they are\n"
+                           "      --dump-nodes A,B*  dump only these nodes; * and ? are wildcards, ! excludes\n"
                            "      --seed N           seed of random operators without one\n"
                            "      --timeout SECONDS  limit of each run, also of --first and --restore\n"
                            "      --read-only        operators of the graph may not write files\n"
@@ -152,7 +156,21 @@ static int set_timeout(options *o)
 }
 
 /* Options without a letter. */
-enum { FEEDS = 256, SAVE, LOGDIR, OUT, TRACE, SEED, TIMEOUT, TAGS, QUEUE_RUNNERS, READ_ONLY, NO_OPTIMIZATION };
+enum {
+    FEEDS = 256,
+    SAVE,
+    LOGDIR,
+    OUT,
+    TRACE,
+    SEED,
+    TIMEOUT,
+    TAGS,
+    QUEUE_RUNNERS,
+    READ_ONLY,
+    NO_OPTIMIZATION,
+    DUMP,
+    DUMP_NODES
+};
 
 static int parse_option(int option, options *o)
 {
@@ -167,6 +185,10 @@ static int parse_option(int option, options *o)
         return set_text("out", &o->out);
     case TRACE:
         return set_text("trace", &o->trace);
+    case DUMP:
+        return set_text("dump", &o->dump);
+    case DUMP_NODES:
+        return set_text("dump-nodes", &o->dump_nodes);
     case TAGS:
         return set_text("tags", &o->tags);
     case SEED:
@@ -241,6 +263,8 @@ static int check_effects(const options *o)
         {"out", o->out, "it writes what a run fetches"},
         {"logdir", o->logdir, "it writes what a run fetches"},
         {"trace", o->trace, "it writes the times of a run"},
+        {"dump", o->dump, "it writes the values of a run"},
+        {"dump-nodes", o->dump_nodes, "it selects values of a run"},
         {"seed", o->has_seed, "it is the seed of a run"},
         {"timeout", o->timeout > 0, "it is the limit of a run"},
         {"read-only", o->read_only, "it limits a run"},
@@ -256,6 +280,7 @@ static int check_effects(const options *o)
         {"feeds", o->feeds_file, "nodes of --first run without feeds"},
         {"queue-runners", o->queue_runners, "it feeds steps"},
         {"trace", o->trace, "it writes the times of the last step"},
+        {"dump", o->dump, "it writes the values of steps"},
     };
     const given fetched[] = {{"write", o->write, "it writes what is fetched"},
                              {"out", o->out, "it writes what is fetched"},
@@ -277,6 +302,9 @@ static int check_effects(const options *o)
         if (work[i].is_given)
             return refuse("--%s has no effect without --fetch, --target or --first: %s", work[i].option,
                           work[i].purpose);
+    if (o->dump_nodes && !o->dump)
+        return refuse("--dump-nodes has no effect without --dump: it selects what is written");
+    if (o->dump && o->no_optimization) return refuse("--no-optimization has no effect with --dump, which implies it");
     if (o->save && o->read_only) return refuse("--save contradicts --read-only: operators of the graph save it");
     return -1;
 }
@@ -313,6 +341,8 @@ int options_parse(int argc, char **argv, options *o)
                                           {"trace", 1, nullptr, TRACE},
                                           {"seed", 1, nullptr, SEED},
                                           {"timeout", 1, nullptr, TIMEOUT},
+                                          {"dump", 1, nullptr, DUMP},
+                                          {"dump-nodes", 1, nullptr, DUMP_NODES},
                                           {"tags", 1, nullptr, TAGS},
                                           {"queue-runners", 0, nullptr, QUEUE_RUNNERS},
                                           {"read-only", 0, nullptr, READ_ONLY},

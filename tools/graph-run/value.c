@@ -325,21 +325,39 @@ mr_status value_parse(const char *text, mr_dtype dtype, mr_tensor *value, mr_err
 
 /* ---- Printing ---- */
 
+/* NaN without the sign that C prints. */
+static void print_number(FILE *file, int digits, double number)
+{
+    if (isnan(number))
+        fputs("nan", file);
+    else
+        fprintf(file, "%.*g", digits, number);
+}
+
+static void print_complex(FILE *file, int digits, double real, double imaginary)
+{
+    fputc('(', file);
+    print_number(file, digits, real);
+    fputs(", ", file);
+    print_number(file, digits, imaginary);
+    fputc(')', file);
+}
+
 static void print_element(FILE *file, const mr_tensor *value, int64_t i)
 {
     const void *data = value->data;
     switch (value->dtype) {
     case MR_FLOAT:
-        fprintf(file, "%.9g", (double)((const float *)data)[i]);
+        print_number(file, 9, (double)((const float *)data)[i]);
         break;
     case MR_DOUBLE:
-        fprintf(file, "%.17g", ((const double *)data)[i]);
+        print_number(file, 17, ((const double *)data)[i]);
         break;
     case MR_HALF:
-        fprintf(file, "%.5g", (double)mr_half_to_float(((const uint16_t *)data)[i]));
+        print_number(file, 5, (double)mr_half_to_float(((const uint16_t *)data)[i]));
         break;
     case MR_BFLOAT16:
-        fprintf(file, "%.4g", (double)mr_bfloat16_to_float(((const uint16_t *)data)[i]));
+        print_number(file, 4, (double)mr_bfloat16_to_float(((const uint16_t *)data)[i]));
         break;
     case MR_INT8:
         fprintf(file, "%d", ((const int8_t *)data)[i]);
@@ -369,10 +387,10 @@ static void print_element(FILE *file, const mr_tensor *value, int64_t i)
         fputs(((const bool *)data)[i] ? "true" : "false", file);
         break;
     case MR_COMPLEX64:
-        fprintf(file, "(%.9g, %.9g)", (double)((const float *)data)[2 * i], (double)((const float *)data)[2 * i + 1]);
+        print_complex(file, 9, (double)((const float *)data)[2 * i], (double)((const float *)data)[2 * i + 1]);
         break;
     case MR_COMPLEX128:
-        fprintf(file, "(%.17g, %.17g)", ((const double *)data)[2 * i], ((const double *)data)[2 * i + 1]);
+        print_complex(file, 17, ((const double *)data)[2 * i], ((const double *)data)[2 * i + 1]);
         break;
     case MR_STRING:
         fputc('"', file);

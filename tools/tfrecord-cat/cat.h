@@ -101,6 +101,7 @@ struct command {
      * States the limit on memory. */
     const char *more;
     bool takes_json;   /* with --json the summary is printed as JSON (is_json); --json is no second command */
+    bool takes_dumps;  /* FILE is the directory of a dump, not record files */
     bool knows_labels; /* uses the metadata of tensorflow_datasets directories */
 };
 /* Terminated by a row without run. */
@@ -187,6 +188,7 @@ int show_run(const options *options);
 int json_run(const options *options);
 int csv_run(const options *options);
 int about_run(const options *options);
+int dump_run(const options *options);
 int count_run(const options *options);
 int schema_run(const options *options);
 int stats_run(const options *options);

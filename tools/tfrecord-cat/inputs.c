@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <millrace/debug.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -135,10 +136,18 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static bool is_dump(const char *path)
+{
+    mr_dump *dump = nullptr;
+    bool is_found = mr_dump_open(path, &dump, nullptr) == MR_OK;
+    mr_dump_close(dump);
+    return is_found;
+}
+
 /* Adds an existing path: the file itself, or the record files in the directory. */
 static void take_path(list *list, char *path, options *options)
 {
-    if (!path || strcmp(path, "-") == 0 || !is_directory(path)) {
+    if (!path || strcmp(path, "-") == 0 || options->command->takes_dumps || !is_directory(path)) {
         list_take(list, path);
         return;
     }
@@ -148,7 +157,8 @@ static void take_path(list *list, char *path, options *options)
         qsort(list->paths + before, list->count - before, sizeof(char *), compare_paths);
     } else if (!list->is_unlisted) {
         mr_error error = {0};
-        (void)mr_fail(&error, MR_NOT_FOUND, "%s: no record files in this directory", path);
+        (void)mr_fail(&error, MR_NOT_FOUND, "%s: no record files in this directory%s", path,
+                      is_dump(path) ? "; it is a tensor dump, which --dump lists" : "");
         (void)print_error(&error);
         options->has_missing = true;
     }

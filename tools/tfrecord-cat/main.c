@@ -27,6 +27,13 @@ const command commands[] = {
      "Memory: 64 MiB for each directory.",
      .knows_labels = true},
 
+    {"dump", 0, GROUP_SHOW, nullptr, dump_run, "list the values of a tensor dump: graph-run --dump, tfdbg",
+     "FILE is the directory of one run. A line has the time since the first value, node and output, dtype and shape, "
+     "how many elements are NaN or infinite, and the first elements. --features selects nodes by name.\n"
+     "\n"
+     "Memory: 200 bytes for each value, and twice the largest one.",
+     .takes_dumps = true},
+
     {"count", 'c', GROUP_SUMMARY, nullptr, count_run, "count the records of each file",
      "Counts by the index or by record headers, on all processors (--jobs); record data is not read. Compressed "
      "files are read completely.\n"

@@ -61,7 +61,7 @@ const setting settings[] = {
     {"seed", 0, GROUP_SELECT, "S", SETTING_NUMBER, AT(seed), "seed of --sample and --shuffle (default: 0)", nullptr,
      .of = WALKING},
     {"head", 'n', GROUP_SELECT, "N", SETTING_NUMBER, AT(head), "at most N of the selected records", nullptr,
-     .of = WALKING, .is_common = true},
+     .of = WALKING " dump", .is_common = true},
 
     {"features", 'f', GROUP_FORM, "A,B*", SETTING_TEXT, AT(features),
      "only these features; * and ? are wildcards, ! excludes",
@@ -71,7 +71,7 @@ const setting settings[] = {
      "\n"
      "--merge, --split and --shuffle write records with only these features, whose bytes are unchanged. A pattern "
      "that matches no feature of any record is then an error, and so is a record that is not an Example.",
-     .of = SHOWING " schema stats extract html " REWRITING, .is_common = true},
+     .of = SHOWING " dump schema stats extract html " REWRITING, .is_common = true},
     {"rename", 0, GROUP_REWRITE, "OLD=NEW", SETTING_TEXT, AT(rename), "rename a feature; A=B,C=D for several",
      "Applies to features of Examples and contexts, and to feature lists. Two features of a record cannot get the "
      "same name. A backslash before =, a comma or a backslash makes it literal. --features uses the old names.",
