@@ -16,14 +16,14 @@ const wanted = @import("tests.zig").wanted;
 
 const clang = "clang-19";
 const clang_flags = c_flags ++ [_][]const u8{
-    "-g",
+    "-gline-tables-only",
     "-O1",
     "-fno-omit-frame-pointer",
     "-fsanitize=address,undefined,float-cast-overflow,fuzzer-no-link",
     "-fno-sanitize-recover=undefined,float-cast-overflow",
     "-march=native",
 };
-const clang_proto_flags = [_][]const u8{ "-std=c23", "-w", "-O1", "-g", "-fsanitize=address" };
+const clang_proto_flags = [_][]const u8{ "-std=c23", "-w", "-O1", "-gline-tables-only", "-fsanitize=address" };
 
 fn clangObject(c: Context, file: []const u8) LazyPath {
     return clangObjectOf(c, c.b.path(file), std.fs.path.stem(file), &clang_flags);

@@ -36,6 +36,14 @@ constexpr int64_t MR_GRAIN = 16384;
 #define MR_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MR_MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* Before a loop with a constant count: one copy of its body for each pass. A sanitizer would compile these for minutes,
+ * and checks the loop as well. */
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define MR_UNROLL _Pragma("clang loop unroll(disable)")
+#else
+#define MR_UNROLL _Pragma("clang loop unroll(full)")
+#endif
+
 /* Defines `name`, a table of function pointers indexed by CPU level. All are compiled from the always-inlined function
  * `name_body`, which the compiler vectorizes for each level. */
 #define MR_INLINE static inline __attribute__((always_inline))

@@ -24,21 +24,21 @@ static void transpose_4(float *target, const float *from, int64_t stride)
 MR_INLINE void transpose_16_body(float *target, const float *from, int64_t stride)
 {
     mr_vector rows[16], next[16];
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int i = 0; i < 16; i++) rows[i] = mr_vector_load(from + i * stride);
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int round = 0; round < 4; round++) {
-#pragma clang loop unroll(full)
+        MR_UNROLL
         for (int i = 0; i < 8; i++) {
             next[2 * i] =
                 __builtin_shufflevector(rows[i], rows[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13,
                                                       29, 14, 30, 15, 31);
         }
-#pragma clang loop unroll(full)
+        MR_UNROLL
         for (int i = 0; i < 16; i++) rows[i] = next[i];
     }
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int i = 0; i < 16; i++) mr_vector_store(target + 16 * i, rows[i]);
 }
 
@@ -52,21 +52,21 @@ MR_TARGET_AVX512 static void transpose_16(float *target, const float *from, int6
 MR_TARGET_AVX2 static void transpose_8(float *target, const float *from, int64_t stride)
 {
     eight rows[8], pairs[8], quads[8];
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int i = 0; i < 8; i++) rows[i] = *(const eight *)(from + i * stride);
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int i = 0; i < 8; i += 2) {
         pairs[i] = __builtin_shufflevector(rows[i], rows[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
         pairs[i + 1] = __builtin_shufflevector(rows[i], rows[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
     }
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int i = 0; i < 8; i += 4)
         for (int half = 0; half < 2; half++) {
             const eight a = pairs[i + half], b = pairs[i + 2 + half];
             quads[i + 2 * half] = __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
             quads[i + 2 * half + 1] = __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
         }
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int i = 0; i < 4; i++) {
         const eight a = quads[i], b = quads[i + 4];
         *(eight *)(target + 16 * i) = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);

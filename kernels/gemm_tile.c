@@ -34,11 +34,11 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
     float *pack = t->pack;
     const float *ahead = t->ahead ? t->ahead : b;
     const int64_t ahead_step = by_rows ? 16 : t->ahead ? t->ahead_step : 0;
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) sums[r][v] = (mr_vector){};
     /* The result is in no cache if the matrices are large. */
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) __builtin_prefetch(t->c + r * t->c_row + v * 16, 1);
     for (int64_t s = 0; s < t->segments; s++) {
@@ -47,7 +47,7 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
          * registers. */
         const float *a[GROUPS_MAX];
         const int groups = by_rows ? (rows + 2) / 3 : 1, group_rows = by_rows ? 3 : ROWS_MAX;
-#pragma clang loop unroll(full)
+        MR_UNROLL
         for (int g = 0; g < groups; g++) {
             a[g] = t->a + s * t->a_segment + 3 * g * a_row;
             __asm__("" : "+r"(a[g]));
@@ -67,13 +67,13 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
                 }
                 pack += 16;
             }
-#pragma clang loop unroll(full)
+            MR_UNROLL
             for (int r = 0; r < rows; r++) {
                 mr_vector x = mr_vector_of(a[r / group_rows][r % group_rows * a_row]);
                 sums[r][0] = mr_vector_multiply_add(x, b0, sums[r][0], fused);
                 if (vectors > 1) sums[r][1] = mr_vector_multiply_add(x, b1, sums[r][1], fused);
             }
-#pragma clang loop unroll(full)
+            MR_UNROLL
             for (int g = 0; g < groups; g++) {
                 a[g] += a_step;
                 __asm__("" : "+r"(a[g]));
@@ -81,7 +81,7 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
             b += b_step;
         }
     }
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
             store_row(t->c + r * t->c_row + v * 16, sums[r][v], t->columns - v * 16, t->accumulate,

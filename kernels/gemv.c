@@ -29,12 +29,12 @@ MR_INLINE void dot_rows(const gemv_job *job, int64_t first, const int rows, bool
     const float *m = job->matrix + first * job->columns, *x = job->vector;
     const int64_t count = job->columns;
     mr_vector sums[4][2];
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int r = 0; r < rows; r++) sums[r][0] = sums[r][1] = (mr_vector){};
     int64_t i = 0;
     for (; i + 32 <= count; i += 32) {
         const mr_vector x0 = mr_vector_load(x + i), x1 = mr_vector_load(x + i + 16);
-#pragma clang loop unroll(full)
+        MR_UNROLL
         for (int r = 0; r < rows; r++) {
             sums[r][0] = mr_vector_multiply_add(mr_vector_load(m + r * count + i), x0, sums[r][0], fused);
             sums[r][1] = mr_vector_multiply_add(mr_vector_load(m + r * count + i + 16), x1, sums[r][1], fused);
@@ -43,7 +43,7 @@ MR_INLINE void dot_rows(const gemv_job *job, int64_t first, const int rows, bool
     for (; i < count; i += 16) {
         const int64_t rest = MR_MIN(16, count - i);
         const mr_vector x0 = mr_vector_load_some(x + i, rest, 0);
-#pragma clang loop unroll(full)
+        MR_UNROLL
         for (int r = 0; r < rows; r++)
             sums[r][0] = mr_vector_multiply_add(mr_vector_load_some(m + r * count + i, rest, 0), x0, sums[r][0], fused);
     }
@@ -64,11 +64,11 @@ MR_INLINE void sum_columns(const gemv_job *job, int64_t first, const int vectors
 {
     const float *m = job->matrix + first;
     mr_vector sums[8];
-#pragma clang loop unroll(full)
+    MR_UNROLL
     for (int v = 0; v < vectors; v++) sums[v] = (mr_vector){};
     for (int64_t r = 0; r < job->rows; r++, m += job->columns) {
         const mr_vector x = mr_vector_of(job->vector[r]);
-#pragma clang loop unroll(full)
+        MR_UNROLL
         for (int v = 0; v < vectors; v++)
             sums[v] = mr_vector_multiply_add(x, mr_vector_load(m + 16 * v), sums[v], fused);
     }

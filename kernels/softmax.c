@@ -37,9 +37,8 @@ MR_INLINE void largest_row_body(const float *row, int64_t count, float *largest)
     const mr_vector low = mr_vector_of(-INFINITY);
     mr_vector all[4] = {low, low, low, low};
     int64_t at = 0;
-    for (; at + 64 <= count; at += 64)
-#pragma clang loop unroll(full)
-        for (int i = 0; i < 4; i++) all[i] = larger(all[i], mr_vector_load(row + at + 16 * i));
+    for (; at + 64 <= count; at += 64) MR_UNROLL
+    for (int i = 0; i < 4; i++) all[i] = larger(all[i], mr_vector_load(row + at + 16 * i));
     for (; at + 16 <= count; at += 16) all[0] = larger(all[0], mr_vector_load(row + at));
     float lanes[16];
     mr_vector one = larger(larger(all[0], all[1]), larger(all[2], all[3]));

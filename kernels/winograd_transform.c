@@ -8,7 +8,7 @@ constexpr int SIDE = MR_WINOGRAD_SIDE, POINTS = MR_WINOGRAD_POINTS;
 /* The points are 0, A, -A, B, -B and infinity. All coefficients of the inputs are exact. */
 constexpr float A = 0.6875f, B = 1.5f, A2 = A * A, B2 = B * B;
 
-#define EACH(i, count) _Pragma("clang loop unroll(full)") for (int i = 0; i < (count); i++)
+#define EACH(i, count) MR_UNROLL for (int i = 0; i < (count); i++)
 
 MR_INLINE mr_vector multiply_add(float a, mr_vector b, mr_vector c, bool fused)
 {
