@@ -1,6 +1,6 @@
 /* Advice: what in a profile takes the most time, and what could be faster. */
 #include "base/status.h"
-#include "graph/train/profiler.h"
+#include "graph/train/profiler_node.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Float operations of one call of a node, by its operator: the formulas of TensorFlow's statistic "flops". An operator
  * that is not in the table has none. */
-#include "graph/train/profiler.h"
+#include "graph/train/profiler_flops.h"
 
 #include <assert.h>
 #include <stdlib.h>

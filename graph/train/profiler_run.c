@@ -2,7 +2,7 @@
  * the graph. */
 #include "base/status.h"
 #include "graph/ir/convert.h"
-#include "graph/train/profiler.h"
+#include "graph/train/profiler_flops.h"
 #include "proto/proto.h"
 #include "proto/run.pb-c.h"
 
@@ -11,18 +11,6 @@
 #include <string.h>
 
 /* ---- Steps ---- */
-
-static int compare_steps(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-bool mr_profile_has_step(const mr_profile *profile, int64_t step)
-{
-    return profile->step_count > 0 &&
-           bsearch(&step, profile->steps, (size_t)profile->step_count, sizeof step, compare_steps) != nullptr;
-}
 
 static mr_status add_step(mr_profile *profile, int64_t step, mr_error *error)
 {

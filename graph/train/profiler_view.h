@@ -4,7 +4,7 @@
 #ifndef MR_GRAPH_TRAIN_PROFILER_VIEW_H
 #define MR_GRAPH_TRAIN_PROFILER_VIEW_H
 
-#include "graph/train/profiler.h"
+#include "graph/train/profiler_node.h"
 #include "kernels/regex.h"
 
 constexpr size_t MR_PROFILE_VIEW_BYTES_MAX = (size_t)1 << 30;
@@ -64,9 +64,14 @@ mr_status mr_view_shows(const mr_profile_view *view, const mr_view_entry *entry,
  * is_ordered  by the column of the options; false: in the order of the list */
 mr_status mr_view_set_children(mr_profile_view *view, mr_view_entry *parent, mr_view_list list, bool is_ordered,
                                mr_error *error);
+/* Joins the lists. `before` is then part of `list`. */
 void mr_view_prepend(mr_view_list *list, mr_view_list before);
 /* A new entry. Null: no memory. */
 mr_view_entry *mr_view_entry_new(mr_profile_view *view, const char *name, const mr_profile_node *node);
+/* The entry after e in the order of lines, in which those below an entry follow it; keeps the depth. Null: the end. */
+const mr_view_entry *mr_view_next(const mr_view_entry *e, int32_t *depth);
+/* The figure by which a column orders. */
+int64_t mr_view_column(mr_profile_column column, const mr_profile_figures *figures);
 /* The nodes of the profile by name. Null: no memory. */
 const mr_profile_node **mr_view_sorted_nodes(mr_profile_view *view, const mr_profile *profile);
 
@@ -75,12 +80,7 @@ mr_status mr_view_add_scopes(mr_profile_view *view, const mr_profile *profile, m
 mr_status mr_view_add_inputs(mr_profile_view *view, const mr_profile *profile, mr_error *error);
 /* The complete operator view (profiler_ops.c). */
 mr_status mr_view_make_ops(mr_profile_view *view, const mr_profile *profile, mr_error *error);
-/* The entry after e in the order of lines, in which those below an entry follow it; keeps the depth. Null: the end. */
-const mr_view_entry *mr_view_next(const mr_view_entry *e, int32_t *depth);
 /* Writes view->text (profiler_text.c). */
 mr_status mr_view_print(mr_profile_view *view, mr_error *error);
-
-/* The figure by which a column orders. */
-int64_t mr_view_column(mr_profile_column column, const mr_profile_figures *figures);
 
 #endif

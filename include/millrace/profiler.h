@@ -40,7 +40,7 @@ extern "C" {
 
 typedef struct mr_profile mr_profile;
 
-/* Creates a profile of a graph (tf.profiler.Profiler). What is needed is copied: nodes that are added later are not part
+/* Creates a profile of a graph (tf.profiler.Profiler). What is needed is copied: nodes that are added later are no part
  * of it. For a graph in a file, see mr_model_open (model.h).
  * errors  those of the graph; MR_INVALID_ARGUMENT: a name with more than 256 scopes; MR_RESOURCE_EXHAUSTED */
 MR_API mr_status mr_profile_new(const mr_graph *graph, mr_profile **profile, mr_error *error);
@@ -93,7 +93,7 @@ typedef enum mr_profile_column {
     MR_PROFILE_OP_TYPES = 2048,  /* only to select */
 } mr_profile_column;
 
-/* Regular expressions have RE2's syntax and must match a complete name or type. A null or empty list has the default. */
+/* Regular expressions have RE2's syntax and must match a complete name or type. An empty list has the default. */
 typedef struct mr_profile_options {
     size_t size; /* of this struct (api.h) */
     /* The step; null: the average over the steps in which a node ran. Borrowed during the call. */

@@ -1,6 +1,6 @@
 /* Prints a view of a graph for profiler_oracle.py: `profiler_views GRAPH KIND [OPTION=VALUE …]`. First its text, then a
- * line "== DEPTH NAME figures" for each entry. run=STEP:FILE adds a RunMetadata, pprof=FILE writes a profile for pprof; lists have one value for each
- * option. */
+ * line "== DEPTH NAME figures" for each entry. run=STEP:FILE adds a RunMetadata, pprof=FILE writes a profile for pprof;
+ * lists have one value for each option. */
 #include <millrace/millrace.h>
 
 #include <stdio.h>

@@ -258,7 +258,7 @@ TEST(graph_run_prints_views_of_the_last_step)
         CHECK_CONTAINS(text, cases[i].line);
     }
     CHECK_CONTAINS(graph_run("model.meta --restore run --target train --profile=scope -p --trace t.json", 0),
-                   "\n  train");
+                   "\n  AssignAdd (2/2 flops, ");
 }
 
 /* The operators of V1 checkpoints write and read; a read-only session writes nothing. */

@@ -1,8 +1,8 @@
-/* A profile: the nodes of a graph with their executions, from which views are made.
+/* What a profile has: the nodes of a graph with their executions, from which views are made.
  *
  * Nodes are never removed; those of the graph come first, in its order. Everything is in the profile's arena. */
-#ifndef MR_GRAPH_TRAIN_PROFILER_H
-#define MR_GRAPH_TRAIN_PROFILER_H
+#ifndef MR_GRAPH_TRAIN_PROFILER_NODE_H
+#define MR_GRAPH_TRAIN_PROFILER_NODE_H
 
 #include "base/arena.h"
 #include "graph/ir/graph.h"
@@ -107,12 +107,5 @@ mr_status mr_profile_add_node(mr_profile *profile, const char *name, const char 
                               mr_error *error);
 /* errors  MR_INVALID_ARGUMENT: too many scopes */
 mr_status mr_profile_check_name(const char *name, mr_error *error);
-
-/* ---- Float operations (profiler_flops.c) ---- */
-
-/* Reads what the operator's formula needs. */
-void mr_flops_rule_init(mr_flops_rule *rule, const mr_node *node);
-/* Counts the operations of one call; 0 if the operator has no formula or a shape is unknown. */
-int64_t mr_profile_count_float_ops(const mr_profile *profile, const mr_profile_node *node);
 
 #endif
