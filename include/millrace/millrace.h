@@ -23,6 +23,7 @@
 #include <millrace/ops.h>
 #include <millrace/optimizer_wrappers.h>
 #include <millrace/optimizers.h>
+#include <millrace/profiler.h>
 #include <millrace/queue.h>
 #include <millrace/record.h>
 #include <millrace/rnn.h>
