@@ -23,6 +23,7 @@
 #include <millrace/optimizer_wrappers.h>
 #include <millrace/optimizers.h>
 #include <millrace/queue.h>
+#include <millrace/queue_runners.h>
 #include <millrace/record.h>
 #include <millrace/rnn.h>
 #include <millrace/run.h>
@@ -30,8 +31,10 @@
 #include <millrace/saver.h>
 #include <millrace/seq2seq.h>
 #include <millrace/session.h>
+#include <millrace/session_manager.h>
 #include <millrace/status.h>
 #include <millrace/summary.h>
+#include <millrace/supervisor.h>
 #include <millrace/tensor.h>
 #include <millrace/train.h>
 #include <millrace/transform.h>
