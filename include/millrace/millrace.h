@@ -10,6 +10,7 @@
 #include <millrace/events.h>
 #include <millrace/example.h>
 #include <millrace/file.h>
+#include <millrace/flags.h>
 #include <millrace/formats.h>
 #include <millrace/graph.h>
 #include <millrace/hooks.h>
