@@ -67,7 +67,8 @@ int32_t mr_flag_value_count(const mr_flag *flag);
 const char *mr_flag_describe(const mr_flag *flag, char *text, size_t size_bytes);
 /* The index of an enum's value; -1: it is none. */
 int32_t mr_flag_find_value(const mr_flag *flag, const char *text);
-/* Grows an array in the arena by one zeroed item, which is returned; null: no memory. items: the address of its pointer */
+/* Grows an array in the arena by one zeroed item, which is returned; null: no memory. items: the address of its pointer
+ * */
 void *mr_flags_push(mr_arena *arena, void *items, int32_t *count, int32_t *capacity, size_t item_size);
 
 /* Replaces --flagfile in a list of arguments by the flags of the file. */

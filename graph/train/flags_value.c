@@ -14,6 +14,24 @@
 /* Longer texts are no numbers. */
 constexpr size_t NUMBER_MAX = 400;
 
+void *mr_flags_push(mr_arena *arena, void *items, int32_t *count, int32_t *capacity, size_t item_size)
+{
+    assert(*count >= 0 && *count <= *capacity);
+    char *list;
+    memcpy((void *)&list, items, sizeof list); /* a pointer of any type */
+    if (*count == *capacity) {
+        const int32_t larger = *capacity == 0 ? 8 : *capacity > INT32_MAX / 2 ? INT32_MAX : *capacity * 2;
+        if (larger == *capacity) return nullptr;
+        char *grown = mr_arena_alloc_array(arena, (size_t)larger, item_size);
+        if (grown == nullptr) return nullptr;
+        if (*count > 0) memcpy(grown, list, (size_t)*count * item_size);
+        memcpy(items, (const void *)&grown, sizeof grown);
+        list = grown;
+        *capacity = larger;
+    }
+    return list + (size_t)(*count)++ * item_size;
+}
+
 /* ---- Numbers, as Python's int() and float() read them ---- */
 
 static bool is_space(char byte)

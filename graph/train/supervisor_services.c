@@ -107,8 +107,8 @@ static mr_status save_step(mr_supervisor *s, int64_t step, mr_error *error)
     return log_session(s, step, MR_SESSION_CHECKPOINT, s->save_path, error);
 }
 
-/* only_new: a checkpoint of this step is not written again: while its files are replaced, a process that dies would leave
- * none. */
+/* only_new: a checkpoint of this step is not written again: while its files are replaced, a process that dies would
+ * leave none. */
 static mr_status save(mr_supervisor *s, bool only_new, mr_error *error)
 {
     int64_t step;

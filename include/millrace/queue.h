@@ -120,8 +120,8 @@ MR_API mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_memb
 MR_API mr_status mr_coordinator_join(mr_coordinator *coordinator, int64_t grace_ns, mr_error *error);
 /* Makes the coordinator usable again after join. */
 MR_API void mr_coordinator_clear_stop(mr_coordinator *coordinator);
-/* What a thread does repeatedly (tf.train.LooperThread). An error of one of these functions requests a stop and ends the
- * thread.
+/* What a thread does repeatedly (tf.train.LooperThread). An error of one of these functions requests a stop and ends
+ * the thread.
  * start    called once, before the first run; may be null
  * stop     called once, after the last run; not after an error; may be null
  * release  called after the thread has been joined; may be null */

@@ -43,8 +43,8 @@ typedef struct mr_queue_runner_nodes {
     const mr_status *closed_statuses;
     int32_t closed_status_count;
 } mr_queue_runner_nodes;
-/* Adds a queue runner to a collection of the graph. It is exported with the graph's MetaGraphDef. An error is recorded in
- * the graph.
+/* Adds a queue runner to a collection of the graph. It is exported with the graph's MetaGraphDef. An error is recorded
+ * in the graph.
  * queue        the handle of the queue
  * enqueue_ops  one thread runs each of them; at least 1; one may be given several times */
 MR_API void mr_add_queue_runner_(mr_graph *graph, mr_output queue, mr_node *const *enqueue_ops, int32_t enqueue_count,
@@ -53,17 +53,17 @@ MR_API void mr_add_queue_runner_(mr_graph *graph, mr_output queue, mr_node *cons
     MR_WITH_SIZE_(mr_add_queue_runner_((graph), (queue), (enqueue_ops), (enqueue_count), &options_),                   \
                   mr_queue_runner_nodes, __VA_ARGS__)
 
-/* Starts a thread for each enqueue operation of the collection's queue runners. A thread repeats its operation until the
- * end of the data, a stop or an error. When the last thread of a queue runner has reached the end of its data, its queue
- * is closed. An error of a thread requests a stop. A stop cancels the queues and the operations in progress: an iterator
- * that an enqueue operation is waiting for stays cancelled in this session.
+/* Starts a thread for each enqueue operation of the collection's queue runners. A thread repeats its operation until
+ * the end of the data, a stop or an error. When the last thread of a queue runner has reached the end of its data, its
+ * queue is closed. An error of a thread requests a stop. A stop cancels the queues and the operations in progress: an
+ * iterator that an enqueue operation is waiting for stays cancelled in this session.
  *
  * Queue runners whose threads are running in the session are not started again.
  * collection    null: MR_QUEUE_RUNNERS
- * thread_count  receives the number of threads that were started; may be null. 0: there are no queue runners, or all are
- *               running
- * errors        MR_INVALID_ARGUMENT: the collection does not contain queue runners, or one names a missing node; then no
- *               thread is started. MR_RESOURCE_EXHAUSTED: some threads may be running
+ * thread_count  receives the number of threads that were started; may be null. 0: there are no queue runners, or all
+ *               are running
+ * errors        MR_INVALID_ARGUMENT: the collection does not contain queue runners, or one names a missing node; then
+ *               no thread is started. MR_RESOURCE_EXHAUSTED: some threads may be running
  * lifetime      the session is freed after the coordinator's threads have been joined */
 MR_API mr_status mr_start_queue_runners(mr_session *session, mr_coordinator *coordinator, const char *collection,
                                         int32_t *thread_count, mr_error *error);

@@ -69,8 +69,8 @@ typedef struct mr_session_prepare_options {
     double max_wait_secs;        /* default 7,200; below 0: no limit */
 } mr_session_prepare_options;
 /* Creates a session: restores a checkpoint, or runs init_op and init_fn; runs local_init_op, if
- * ready_for_local_init_op is; restores the state of iterators and random operators; and checks that the session is ready
- * (SessionManager.prepare_session).
+ * ready_for_local_init_op allows it; restores the state of iterators and random operators; and checks that the session
+ * is ready (SessionManager.prepare_session).
  * session  owned by the caller
  * errors   MR_FAILED_PRECONDITION: not ready, with the names; or there is nothing to initialize it with */
 MR_API mr_status mr_session_manager_prepare(mr_session_manager *manager, const mr_session_prepare_options *options,
@@ -80,9 +80,9 @@ MR_API mr_status mr_session_manager_prepare(mr_session_manager *manager, const m
  * is_recovered  receives whether a checkpoint was restored and the session is ready */
 MR_API mr_status mr_session_manager_recover(mr_session_manager *manager, const mr_session_prepare_options *options,
                                             mr_session **session, bool *is_recovered, mr_error *error);
-/* Creates sessions until one is ready after local_init_op (wait_for_session). A session has variables of its own, so what
- * is waited for is what local_init_op, ready_op and ready_for_local_init_op find outside: files, tables, a queue of
- * another program.
+/* Creates sessions until one is ready after local_init_op (wait_for_session). A session has variables of its own, so
+ * what is waited for is what local_init_op, ready_op and ready_for_local_init_op find outside: files, tables, a queue
+ * of another program.
  * max_wait_secs  0 or less: no limit
  * session        owned by the caller
  * errors         MR_DEADLINE_EXCEEDED: not ready in time, with the reason */

@@ -21,14 +21,14 @@
  * mr_graph_free(g);
  * ```
  *
- * Run again, the program continues from the latest checkpoint in "run". New programs are simpler with monitored.h, whose
- * hooks need no threads.
+ * Run again, the program continues from the latest checkpoint in "run". New programs are simpler with monitored.h,
+ * whose hooks need no threads.
  *
- * The chief initializes the session or restores it, and writes the files of logdir: graph.pbtxt, checkpoints, and an event
- * file with the graph, the start and the end of the session, summaries and checkpoints. Other supervisors wait until their
- * session is ready. The services of the chief and the queue runners of the graph are threads of one coordinator: an error
- * of one of them stops all, and closing the session returns it. As in TensorFlow, no checkpoint is saved at the end:
- * mr_supervisor_save does.
+ * The chief initializes the session or restores it, and writes the files of logdir: graph.pbtxt, checkpoints, and an
+ * event file with the graph, the start and the end of the session, summaries and checkpoints. Other supervisors wait
+ * until their session is ready. The services of the chief and the queue runners of the graph are threads of one
+ * coordinator: an error of one of them stops all, and closing the session returns it. As in TensorFlow, no checkpoint
+ * is saved at the end: mr_supervisor_save does.
  *
  * Options follow the rules of api.h. */
 #ifndef MILLRACE_SUPERVISOR_H
@@ -79,20 +79,20 @@ typedef struct mr_supervisor_session_options {
     double max_wait_secs;     /* for a checkpoint, or of a worker for a session; default 7,200; below 0: no limit */
     bool no_standard_services; /* neither services nor queue runners are started */
 } mr_supervisor_session_options;
-/* Creates the session: the chief restores the latest checkpoint of logdir, or initializes; a worker waits until a session
- * is ready without that. Writes the graph, then starts the services and the queue runners of the graph
+/* Creates the session: the chief restores the latest checkpoint of logdir, or initializes; a worker waits until a
+ * session is ready without that. Writes the graph, then starts the services and the queue runners of the graph
  * (Supervisor.prepare_or_wait_for_session). An earlier request to stop is forgotten.
  * session  borrowed, until it is closed
- * errors   MR_ABORTED: another run is using logdir; MR_FAILED_PRECONDITION: the session is not ready, with the names, or
- *          another one is open; MR_DEADLINE_EXCEEDED: a worker's session was not ready in time; MR_CANCELLED: a stop was
- *          requested while waiting */
+ * errors   MR_ABORTED: another run is using logdir; MR_FAILED_PRECONDITION: the session is not ready, with the names,
+ *          or another one is open; MR_DEADLINE_EXCEEDED: a worker's session was not ready in time; MR_CANCELLED: a stop
+ *          was requested while waiting */
 MR_API mr_status mr_supervisor_open_session(mr_supervisor *supervisor, const mr_supervisor_session_options *options,
                                             mr_session **session, mr_error *error);
-/* Requests a stop, stops as mr_supervisor_stop does, and frees the session. With mr_supervisor_open_session it takes the
- * place of Supervisor.managed_session. A thread that does not stop in time is cancelled and waited for.
+/* Requests a stop, stops as mr_supervisor_stop does, and frees the session. With mr_supervisor_open_session it takes
+ * the place of Supervisor.managed_session. A thread that does not stop in time is cancelled and waited for.
  * supervisor  null is allowed: then status is returned
- * status      of the loop. The result is the first error of the loop or a thread; MR_OUT_OF_RANGE, the end of the data, is
- *             none. Without such an error it is that of the end, or MR_OK
+ * status      of the loop. The result is the first error of the loop or a thread; MR_OUT_OF_RANGE, the end of the data,
+ *             is none. Without such an error it is that of the end, or MR_OK
  * error       that of the loop; keeps its message if the result is `status` */
 MR_API mr_status mr_supervisor_close_session(mr_supervisor *supervisor, mr_status status, mr_error *error);
 
@@ -138,8 +138,8 @@ typedef struct mr_supervisor_stop_options {
     bool keep_summary_writer; /* leave the event file open, without the end of the session */
     bool ignore_live_threads; /* threads that do not stop in time are no error */
 } mr_supervisor_stop_options;
-/* Requests a stop, waits for the threads, writes the end of the session and closes the event file. The session stays open.
- * Again, it only returns the same error. Not to be called by one of the threads.
+/* Requests a stop, waits for the threads, writes the end of the session and closes the event file. The session stays
+ * open. Again, it only returns the same error. Not to be called by one of the threads.
  * options  null: the defaults
  * errors   the first error of a thread; MR_DEADLINE_EXCEEDED: threads did not stop in time; those of writing */
 MR_API mr_status mr_supervisor_stop(mr_supervisor *supervisor, const mr_supervisor_stop_options *options,

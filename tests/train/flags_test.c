@@ -1,5 +1,5 @@
-/* Flags: the help, files of flags, rules, messages, mistakes. flags_oracle.py compares the parsing of command lines with
- * absl's. */
+/* Flags: the help, files of flags, rules, messages, mistakes. flags_oracle.py compares the parsing of command lines
+ * with absl's. */
 #include "tests/test.h"
 
 #include <millrace/millrace.h>
