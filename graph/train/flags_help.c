@@ -65,32 +65,49 @@ static void put_wrapped(text *t, const char *words, size_t first, size_t later)
     put_text(t, "\n");
 }
 
+/* "<red|green>: ", or "" for a flag that is no enum; null: no memory. */
+static const char *values_text(const mr_flag *flag, mr_arena *arena)
+{
+    if (flag->kind != MR_FLAG_ENUM) return "";
+    const char *values = "<";
+    for (int32_t i = 0; values != nullptr && i < flag->values.count; i++)
+        values = mr_arena_printf(arena, "%s%s%s", values, i > 0 ? "|" : "", flag->values.items[i]);
+    return values != nullptr ? mr_arena_printf(arena, "%s>: ", values) : nullptr;
+}
+
+/* The first line of a flag, "-n,--name: help". */
+static const char *head_text(const mr_flag *flag, mr_arena *arena)
+{
+    const bool has_short = flag->short_name != nullptr;
+    const char *values = values_text(flag, arena);
+    if (values == nullptr) return nullptr;
+    return mr_arena_printf(arena, "%s%s%s--%s%s: %s%s%s", has_short ? "-" : "", has_short ? flag->short_name : "",
+                           has_short ? "," : "", flag->kind == MR_FLAG_BOOL ? "[no]" : "", flag->name, values,
+                           flag->help, flag->is_multi ? " Repeat this flag to specify a list of values." : "");
+}
+
+/* A line in parentheses below it. */
+static void put_note(text *t, const char *before, const char *note, const char *after)
+{
+    const char *line = mr_arena_printf(t->arena, "(%s%s%s)", before, note, after);
+    if (line != nullptr)
+        put_wrapped(t, line, 4, 4);
+    else
+        t->bytes = nullptr;
+}
+
 static void put_flag(text *t, const mr_flag *flag)
 {
-    char rule[MR_FLAG_RULE_SIZE], head[MR_FLAG_RULE_SIZE] = "";
-    const char *kind = flag->kind == MR_FLAG_ENUM ? mr_flag_describe(flag, head, sizeof head) + strlen("one of ") : "";
-    const bool is_enum = flag->kind == MR_FLAG_ENUM;
-    const char *line = mr_arena_printf(t->arena, "%s%s%s--%s%s:%s%s%s %s%s", flag->short_name != nullptr ? "-" : "",
-                                       flag->short_name != nullptr ? flag->short_name : "",
-                                       flag->short_name != nullptr ? "," : "", flag->kind == MR_FLAG_BOOL ? "[no]" : "",
-                                       flag->name, is_enum ? " <" : "", kind, is_enum ? ">:" : "", flag->help,
-                                       flag->is_multi ? " Repeat this flag to specify a list of values." : "");
-    if (line == nullptr) {
+    char rule[MR_FLAG_RULE_SIZE];
+    const char *head = head_text(flag, t->arena);
+    if (head == nullptr) {
         t->bytes = nullptr;
         return;
     }
-    put_wrapped(t, line, 2, 4);
-    const char *described = is_enum ? "" : mr_flag_describe(flag, rule, sizeof rule);
-    const char *usual = flag->default_text != nullptr && !flag->is_special
-                            ? mr_arena_printf(t->arena, "(default: '%s')", flag->default_text)
-                            : "";
-    if (usual == nullptr) t->bytes = nullptr;
-    if (usual != nullptr && *usual != '\0') put_wrapped(t, usual, 4, 4);
-    if (flag->required) put_wrapped(t, "(required)", 4, 4);
-    if (*described == '\0') return;
-    const char *in_parentheses = mr_arena_printf(t->arena, "(%s)", described);
-    if (in_parentheses == nullptr) t->bytes = nullptr;
-    if (in_parentheses != nullptr) put_wrapped(t, in_parentheses, 4, 4);
+    put_wrapped(t, head, 2, 4);
+    if (flag->default_text != nullptr && !flag->is_special) put_note(t, "default: '", flag->default_text, "'");
+    if (flag->required) put_note(t, "", "required", "");
+    if (flag->kind != MR_FLAG_ENUM && *mr_flag_describe(flag, rule, sizeof rule) != '\0') put_note(t, "", rule, "");
 }
 
 const char *mr_flags_render_help(mr_flags *flags, bool is_full)

@@ -138,6 +138,9 @@ static mr_status create_session(mr_supervisor *s, const mr_supervisor_session_op
     MR_TRY(mr_session_read_secs("supervisor", "max_wait_secs", o->max_wait_secs, 7200, true, &source.max_wait_secs,
                                 error));
     if (s->is_worker) return mr_session_wait(s->graph, &s->session_options, &s->scaffold, &source, &s->session, error);
+    if (source.waits) MR_TRY(mr_session_source_find(&source, &restored, error)); /* of a run that has the lock */
+    free(restored);
+    source.waits = false;
     if (s->logdir != nullptr) MR_TRY(mr_run_directory_open(s->logdir, &s->directory, error));
     MR_TRY(mr_session_create(s->graph, &s->session_options, &s->scaffold, &source, &s->session, &restored, error));
     mr_status status = mr_supervisor_open_files(s, restored, error);

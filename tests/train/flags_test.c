@@ -336,3 +336,38 @@ TEST(definitions_of_flags_are_checked)
     CHECK(mr_flags_help(nullptr) == nullptr && mr_flags_count(nullptr, "x") == -1);
     CHECK_EQ(mr_flags_arguments(nullptr).count, 0);
 }
+
+/* ---- No memory ---- */
+
+static mr_status use_flags(mr_error *error)
+{
+    values v;
+    char *text = nullptr;
+    mr_flags *flags = define(&v);
+    if (flags == nullptr) return MR_RESOURCE_EXHAUSTED;
+    mr_flags_mutually_exclusive(flags, MR_NAMES("name", "words"), false);
+    mr_status status = PARSE(flags, error, "a", "--steps=3", "--many=x", "--many=y", "--words=a,\"b\"", "--undefok=x",
+                             "--x", "--numbers=1", "--rate=0.5");
+    if (status == MR_OK) status = mr_flags_into_string(flags, &text, error);
+    if (status == MR_OK) status = PARSE(flags, error, "--helpfull");
+    if (status == MR_OK) CHECK(mr_flags_help(flags) != nullptr && v.many.count == 2 && v.steps == 3);
+    free(text);
+    mr_flags_free(flags);
+    return status;
+}
+
+TEST(flags_survive_failed_allocations)
+{
+    mr_error error = {0};
+    if (test_allocations() < 0 || test_is_sanitized()) test_skip("allocations are not counted here");
+    const long long before = test_allocations();
+    CHECK_OK(use_flags(&error));
+    const long long count = test_allocations() - before;
+    CHECK(count > 0);
+    for (long long n = 1; n <= count; n++) {
+        test_fail_allocation(test_allocations() + n);
+        const mr_status status = use_flags(&error);
+        test_fail_allocation(0);
+        CHECK(status == MR_OK || status == MR_RESOURCE_EXHAUSTED);
+    }
+}

@@ -342,6 +342,45 @@ TEST(supervisors_lock_their_directory)
     mr_graph_free(other.graph);
 }
 
+static void *train_late(void *context)
+{
+    mr_error error = {0};
+    model m = build_shared();
+    mr_supervisor *s = supervise(&m, MR_OPTIONS(mr_supervisor_options, .logdir = context));
+    mr_session *session = nullptr;
+    sleep_ms(100);
+    CHECK_OK(mr_supervisor_open_session(s, nullptr, &session, &error));
+    CHECK_OK(train(session, &m, &error));
+    CHECK_OK(mr_supervisor_save(s, &error));
+    CHECK_OK(mr_supervisor_close_session(s, MR_OK, &error));
+    mr_supervisor_free(s);
+    mr_graph_free(m.graph);
+    return nullptr;
+}
+
+/* The directory is not locked meanwhile, so that the other run can write the checkpoint. */
+TEST(supervisors_wait_for_a_checkpoint)
+{
+    mr_error error = {0};
+    char directory[1024];
+    model m = build_shared();
+    snprintf(directory, sizeof directory, "%s", test_path("run"));
+    mr_supervisor *s =
+        supervise(&m, MR_OPTIONS(mr_supervisor_options, .logdir = directory, .recovery_wait_secs = 0.01));
+    mr_session *session = nullptr;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, nullptr, train_late, directory), 0);
+    mr_status status = MR_ABORTED; /* the other run may not have ended */
+    while (status == MR_ABORTED)
+        status = mr_supervisor_open_session(s, MR_OPTIONS(mr_supervisor_session_options, .wait_for_checkpoint = true),
+                                            &session, &error);
+    pthread_join(thread, nullptr);
+    CHECK_OK(status);
+    CHECK_EQ(step_of(session, &m), 1);
+    mr_supervisor_free(s);
+    mr_graph_free(m.graph);
+}
+
 /* ---- Workers, scaffolds, queue runners ---- */
 
 static void *stop_soon(void *context)
@@ -606,4 +645,41 @@ TEST(supervisors_refuse_mistakes)
     mr_supervisor_wait_for_stop(nullptr);
     mr_supervisor_free(nullptr);
     CHECK(mr_supervisor_coordinator(nullptr) == nullptr && mr_supervisor_saver(nullptr) == nullptr);
+}
+
+/* ---- No memory ---- */
+
+static mr_status use_supervisor(const model *m, const char *logdir, mr_error *error)
+{
+    mr_supervisor *s = nullptr;
+    mr_session *session = nullptr;
+    mr_status status = mr_supervisor_new(m->graph, MR_OPTIONS(mr_supervisor_options, .logdir = logdir), &s, error);
+    if (status == MR_OK) status = mr_supervisor_open_session(s, nullptr, &session, error);
+    if (status == MR_OK) status = train(session, m, error);
+    if (status == MR_OK) status = mr_supervisor_save(s, error);
+    status = mr_supervisor_close_session(s, status, error);
+    mr_supervisor_free(s);
+    return status;
+}
+
+/* Whichever allocation fails, of the program or a thread: an error or none, and all threads end. */
+TEST(supervisors_survive_failed_allocations)
+{
+    if (test_allocations() < 0 || test_is_sanitized()) test_skip("allocations are not counted here");
+    long long count = 1'000'000;
+    for (long long n = 0; n <= count; n += count / 150 + 1) {
+        mr_error error = {0};
+        model m = build_shared();
+        mr_output queue = mr_fifo_queue_v2(m.graph, .component_types = MR_DTYPES(MR_FLOAT), .capacity = 2);
+        mr_node *enqueue = mr_queue_enqueue_v2(m.graph, queue, MR_OUTPUTS(m.w.value));
+        mr_add_queue_runner(m.graph, queue, &enqueue, 1);
+        const long long before = test_allocations();
+        if (n > 0) test_fail_allocation(before + n);
+        const mr_status status = use_supervisor(&m, test_path("run-%lld", n), &error);
+        test_fail_allocation(0);
+        if (n == 0) CHECK_OK(status);
+        if (n == 0) count = test_allocations() - before;
+        CHECK(status == MR_OK || error.message[0] != '\0');
+        mr_graph_free(m.graph);
+    }
 }
