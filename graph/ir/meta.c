@@ -109,27 +109,35 @@ static mr_status write_collections(const mr_graph *graph, mr_arena *arena, Mr__M
     return MR_OK;
 }
 
-static mr_status write_meta(const mr_graph *graph, mr_arena *arena, mr_tensor *result, mr_error *error)
+mr_status mr_graph_write_meta(const mr_graph *graph, bool with_shapes, mr_arena *arena, Mr__MetaGraphDef **result,
+                              mr_error *error)
 {
-    Mr__MetaGraphDef meta = MR__META_GRAPH_DEF__INIT;
-    Mr__MetaGraphDef__MetaInfoDef info = MR__META_GRAPH_DEF__META_INFO_DEF__INIT;
-    mr_string bytes = {0};
-    info.tensorflow_version = (char *)"2.15.1";
-    meta.meta_info_def = &info;
-    MR_TRY(mr_graph_write(graph, arena, &meta.graph_def, error));
-    MR_TRY(write_collections(graph, arena, &meta, error));
+    Mr__MetaGraphDef *meta = MR_ARENA_NEW(arena, Mr__MetaGraphDef, 1);
+    Mr__MetaGraphDef__MetaInfoDef *info = MR_ARENA_NEW(arena, Mr__MetaGraphDef__MetaInfoDef, 1);
+    if (meta == nullptr || info == nullptr) return mr_fail_memory(error, sizeof *meta);
+    mr__meta_graph_def__init(meta);
+    mr__meta_graph_def__meta_info_def__init(info);
+    info->tensorflow_version = (char *)"2.15.1";
+    meta->meta_info_def = info;
+    MR_TRY(mr_graph_write(graph, arena, &meta->graph_def, error));
+    if (with_shapes) MR_TRY(mr_graph_write_shapes(graph, meta->graph_def, arena, error));
+    MR_TRY(write_collections(graph, arena, meta, error));
     if (graph->saver_def_size_bytes > 0) {
         mr_string saver = {(const char *)graph->saver_def, graph->saver_def_size_bytes};
-        MR_TRY(mr_proto_unpack_as(saver_def, saver, arena, &meta.saver_def, error));
+        MR_TRY(mr_proto_unpack_as(saver_def, saver, arena, &meta->saver_def, error));
     }
-    MR_TRY(mr_proto_pack(&meta, arena, &bytes, error));
-    return mr_tensor_init_string(result, bytes, error);
+    *result = meta;
+    return MR_OK;
 }
 
 mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error)
 {
     mr_arena arena = {0};
-    mr_status status = write_meta(graph, &arena, meta_graph_def, error);
+    Mr__MetaGraphDef *meta = nullptr;
+    mr_string bytes = {0};
+    mr_status status = mr_graph_write_meta(graph, false, &arena, &meta, error);
+    if (status == MR_OK) status = mr_proto_pack(meta, &arena, &bytes, error);
+    if (status == MR_OK) status = mr_tensor_init_string(meta_graph_def, bytes, error);
     mr_arena_deinit(&arena);
     return status;
 }

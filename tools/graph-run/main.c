@@ -31,7 +31,7 @@ typedef struct run {
     mr_model *model;
     mr_graph *graph;
     mr_session *session;
-    queue_runners *runners;
+    mr_coordinator *runners; /* of the threads of queue runners; null: none */
     mr_event_writer *events;
     dumps dumps;
     feeds file;
@@ -402,12 +402,11 @@ static mr_status run_model(const options *o, run *r, mr_error *error)
     /* Interrupted, the run ends after the current step, so that what it has computed is written. */
     if (has_files(o) || o->logdir) interrupt_defer_pipe();
     mr_status status = prepare(o, r, error);
-    if (status == MR_OK) {
+    if (status == MR_OK)
         status = run_prepared(o, r, error);
-    } else {
-        (void)queue_runners_stop(r->runners, &late);
-        r->runners = nullptr;
-    }
+    else
+        (void)queue_runners_stop(r->runners, nullptr);
+    r->runners = nullptr;
     dumps_close(&r->dumps);
     mr_status closed = r->events ? mr_event_writer_close(r->events, &late) : MR_OK;
     r->events = nullptr;
