@@ -14,6 +14,7 @@
 #include "graph/ir/function.h"
 #include "graph/ir/sparse_rows.h"
 #include "graph/train/loop_gradient.h"
+#include "graph/train/open_scopes.h"
 #include <millrace/ops.h>
 
 #include <stdlib.h>
@@ -308,7 +309,9 @@ static mr_status check_override(sweep *s, const mr_node *node, const char *name,
 static mr_status call_custom(sweep *s, const mr_custom_gradient *custom, mr_node *node, const mr_output *grads,
                              mr_output *results)
 {
+    const mr_callback callback = mr_callback_begin(s->graph);
     custom->function(custom->context, s->graph, node, grads, results);
+    (void)mr_callback_end(s->graph, &callback, "mr_graph_register_gradient", custom->name);
     MR_TRY(mr_graph_status(s->graph, nullptr));
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_output result = results[i], input = node->inputs[i];

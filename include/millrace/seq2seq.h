@@ -95,23 +95,43 @@ MR_API mr_attention *mr_luong_attention_(mr_graph *graph, int32_t num_units, mr_
  * (tf.contrib.seq2seq.hardmax). */
 MR_API mr_output mr_activation_hardmax(mr_graph *graph, mr_output input);
 
+typedef struct mr_attention_wrapper_options {
+    size_t size;                  /* of this struct (api.h) */
+    int32_t attention_layer_size; /* the attention is a dense layer of output and context; 0: the context; at least 0 */
+    mr_ints attention_layer_sizes; /* of mr_multi_attention_wrapper: one for each, at least 1; default: the contexts */
+    bool output_attention;         /* the output is the attention, not the cell's output; default true */
+    /* The states of the cell in mr_rnn_cell_zero_state, as many as it has, of the memory's batch; default: zeros. */
+    const mr_output *initial_cell_state;
+    const char *name; /* default "attention_wrapper" */
+    mr_reuse reuse;
+} mr_attention_wrapper_options;
 /* A cell that attends to a memory. Its input is concatenated with the attention of the step before. The attention is
  * computed from the cell's output and the memory: weighted by the alignments, the memory's mean is the context.
  * States: those of the cell; then the attention; the time, an int32 scalar; the alignments, [batch, memory time].
- * cell  its output is the query */
-typedef struct mr_attention_wrapper_options {
-    size_t size;                         /* of this struct (api.h) */
-    int32_t attention_layer_size;        /* the attention is a dense layer of output and context; 0: the context */
-    bool output_attention;               /* the output is the attention, not the cell's output; default true */
-    const mr_output *initial_cell_state; /* of the cell in mr_rnn_cell_zero_state; default: zeros */
-    const char *name;                    /* default "attention_wrapper" */
-    mr_reuse reuse;
-} mr_attention_wrapper_options;
+ * cell    its output is the query
+ * errors  MR_INVALID_ARGUMENT if the batch of the memory is not that of the input or of the initial state; at run time
+ *         if the sizes are not known before */
 #define MR_ATTENTION_WRAPPER_DEFAULTS .output_attention = true
 MR_API mr_rnn_cell *mr_attention_wrapper_(mr_graph *graph, mr_rnn_cell *cell, mr_attention *attention,
                                           const mr_attention_wrapper_options *options);
 #define mr_attention_wrapper(graph, cell, attention, ...)                                                              \
     MR_WITH_SIZE_(mr_attention_wrapper_((graph), (cell), (attention), &options_), mr_attention_wrapper_options,        \
+                  MR_ATTENTION_WRAPPER_DEFAULTS, __VA_ARGS__)
+
+/* Attention mechanisms: MR_ATTENTIONS(a, b). */
+#define MR_ATTENTIONS_MAX 8
+typedef struct mr_attentions {
+    mr_attention *const *items;
+    int32_t count;
+} mr_attentions;
+#define MR_ATTENTIONS(...) MR_LIST_(mr_attentions, mr_attention *, __VA_ARGS__)
+/* The same with several mechanisms (AttentionWrapper with a list): the attention is the concatenation of theirs.
+ * States: those of the cell; then the attention; the time; the alignments of each mechanism.
+ * attentions  1 to MR_ATTENTIONS_MAX, of one dtype */
+MR_API mr_rnn_cell *mr_multi_attention_wrapper_(mr_graph *graph, mr_rnn_cell *cell, mr_attentions attentions,
+                                                const mr_attention_wrapper_options *options);
+#define mr_multi_attention_wrapper(graph, cell, attentions, ...)                                                       \
+    MR_WITH_SIZE_(mr_multi_attention_wrapper_((graph), (cell), (attentions), &options_), mr_attention_wrapper_options, \
                   MR_ATTENTION_WRAPPER_DEFAULTS, __VA_ARGS__)
 
 /* ---- Helpers: the inputs of a decoder ----
@@ -248,8 +268,9 @@ MR_API mr_output mr_tile_batch(mr_graph *graph, mr_output value, int32_t multipl
  * [time, batch, beam].
  * step_ids, parent_ids  int32 [time, batch, beam]: of each step, the id, and the beam of the step before
  * lengths               int32 [batch]: of the longest beam; ids past it are end_token
- * end_token             what follows the first end_token of a beam is end_token
- * errors                at run time, MR_INVALID_ARGUMENT if a parent is not one of the beams */
+ * end_token             what follows the first end_token of a beam is end_token; any value
+ * errors                MR_INVALID_ARGUMENT for another dtype, rank or size, at run time if the sizes are not known
+ *                       before, and if a parent is not one of the beams */
 MR_API mr_output mr_beam_gather_tree(mr_graph *graph, mr_output step_ids, mr_output parent_ids, mr_output lengths,
                                      int32_t end_token);
 
@@ -263,6 +284,8 @@ typedef struct mr_decoded {
     mr_output log_probs;         /* of beam search: [batch, beam], of the complete sequences */
     mr_output sequence_lengths;  /* int32 [batch], of beam search [batch, beam]: with the end token */
     mr_output alignment_history; /* [time, batch, memory time] */
+    /* Of each attention mechanism, if the cell has several; the first one is alignment_history. */
+    mr_output alignment_histories[MR_ATTENTIONS_MAX];
 } mr_decoded;
 
 typedef struct mr_dynamic_decode_options {
@@ -271,13 +294,14 @@ typedef struct mr_dynamic_decode_options {
     /* Past its end, outputs of a sequence are zeros and its states do not change. Not of beam search. */
     bool impute_finished;
     bool alignment_history;              /* keep the alignments of an attention_wrapper; not of beam search */
-    int32_t maximum_iterations;          /* steps; 0: until all sequences have ended; at least 0 */
-    mr_output maximum_iterations_output; /* the same, an int32 scalar */
+    int32_t maximum_iterations;          /* steps, at least 0; default: until all sequences have ended */
+    mr_output maximum_iterations_output; /* the same, an int32 scalar; less than 0 is 0 */
     int32_t parallel_iterations;         /* default 32, at least 1 */
     bool swap_memory;                    /* as in mr_while_loop_options */
     const char *name;                    /* of the variable scope; default "decoder", made unique */
 } mr_dynamic_decode_options;
-#define MR_DYNAMIC_DECODE_DEFAULTS .parallel_iterations = 32
+#define MR_ITERATIONS_UNSET (-2147483647 - 1)
+#define MR_DYNAMIC_DECODE_DEFAULTS .maximum_iterations = MR_ITERATIONS_UNSET, .parallel_iterations = 32
 /* Runs the decoder until all sequences have ended (tf.contrib.seq2seq.dynamic_decode).
  * final   receives the states after the last step, as many as the cell has; those of beam search are
  *         [batch, beam, …]; null: not needed
