@@ -18,7 +18,8 @@ mr_batch_size mr_batch_size_of(const char *what, mr_output value, int32_t axis);
 mr_batch_size mr_batch_size_from(const char *what, mr_output size);
 /* The size of the dimension, an int32 scalar. */
 mr_output mr_batch_size_scalar(mr_graph *graph, mr_output value, int32_t axis);
-/* Returns `guarded`, or an identity of it that runs after an Assert. Records an error if the sizes are known and differ.
+/* Returns `guarded`, or an identity of it that runs after an Assert. Records an error if the sizes are known and
+ * differ.
  * function  what the caller of the library has called, for messages
  * hint      the end of the message; "": none */
 mr_output mr_batch_check(mr_graph *graph, mr_output guarded, const char *function, mr_batch_size first,

@@ -113,6 +113,14 @@ mr_decoder *mr_decoder_new(mr_graph *graph, const char *what, mr_rnn_cell *cell,
     return decoder;
 }
 
+mr_shape mr_decoder_state_shape(const mr_decoder *decoder, int32_t index)
+{
+    const mr_decoder *d = decoder;
+    if (index >= mr_rnn_cell_state_count(d->cell)) return d->results[0].shape;
+    const int64_t beams = d->is_beam_search ? d->results[0].shape.dims[1] : 1;
+    return mr_rnn_state_shape(d->cell, index, d->batch >= 0 ? d->batch * beams : -1);
+}
+
 int64_t mr_decoder_output_size(const mr_decoder *decoder)
 {
     return decoder->layer != nullptr ? decoder->layer->options.units : mr_rnn_cell_output_size(decoder->cell);

@@ -87,15 +87,6 @@ static bool find_alignments(decoding *d)
     return false;
 }
 
-/* The shape of a state, of any dtype and of any decoder. */
-mr_shape mr_decoder_state_shape(const mr_decoder *decoder, int32_t index)
-{
-    const mr_decoder *d = decoder;
-    if (index >= mr_rnn_cell_state_count(d->cell)) return d->results[0].shape;
-    const int64_t beams = d->is_beam_search ? d->results[0].shape.dims[1] : 1;
-    return mr_rnn_state_shape(d->cell, index, d->batch >= 0 ? d->batch * beams : -1);
-}
-
 /* The states must be of the batch of the inputs. */
 static bool check_states(decoding *d)
 {

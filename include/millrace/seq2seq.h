@@ -56,7 +56,9 @@ typedef struct mr_attention mr_attention;
 typedef enum mr_monotonic {
     MR_MONOTONIC_NONE = 0,
     MR_MONOTONIC_PARALLEL, /* the alignments are the probabilities that it stops at each place; for training */
-    MR_MONOTONIC_HARD,     /* it stops at the first place whose score is greater than 0; has no gradient */
+    /* It stops at the first place, from that of the step before on, whose score is greater than 0, or nowhere: then all
+     * alignments are 0. Has no gradient. */
+    MR_MONOTONIC_HARD,
 } mr_monotonic;
 
 typedef struct mr_attention_options {
@@ -76,9 +78,11 @@ typedef struct mr_attention_options {
 #define MR_ATTENTION_DEFAULTS .score_mask_value = -__builtin_inff()
 
 /* Additive attention. The memory's keys are computed here, once, with the variable memory_layer/kernel of the current
- * variable scope; the others are created with the cell, in CELL/bahdanau_attention: query_layer/kernel, attention_v.
+ * variable scope (of a second mechanism: memory_layer_1/kernel); the others are created with the cell, in
+ * CELL/bahdanau_attention: query_layer/kernel, attention_v.
  * num_units  of query and keys; at least 1
- * memory     [batch, time, depth], depth known: the outputs of an encoder */
+ * memory     [batch, time, depth], depth known: the outputs of an encoder
+ * errors     at run time, MR_INVALID_ARGUMENT if a length is less than 1, or if there is not one for each example */
 MR_API mr_attention *mr_bahdanau_attention_(mr_graph *graph, int32_t num_units, mr_output memory,
                                             const mr_attention_options *options);
 #define mr_bahdanau_attention(graph, num_units, memory, ...)                                                           \
@@ -120,11 +124,12 @@ MR_API mr_rnn_cell *mr_attention_wrapper_(mr_graph *graph, mr_rnn_cell *cell, mr
 
 /* Attention mechanisms: MR_ATTENTIONS(a, b). */
 #define MR_ATTENTIONS_MAX 8
+typedef mr_attention *mr_attention_pointer;
 typedef struct mr_attentions {
-    mr_attention *const *items;
+    const mr_attention_pointer *items;
     int32_t count;
 } mr_attentions;
-#define MR_ATTENTIONS(...) MR_LIST_(mr_attentions, mr_attention *, __VA_ARGS__)
+#define MR_ATTENTIONS(...) MR_LIST_(mr_attentions, mr_attention_pointer, __VA_ARGS__)
 /* The same with several mechanisms (AttentionWrapper with a list): the attention is the concatenation of theirs.
  * States: those of the cell; then the attention; the time; the alignments of each mechanism.
  * attentions  1 to MR_ATTENTIONS_MAX, of one dtype */
@@ -139,7 +144,8 @@ MR_API mr_rnn_cell *mr_multi_attention_wrapper_(mr_graph *graph, mr_rnn_cell *ce
  * embedding     one variable, or the parts of one: mr_variable_parts(g, v); [ids, features]
  * start_tokens  int32 [batch]: the ids of the first inputs
  * end_token     the id that ends a sequence
- * lengths       int32 or int64 [batch]: where the sequences end; at most the time of the inputs */
+ * lengths       int32 or int64 [batch]: where the sequences end; at most the time of the inputs, or, at run time,
+ *               decoding fails with MR_OUT_OF_RANGE when it gets there; one for each example, or MR_INVALID_ARGUMENT */
 
 typedef struct mr_helper mr_helper;
 
@@ -179,7 +185,7 @@ typedef struct mr_scheduled_helper_options {
 } mr_scheduled_helper_options;
 /* The inputs are given, but each one is replaced, with sampling_probability, by the embedding of an id that is drawn
  * with the softmax of the outputs. sample_id is that id, or -1.
- * sampling_probability  a float scalar, 0 to 1 */
+ * sampling_probability  float [] or [batch], 0 to 1; only a constant is checked */
 MR_API mr_helper *mr_scheduled_embedding_training_helper_(mr_graph *graph, mr_output inputs, mr_output lengths,
                                                           mr_variables embedding, mr_output sampling_probability,
                                                           const mr_scheduled_helper_options *options);
@@ -219,8 +225,10 @@ typedef struct mr_helper_functions {
     void (*next_inputs)(void *context, mr_graph *graph, mr_helper_step *step);
 } mr_helper_functions;
 /* A helper of the caller's (tf.contrib.seq2seq.CustomHelper). Each decoding calls initialize before its loop, the other
- * functions once in it.
- * context  of the functions; borrowed; must exist as long as decoders are built */
+ * functions once in it. They must close the scopes that they open, and only those; this holds for all functions of the
+ * caller's.
+ * context  of the functions; borrowed; must exist as long as decoders are built
+ * errors   MR_INVALID_ARGUMENT for values of another dtype or shape; MR_FAILED_PRECONDITION for scopes left open */
 MR_API mr_helper *mr_custom_helper(mr_graph *graph, const mr_helper_functions *functions, void *context);
 
 /* ---- Decoders ---- */
@@ -305,7 +313,9 @@ typedef struct mr_dynamic_decode_options {
 /* Runs the decoder until all sequences have ended (tf.contrib.seq2seq.dynamic_decode).
  * final   receives the states after the last step, as many as the cell has; those of beam search are
  *         [batch, beam, …]; null: not needed
- * errors  at run time, MR_INVALID_ARGUMENT if there is no step and the batch has no fixed size */
+ * errors  MR_INVALID_ARGUMENT if the batch of the initial state is not that of the inputs, of beam search times
+ *         beam_width; at run time if the sizes are not known before. MR_UNIMPLEMENTED at run time if there is no step
+ *         and the batch has no fixed size */
 MR_API mr_decoded mr_dynamic_decode_(mr_graph *graph, mr_decoder *decoder, mr_output *final,
                                      const mr_dynamic_decode_options *options);
 #define mr_dynamic_decode(graph, decoder, final, ...)                                                                  \

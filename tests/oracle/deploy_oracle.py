@@ -110,10 +110,15 @@ VOCABS = [
     ("rzp", 3, 2, 0, 1, "uniform", 1),
     ("zq", 2, 1, 0, 1, "normal", 3),
 ]
+def filled(value):
+    # This version's own constant initializers do not take a shape that is computed.
+    return lambda shape: tf.fill(tf.stack(shape), np.float32(value))
+
+
 BACKUPS = {
-    "zeros": None,
-    "ones": tf.ones_initializer(),
-    "constant": tf.constant_initializer(2.5),
+    "zeros": filled(0),
+    "ones": filled(1),
+    "constant": filled(2.5),
     "uniform": tf.random_uniform_initializer(-3, 5, seed=4),
     "normal": tf.random_normal_initializer(1, 2, seed=5),
     "truncated": tf.truncated_normal_initializer(-1, 0.5, seed=6),

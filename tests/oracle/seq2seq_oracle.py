@@ -243,7 +243,8 @@ def monotonic_noise(memory, encoded):
 
 
 def several(memory, encoded):
-    attentions = [Attention(3, memory, MEMORY_LENGTHS, normalize=True), Attention(UNITS, memory, scale=True, is_luong=True),
+    attentions = [Attention(3, memory, MEMORY_LENGTHS, normalize=True),
+                  Attention(UNITS, memory, scale=True, is_luong=True),
                   Attention(4, memory, monotonic=parallel), Attention(2, memory, MEMORY_LENGTHS)]
     return Several(C.GRUCell(UNITS), attentions, [6, 2, 3, 4]), encoded
 
