@@ -64,6 +64,8 @@ bool mr_flow_is_constant_enter(const mr_node *node);
 
 /* Returns what stands for value inside of the context. New nodes are named CONSUMER/Switch or CONSUMER/Enter. */
 mr_output mr_flow_capture(mr_flow_context *context, mr_output value, const char *consumer);
+/* What stands for the value inside; null: nothing yet. */
+const mr_flow_value *mr_flow_find_value(mr_flow_context *context, mr_output value);
 /* From now on, inside stands for outside. */
 void mr_flow_set_value(mr_flow_context *context, mr_output outside, mr_output inside);
 

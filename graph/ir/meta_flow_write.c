@@ -4,12 +4,14 @@
 #include "graph/ir/flow.h"
 #include "graph/ir/meta_flow.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct written {
     mr_flow_context *context;
     Mr__ControlFlowContextDef *def;
-    int32_t nested, values; /* counts */
+    int32_t nested, values;        /* counts */
+    int32_t first_node, last_node; /* of the context itself; -1: none */
 } written;
 
 typedef struct writing {
@@ -17,28 +19,49 @@ typedef struct writing {
     mr_arena *arena;
     written *items; /* in the order of their first nodes */
     int32_t count, capacity;
+    int32_t *places;     /* numbers of items plus 1 by context, with open addressing; 0: free */
+    uint32_t place_mask; /* their number is a power of two, at least twice that of items */
+    int32_t *next_nodes; /* of each node, the next one of the same context; -1: none */
 } writing;
+
+static int32_t *place_of(const writing *w, const mr_flow_context *context)
+{
+    uint32_t at = (uint32_t)((uintptr_t)context >> 4) * 2654435761u;
+    for (;; at++) {
+        int32_t *place = &w->places[at & w->place_mask];
+        if (*place == 0 || w->items[*place - 1].context == context) return place;
+    }
+}
 
 static written *find(const writing *w, const mr_flow_context *context)
 {
-    for (int32_t i = w->count; i-- > 0;)
-        if (w->items[i].context == context) return &w->items[i];
-    return nullptr;
+    const int32_t place = w->count > 0 ? *place_of(w, context) : 0;
+    return place > 0 ? &w->items[place - 1] : nullptr;
+}
+
+static mr_status grow(writing *w, mr_error *error)
+{
+    const int32_t capacity = 2 * w->capacity + 16, places = w->capacity == 0 ? 64 : 4 * (int32_t)(w->place_mask + 1);
+    written *items = MR_ARENA_NEW(w->arena, written, (size_t)capacity);
+    w->places = MR_ARENA_NEW(w->arena, int32_t, (size_t)places);
+    if (items == nullptr || w->places == nullptr) return mr_fail_memory(error, (size_t)capacity * sizeof *items);
+    assert(w->count == 0 || w->items != nullptr);
+    if (w->count > 0) memcpy(items, w->items, (size_t)w->count * sizeof *items);
+    w->items = items;
+    w->capacity = capacity;
+    w->place_mask = (uint32_t)places - 1;
+    for (int32_t i = 0; i < w->count; i++) *place_of(w, items[i].context) = i + 1;
+    return MR_OK;
 }
 
 /* Adds the context, and those around it. */
 static mr_status add_context(writing *w, mr_flow_context *context, mr_error *error)
 {
     for (; context != nullptr && find(w, context) == nullptr; context = context->outer) {
-        if (w->count == w->capacity) {
-            const int32_t capacity = 2 * w->capacity + 16;
-            written *grown = MR_ARENA_NEW(w->arena, written, (size_t)capacity);
-            if (grown == nullptr) return mr_fail_memory(error, (size_t)capacity * sizeof *grown);
-            if (w->count > 0) memcpy(grown, w->items, (size_t)w->count * sizeof *grown);
-            w->items = grown;
-            w->capacity = capacity;
-        }
-        w->items[w->count++] = (written){.context = context};
+        if (w->count == w->capacity) MR_TRY(grow(w, error));
+        int32_t *place = place_of(w, context);
+        w->items[w->count++] = (written){.context = context, .first_node = -1, .last_node = -1};
+        *place = w->count;
     }
     return MR_OK;
 }
@@ -82,14 +105,6 @@ static Mr__ValuesDef *values_new(writing *w, const written *item)
     return def;
 }
 
-static bool is_outside(const mr_flow_context *context, mr_output value)
-{
-    for (int32_t i = 0; i < MR_FLOW_BUCKETS; i++)
-        for (const mr_flow_value *v = context->values[i]; v != nullptr; v = v->next)
-            if (v->outside.node == value.node && v->outside.index == value.index) return true;
-    return false;
-}
-
 static Mr__ValuesDef *values_of(const written *item)
 {
     return item->context->is_loop ? item->def->while_ctxt->values_def : item->def->cond_ctxt->values_def;
@@ -102,8 +117,7 @@ static mr_status write_loop_nodes(writing *w, const written *item, Mr__WhileCont
 {
     const mr_graph *graph = w->graph;
     int32_t exits = 0, enters = 0;
-    for (int32_t i = 0; i < graph->node_count; i++) {
-        if (graph->nodes[i]->flow != item->context) continue;
+    for (int32_t i = item->first_node; i >= 0; i = w->next_nodes[i]) {
         exits += mr_node_flow(graph->nodes[i]) == MR_FLOW_EXIT;
         enters += mr_node_flow(graph->nodes[i]) == MR_FLOW_ENTER;
     }
@@ -111,10 +125,9 @@ static mr_status write_loop_nodes(writing *w, const written *item, Mr__WhileCont
     def->loop_enter_names = MR_ARENA_NEW(w->arena, char *, (size_t)enters + 1);
     if (def->loop_exit_names == nullptr || def->loop_enter_names == nullptr)
         return mr_fail_memory(error, (size_t)(exits + enters) * sizeof(char *));
-    for (int32_t i = 0; i < graph->node_count; i++) {
+    for (int32_t i = item->first_node; i >= 0; i = w->next_nodes[i]) {
         mr_node *node = graph->nodes[i];
         const mr_flow kind = mr_node_flow(node);
-        if (node->flow != item->context) continue;
         char *name = name_of(w, (mr_output){node, 0});
         if (kind == MR_FLOW_EXIT) def->loop_exit_names[def->n_loop_exit_names++] = name;
         if (kind == MR_FLOW_ENTER && !mr_flow_is_constant_enter(node))
@@ -173,9 +186,9 @@ static void write_values(writing *w)
         mr_node *node = w->graph->nodes[i];
         for (int32_t k = 0; node->flow != nullptr && k < node->output_count; k++) {
             char *name = name_of(w, (mr_output){node, k});
-            for (const mr_flow_context *c = node->flow; c != nullptr; c = c->outer) {
+            for (mr_flow_context *c = node->flow; c != nullptr; c = c->outer) {
                 Mr__ValuesDef *def = values_of(find(w, c));
-                if (!is_outside(c, (mr_output){node, k})) def->values[def->n_values++] = name;
+                if (mr_flow_find_value(c, (mr_output){node, k}) == nullptr) def->values[def->n_values++] = name;
             }
         }
     }
@@ -184,11 +197,25 @@ static void write_values(writing *w)
 static mr_status collect(writing *w, mr_error *error)
 {
     for (int32_t i = 0; i < w->graph->node_count; i++) MR_TRY(add_context(w, w->graph->nodes[i]->flow, error));
-    for (int32_t i = 0; i < w->graph->node_count; i++)
-        for (mr_flow_context *c = w->graph->nodes[i]->flow; c != nullptr; c = c->outer)
-            find(w, c)->values += w->graph->nodes[i]->output_count;
-    for (int32_t i = 0; i < w->count; i++)
-        if (w->items[i].context->outer != nullptr) find(w, w->items[i].context->outer)->nested++;
+    if (w->count == 0) return MR_OK;
+    assert(w->items != nullptr);
+    w->next_nodes = MR_ARENA_NEW(w->arena, int32_t, (size_t)w->graph->node_count + 1);
+    if (w->next_nodes == nullptr) return mr_fail_memory(error, (size_t)w->graph->node_count * sizeof *w->next_nodes);
+    for (int32_t i = 0; i < w->graph->node_count; i++) {
+        const mr_node *node = w->graph->nodes[i];
+        w->next_nodes[i] = -1;
+        if (node->flow == nullptr) continue;
+        written *own = find(w, node->flow);
+        assert(own != nullptr);
+        *(own->first_node < 0 ? &own->first_node : &w->next_nodes[own->last_node]) = i;
+        own->last_node = i;
+        for (written *item = own; item != nullptr; item = find(w, item->context->outer))
+            item->values += node->output_count;
+    }
+    for (int32_t i = 0; i < w->count; i++) {
+        written *outer = find(w, w->items[i].context->outer);
+        if (outer != nullptr) outer->nested++;
+    }
     for (int32_t i = 0; i < w->count; i++) {
         w->items[i].def = MR_ARENA_NEW(w->arena, Mr__ControlFlowContextDef, 1);
         if (w->items[i].def == nullptr) return mr_fail_memory(error, sizeof *w->items[i].def);

@@ -115,6 +115,11 @@ bool mr_decoder_read_embedding(mr_graph *graph, const char *what, mr_variables t
         if (table.items[i].value.node == nullptr || mr_variable_shape_of(table.items[i]).rank != 2 ||
             mr_variable_shape_of(table.items[i]).dims[1] < 1)
             wrong = "the embedding must be [ids, features], features known";
+        else if (!mr_train_is_floating(mr_variable_dtype_of(table.items[i])))
+            wrong = "the embedding must be float, double or half";
+        else if (mr_variable_dtype_of(table.items[i]) != mr_variable_dtype_of(table.items[0]) ||
+                 mr_variable_shape_of(table.items[i]).dims[1] != mr_variable_shape_of(table.items[0]).dims[1])
+            wrong = "the parts of the embedding have different dtypes or features";
     if (wrong == nullptr && start_tokens.node != nullptr) {
         const mr_shape shape = mr_output_shape(start_tokens);
         if (mr_output_dtype(start_tokens) != MR_INT32 || (shape.rank >= 0 && shape.rank != 1))

@@ -1,4 +1,4 @@
-/* Decoders, attention and raw networks: batch sizes that differ, functions that leave scopes open, limits. */
+/* Decoders and attention: batch sizes that differ, limits, arguments, several attentions. */
 #include "tests/test.h"
 #include <millrace/millrace.h>
 
@@ -306,240 +306,136 @@ TEST(gather_tree_checks_sizes_when_it_runs)
     CHECK_CONTAINS(error.message, "beam_gather_tree: the batch sizes of step_ids and of lengths differ");
 }
 
-/* ---- Functions of the caller's ---- */
+/* ---- Beam search without steps ---- */
 
-enum { GOOD, NAME, VARIABLE, DEVICE, COLOCATION, CONTROL, CLEARED, OVERRIDE, COND, LOOP, TOO_MANY = 10 };
-enum { KINDS = 10, POPS = 6 };
-
-/* What a function leaves open, or closes without having opened it. */
-static void disturb(mr_graph *g, int kind)
+static mr_status search_nothing(int64_t batch, int32_t steps, mr_tensor *ids, mr_error *found)
 {
-    mr_output one = mr_constant_int32(g, 1), v;
-    mr_node *node = one.node;
-    switch (kind) {
-    case NAME:
-        mr_graph_push_scope(g, "left");
-        break;
-    case VARIABLE:
-        mr_graph_push_variable_scope(g, "left");
-        break;
-    case DEVICE:
-        mr_graph_push_device(g, "/cpu:0");
-        break;
-    case COLOCATION:
-        mr_graph_push_colocation(g, node);
-        break;
-    case CONTROL:
-        mr_graph_push_control_dependencies(g, &node, 1);
-        break;
-    case CLEARED:
-        mr_graph_push_control_dependencies(g, nullptr, 0);
-        break;
-    case OVERRIDE:
-        mr_graph_push_gradient_override(g, "Identity", "Mine");
-        break;
-    case COND:
-        (void)mr_cond_begin(g, mr_constant_bool(g, true));
-        break;
-    case LOOP:
-        (void)mr_while_loop_begin(g, MR_OUTPUTS(one), &v);
-        break;
-    case TOO_MANY:
-        mr_graph_pop_scope(g);
-        break;
-    case TOO_MANY + 1:
-        mr_graph_pop_variable_scope(g);
-        break;
-    case TOO_MANY + 2:
-        mr_graph_pop_device(g);
-        break;
-    case TOO_MANY + 3:
-        mr_graph_pop_colocation(g);
-        break;
-    case TOO_MANY + 4:
-        mr_graph_pop_control_dependencies(g);
-        break;
-    case TOO_MANY + 5:
-        mr_graph_pop_gradient_override(g);
-        break;
-    default:
-        break;
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_session *session = nullptr;
+    mr_output start = ints(g, batch), state = floats(g, MR_SHAPE(batch < 0 ? -1 : batch * WIDTH, UNITS));
+    mr_variable words = mr_get_variable(g, "words", MR_SHAPE(IDS, FEATURES));
+    mr_output_layer *layer = mr_output_layer_new(g, .units = IDS);
+    mr_decoder *decoder = mr_beam_search_decoder(g, mr_gru_cell(g, UNITS), MR_VARIABLES(words), start, 1, &state, WIDTH,
+                                                 .output_layer = layer);
+    mr_decoded d = mr_dynamic_decode(g, decoder, nullptr, .maximum_iterations = steps);
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    mr_feed feeds[] = {{start, zeros(MR_INT32, MR_SHAPE(BATCH))},
+                       {state, zeros(MR_FLOAT, MR_SHAPE(BATCH * WIDTH, UNITS))}};
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    const mr_status status =
+        mr_session_run(session, (mr_feeds){feeds, 2}, MR_OUTPUTS(d.predicted_ids), ids, nullptr, 0, found);
+    for (int i = 0; i < 2; i++) mr_tensor_deinit(&feeds[i].value);
+    mr_session_free(session);
+    mr_graph_free(g);
+    return status;
+}
+
+TEST(beam_search_of_no_steps_finds_nothing)
+{
+    mr_error error = {0};
+    mr_tensor ids = {0};
+    CHECK_OK(search_nothing(BATCH, 0, &ids, &error));
+    CHECK_EQ(ids.shape.rank, 3);
+    CHECK_EQ(ids.shape.dims[0] * 100 + ids.shape.dims[1] * 10 + ids.shape.dims[2], BATCH * 100 + WIDTH);
+    mr_tensor_deinit(&ids);
+    CHECK_OK(search_nothing(-1, 2, &ids, &error));
+    CHECK_EQ(ids.shape.dims[1], 2);
+    mr_tensor_deinit(&ids);
+    CHECK_STATUS(search_nothing(-1, 0, &ids, &error), MR_UNIMPLEMENTED);
+}
+
+/* ---- Several attentions ---- */
+
+TEST(several_attentions_are_checked)
+{
+    static const char *const texts[] = {
+        "attention_wrapper: there are no attentions",
+        "attention_wrapper: there is no attention",
+        "attention_wrapper: there are 1 attention_layer_sizes for 2 attentions",
+        "attention_wrapper: attention_layer_sizes[1] is 0, but must be 1 to 2147483647",
+        "attention_layer_size has no effect on a list of attentions; attention_layer_sizes has",
+        "attention_layer_sizes has no effect on one attention; attention_layer_size has",
+        "attention_wrapper: there are more than 8 attentions",
+        "attention_wrapper: the attentions have different dtypes",
+        "attention_wrapper: the batch size of the memory is 2, but that of initial_cell_state 0 is 3",
+    };
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
+        mr_graph *g = mr_graph_new();
+        mr_output memory = floats(g, MR_SHAPE(BATCH, TIME, FEATURES)), state = floats(g, MR_SHAPE(BATCH, UNITS));
+        mr_output other = mr_placeholder(g, MR_DOUBLE, .shape = MR_SHAPE(BATCH, TIME, FEATURES));
+        mr_attention *a = mr_bahdanau_attention(g, UNITS, memory), *b = mr_luong_attention(g, UNITS, memory);
+        mr_attention *many[9] = {a, a, a, a, a, a, a, a, a};
+        const mr_attentions nine = {many, 9};
+        mr_rnn_cell *cell = mr_gru_cell(g, UNITS);
+        if (i == 0) mr_multi_attention_wrapper(g, cell, (mr_attentions){0});
+        if (i == 1) mr_multi_attention_wrapper(g, cell, MR_ATTENTIONS(a, nullptr));
+        if (i == 2) mr_multi_attention_wrapper(g, cell, MR_ATTENTIONS(a, b), .attention_layer_sizes = MR_INTS(3));
+        if (i == 3) mr_multi_attention_wrapper(g, cell, MR_ATTENTIONS(a, b), .attention_layer_sizes = MR_INTS(3, 0));
+        if (i == 4) mr_multi_attention_wrapper(g, cell, MR_ATTENTIONS(a, b), .attention_layer_size = 3);
+        if (i == 5) mr_attention_wrapper(g, cell, a, .attention_layer_sizes = MR_INTS(3));
+        if (i == 6) mr_multi_attention_wrapper(g, cell, nine);
+        if (i == 7) {
+            mr_attention *wide = mr_luong_attention(g, UNITS, other);
+            mr_multi_attention_wrapper(g, cell, MR_ATTENTIONS(a, wide));
+        }
+        if (i == 8) {
+            mr_attention *few = mr_luong_attention(g, UNITS, floats(g, MR_SHAPE(2, TIME, FEATURES)));
+            mr_multi_attention_wrapper(g, cell, MR_ATTENTIONS(a, few), .initial_cell_state = &state);
+        }
+        check_refused(g, texts[i]);
     }
 }
 
-typedef struct disturber {
-    int where, kind;
-} disturber;
-enum { INITIALIZE, SAMPLE, NEXT, CELL_BUILD, CELL_CALL, RAW_LOOP, PROBABILITY, GRADIENT, PLACES };
-
-static void at(const disturber *d, mr_graph *g, int where)
+TEST(several_attentions_have_states_and_variables_of_their_own)
 {
-    if (d->where == where) disturb(g, d->kind);
-}
-
-static void initialize(void *context, mr_graph *g, mr_helper_step *step)
-{
-    step->finished = mr_fill(g, mr_constant_ints(g, MR_INTS(BATCH)), mr_constant_bool(g, false));
-    step->inputs = mr_fill(g, mr_constant_ints(g, MR_INTS(BATCH, FEATURES)), mr_constant_float(g, 1));
-    at(context, g, INITIALIZE);
-}
-
-static mr_output sample(void *context, mr_graph *g, mr_helper_step *step)
-{
-    (void)step;
-    mr_output ids = mr_fill(g, mr_constant_ints(g, MR_INTS(BATCH)), mr_constant_int32(g, 0));
-    at(context, g, SAMPLE);
-    return ids;
-}
-
-static void next_inputs(void *context, mr_graph *g, mr_helper_step *step)
-{
-    initialize(context, g, step);
-    at(context, g, NEXT);
-}
-
-static void cell_build(void *context, mr_graph *g, int64_t size, mr_dtype dtype)
-{
-    (void)size;
-    (void)dtype;
-    at(context, g, CELL_BUILD);
-}
-
-static mr_output cell_call(void *context, mr_graph *g, mr_output input, const mr_output *states, mr_output *next)
-{
-    next[0] = mr_identity(g, states[0]);
-    mr_output output = mr_identity(g, input);
-    at(context, g, CELL_CALL);
-    return output;
-}
-
-static void raw_loop(void *context, mr_graph *g, mr_raw_rnn_step *step)
-{
-    step->finished = mr_fill(g, mr_constant_ints(g, MR_INTS(BATCH)), mr_constant_bool(g, true));
-    step->input = mr_fill(g, mr_constant_ints(g, MR_INTS(BATCH, FEATURES)), mr_constant_float(g, 1));
-    if (step->output.node == nullptr) step->states[0] = step->input;
-    at(context, g, RAW_LOOP);
-}
-
-static int probability_kind;
-static mr_output probability(mr_graph *g, mr_output score)
-{
-    score = mr_activation_softmax(g, score);
-    disturb(g, probability_kind);
-    return score;
-}
-
-static void gradient(void *context, mr_graph *g, mr_node *node, const mr_output *grads, mr_output *results)
-{
-    (void)node;
-    results[0] = grads[0];
-    at(context, g, GRADIENT);
-}
-
-/* Builds a network with all functions, in open scopes of all kinds. */
-static mr_graph *build(disturber *d)
-{
-    mr_graph *g = mr_graph_new();
-    mr_output around = mr_constant_int32(g, 0), x = floats(g, MR_SHAPE(BATCH, FEATURES)), xs = {0};
-    probability_kind = d->where == PROBABILITY ? d->kind : GOOD;
-    mr_graph_register_gradient(g, "Mine", gradient, d);
-    mr_graph_push_scope(g, "a");
-    mr_graph_push_variable_scope(g, "b");
-    mr_graph_push_device(g, "/cpu:0");
-    mr_graph_push_colocation(g, around.node);
-    mr_graph_push_control_dependencies(g, &around.node, 1);
-    mr_graph_push_gradient_override(g, "Tanh", "Mine");
-    const mr_helper_functions functions = {.size = sizeof functions,
-                                           .batch = BATCH,
-                                           .features = FEATURES,
-                                           .dtype = MR_FLOAT,
-                                           .initialize = initialize,
-                                           .sample = sample,
-                                           .next_inputs = next_inputs};
-    const mr_rnn_cell_functions cell_functions = {.size = sizeof cell_functions,
-                                                  .state_count = 1,
-                                                  .state_sizes = (int64_t[]){FEATURES},
-                                                  .output_size = FEATURES,
-                                                  .default_name = "my_cell",
-                                                  .build = cell_build,
-                                                  .call = cell_call};
-    mr_rnn_cell *cell = mr_rnn_cell_new(g, &cell_functions, d);
-    mr_helper *helper = mr_custom_helper(g, &functions, d);
-    (void)mr_dynamic_decode(g, mr_basic_decoder(g, cell, helper, &x), nullptr, .maximum_iterations = 2);
-    (void)mr_raw_rnn(g, cell, raw_loop, d, nullptr);
-    mr_attention *attention =
-        mr_bahdanau_attention(g, UNITS, floats(g, MR_SHAPE(BATCH, TIME, FEATURES)), .probability_fn = probability);
-    mr_output states[4];
-    mr_rnn_cell *attending = mr_attention_wrapper(g, mr_gru_cell(g, UNITS), attention);
-    mr_rnn_cell_zero_state(g, attending, mr_constant_int32(g, BATCH), MR_FLOAT, states);
-    (void)mr_rnn_cell_call(g, attending, x, states, states);
-    mr_gradients(g, MR_OUTPUTS(mr_tanh(g, x)), MR_OUTPUTS(x), nullptr, &xs);
-    mr_graph_pop_gradient_override(g);
-    mr_graph_pop_control_dependencies(g);
-    mr_graph_pop_colocation(g);
-    mr_graph_pop_device(g);
-    mr_graph_pop_variable_scope(g);
-    mr_graph_pop_scope(g);
-    return g;
-}
-
-TEST(functions_must_close_the_scopes_that_they_open)
-{
-    static const char *const names[PLACES] = {
-        "custom_helper: initialize has left ",
-        "custom_helper: sample has left ",
-        "custom_helper: next_inputs has left ",
-        "my_cell: build has left ",
-        "my_cell: call has left ",
-        "raw_rnn: the loop function has left ",
-        "attention: probability_fn has left ",
-        "mr_graph_register_gradient: Mine has left ",
-    };
-    static const char *const kinds[KINDS] = {
-        "",
-        "a name scope open",
-        "a variable scope open",
-        "a device scope open",
-        "a colocation scope open",
-        "a scope of control dependencies open",
-        "a scope of control dependencies open",
-        "a gradient override open",
-        "a conditional or a loop open",
-        "a conditional or a loop open",
-    };
     mr_error error = {0};
-    for (int where = 0; where < PLACES; where++)
-        for (int kind = 0; kind < KINDS; kind++) {
-            disturber d = {where, kind};
-            mr_graph *g = build(&d);
-            CHECK_STATUS(mr_graph_status(g, &error), kind == GOOD ? MR_OK : MR_FAILED_PRECONDITION);
-            if (kind != GOOD) {
-                CHECK_CONTAINS(error.message, names[where]);
-                CHECK_CONTAINS(error.message, kinds[kind]);
-            }
-            CHECK_EQ(strlen(mr_graph_scope(g)), 0);
-            mr_graph_free(g);
-        }
+    mr_graph *g = mr_graph_new();
+    mr_output memory = floats(g, MR_SHAPE(BATCH, TIME, FEATURES)), other = floats(g, MR_SHAPE(BATCH, 9, 2)), states[6];
+    mr_attention *a = mr_bahdanau_attention(g, 3, memory), *b = mr_bahdanau_attention(g, 4, other);
+    mr_rnn_cell *cell = mr_multi_attention_wrapper(g, mr_lstm_cell(g, UNITS), MR_ATTENTIONS(a, b),
+                                                   .attention_layer_sizes = MR_INTS(5, 8));
+    const int64_t sizes[] = {UNITS, UNITS, 13, 0, TIME, 9};
+    CHECK_EQ(mr_rnn_cell_state_count(cell), 6);
+    CHECK_EQ(mr_rnn_cell_output_size(cell), 13);
+    for (int i = 0; i < 6; i++) CHECK_EQ(mr_rnn_cell_state_size(cell, i), sizes[i]);
+    mr_rnn_cell_zero_state(g, cell, mr_constant_int32(g, BATCH), MR_FLOAT, states);
+    mr_decoder *decoder = mr_basic_decoder(g, cell, mr_training_helper(g, memory, ints(g, BATCH)), states);
+    mr_decoded d = mr_dynamic_decode(g, decoder, states, .alignment_history = true);
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK_EQ(mr_output_shape(d.alignment_histories[0]).dims[2], TIME);
+    CHECK_EQ(mr_output_shape(d.alignment_histories[1]).dims[2], 9);
+    CHECK(d.alignment_histories[2].node == nullptr && d.alignment_history.node == d.alignment_histories[0].node);
+    static const char *const names[] = {
+        "memory_layer/kernel",
+        "memory_layer_1/kernel",
+        "decoder/attention_wrapper/bahdanau_attention/query_layer/kernel",
+        "decoder/attention_wrapper/attention_layer/kernel",
+        "decoder/attention_wrapper/bahdanau_attention_1/attention_v",
+        "decoder/attention_wrapper/attention_layer_1/kernel",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) CHECK(mr_graph_find(g, names[i]) != nullptr);
+    mr_graph_free(g);
 }
 
-TEST(functions_cannot_close_the_scopes_around_them)
+/* ---- Embeddings ---- */
+
+TEST(embeddings_of_helpers_are_checked)
 {
-    static const char *const texts[POPS] = {
-        "mr_graph_pop_scope: no name scope is open here",
-        "mr_graph_pop_variable_scope: no variable scope is open here",
-        "mr_graph_pop_device: no device scope is open here",
-        "mr_graph_pop_colocation: no colocation scope is open here",
-        "mr_graph_pop_control_dependencies: no scope of control dependencies is open here",
-        "mr_graph_pop_gradient_override: no gradient override is open here",
+    static const char *const texts[] = {
+        "greedy_embedding_helper: the embedding must be float, double or half",
+        "greedy_embedding_helper: the parts of the embedding have different dtypes or features",
+        "greedy_embedding_helper: the embedding must be [ids, features], features known",
     };
-    for (int where = 0; where < PLACES; where++)
-        for (int i = 0; i < POPS; i++) {
-            disturber d = {where, TOO_MANY + i};
-            check_refused(build(&d), texts[i]);
-        }
-    for (int i = 0; i < POPS; i++) {
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
         mr_graph *g = mr_graph_new();
-        disturb(g, TOO_MANY + i);
+        mr_variable parts[] = {mr_get_variable(g, "a", MR_SHAPE(IDS, FEATURES)),
+                               mr_get_variable(g, "b", MR_SHAPE(IDS, 2)),
+                               mr_get_variable(g, "c", MR_SHAPE(IDS, FEATURES), .dtype = MR_INT32),
+                               mr_get_variable(g, "d", MR_SHAPE(IDS))};
+        const mr_variables lists[] = {{parts + 2, 1}, {parts, 2}, {parts + 3, 1}};
+        mr_greedy_embedding_helper(g, lists[i], ints(g, BATCH), 1);
         check_refused(g, texts[i]);
     }
 }
