@@ -198,7 +198,8 @@ static mr_status collect(writing *w, mr_error *error)
 {
     for (int32_t i = 0; i < w->graph->node_count; i++) MR_TRY(add_context(w, w->graph->nodes[i]->flow, error));
     if (w->count == 0) return MR_OK;
-    assert(w->items != nullptr);
+    written *items = w->items;
+    assert(items != nullptr);
     w->next_nodes = MR_ARENA_NEW(w->arena, int32_t, (size_t)w->graph->node_count + 1);
     if (w->next_nodes == nullptr) return mr_fail_memory(error, (size_t)w->graph->node_count * sizeof *w->next_nodes);
     for (int32_t i = 0; i < w->graph->node_count; i++) {
@@ -213,27 +214,30 @@ static mr_status collect(writing *w, mr_error *error)
             item->values += node->output_count;
     }
     for (int32_t i = 0; i < w->count; i++) {
-        written *outer = find(w, w->items[i].context->outer);
+        written *outer = find(w, items[i].context->outer);
         if (outer != nullptr) outer->nested++;
     }
     for (int32_t i = 0; i < w->count; i++) {
-        w->items[i].def = MR_ARENA_NEW(w->arena, Mr__ControlFlowContextDef, 1);
-        if (w->items[i].def == nullptr) return mr_fail_memory(error, sizeof *w->items[i].def);
-        mr__control_flow_context_def__init(w->items[i].def);
-        MR_TRY(w->items[i].context->is_loop ? write_loop(w, &w->items[i], error) : write_cond(w, &w->items[i], error));
+        written *item = &items[i];
+        item->def = MR_ARENA_NEW(w->arena, Mr__ControlFlowContextDef, 1);
+        if (item->def == nullptr) return mr_fail_memory(error, sizeof *item->def);
+        mr__control_flow_context_def__init(item->def);
+        MR_TRY(item->context->is_loop ? write_loop(w, item, error) : write_cond(w, item, error));
     }
     return MR_OK;
 }
 
 static void nest(const writing *w)
 {
+    written *items = w->items;
+    if (items == nullptr) return;
     for (int32_t i = 0; i < w->count; i++) {
-        const written *outer = find(w, w->items[i].context->outer);
+        const written *outer = find(w, items[i].context->outer);
         if (outer == nullptr) continue;
         if (outer->context->is_loop)
-            outer->def->while_ctxt->nested_contexts[outer->def->while_ctxt->n_nested_contexts++] = w->items[i].def;
+            outer->def->while_ctxt->nested_contexts[outer->def->while_ctxt->n_nested_contexts++] = items[i].def;
         else
-            outer->def->cond_ctxt->nested_contexts[outer->def->cond_ctxt->n_nested_contexts++] = w->items[i].def;
+            outer->def->cond_ctxt->nested_contexts[outer->def->cond_ctxt->n_nested_contexts++] = items[i].def;
     }
 }
 

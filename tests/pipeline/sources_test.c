@@ -277,6 +277,7 @@ TEST(tar_samples_are_members_of_one_name)
 {
     const char *path = test_path("wds.tar");
     FILE *file = fopen(path, "wb");
+    CHECK(file != nullptr);
     add_member(file, "a/1.jpg", "j1");
     add_member(file, "a/1.cls", "3");
     add_member(file, "a/2.png", "p2");
