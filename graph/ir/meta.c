@@ -2,6 +2,7 @@
  * bytes_list; other outputs and nodes are names in node_list, "x:0" and "x". Anything else is exported as it was
  * imported. */
 #include "graph/ir/convert.h"
+#include "graph/ir/meta_flow.h"
 #include "proto/meta_graph.pb-c.h"
 
 #include <stdlib.h>
@@ -96,7 +97,7 @@ static mr_status write_collections(const mr_graph *graph, mr_arena *arena, Mr__M
 {
     size_t count = (size_t)graph->collection_count;
     Mr__MetaGraphDef__CollectionEntry *entries = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry, count + 1);
-    meta->collection_def = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry *, count + 1);
+    meta->collection_def = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry *, count + 2);
     if (entries == nullptr || meta->collection_def == nullptr) return mr_fail_memory(error, count * sizeof *entries);
     for (size_t i = 0; i < count; i++) {
         mr__meta_graph_def__collection_entry__init(&entries[i]);
@@ -105,6 +106,8 @@ static mr_status write_collections(const mr_graph *graph, mr_arena *arena, Mr__M
         meta->collection_def[i] = &entries[i];
     }
     meta->n_collection_def = count;
+    MR_TRY(mr_graph_write_contexts(graph, arena, meta->collection_def + count, &count, error));
+    meta->n_collection_def += count;
     qsort(meta->collection_def, count, sizeof *meta->collection_def, compare_entries);
     return MR_OK;
 }
@@ -229,11 +232,11 @@ static mr_status read_collection(mr_graph *graph, const char *name, const Mr__Co
 }
 
 static mr_status read_collections(mr_graph *graph, const Mr__MetaGraphDef *meta, mr_arena *arena, bool add,
-                                  mr_error *error)
+                                  bool has_contexts, mr_error *error)
 {
     for (size_t i = 0; i < meta->n_collection_def; i++) {
         const Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
-        if (entry->value == nullptr) continue;
+        if (entry->value == nullptr || (has_contexts && mr_is_context_collection(entry->key))) continue;
         mr_status status = read_collection(graph, entry->key, entry->value, arena, add, error);
         if (status != MR_OK) return mr_fail_prefix(error, status, "collection %.80s", entry->key);
     }
@@ -247,13 +250,14 @@ static mr_status read_meta(mr_graph *graph, const Mr__MetaGraphDef *meta, size_t
     mr_string saver = {0};
     if (meta->graph_def == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "it contains no graph");
     MR_TRY(mr_graph_read(graph, meta->graph_def, size_bytes, nullptr, error));
-    mr_status status = read_collections(graph, meta, arena, false, error);
+    mr_status status = read_collections(graph, meta, arena, false, false, error);
     if (status == MR_OK && meta->saver_def != nullptr) status = mr_proto_pack(meta->saver_def, arena, &saver, error);
     if (status != MR_OK) {
         mr_graph_truncate(graph, before);
         return status;
     }
-    MR_TRY(read_collections(graph, meta, arena, true, error));
+    const bool has_contexts = mr_graph_read_contexts(graph, meta, before, arena);
+    MR_TRY(read_collections(graph, meta, arena, true, has_contexts, error));
     return meta->saver_def == nullptr ? MR_OK : mr_graph_set_saver_def(graph, saver, error);
 }
 
