@@ -156,7 +156,8 @@ typedef struct mr_profile_figures {
      * most in use. */
     int64_t requested_bytes, peak_bytes, residual_bytes, output_bytes;
     /* Times of the calls in µs, at least 1 for each: accelerator_micros in streams of a device ("stream:all"),
-     * cpu_micros all others, micros the sum. */
+     * cpu_micros all others, micros the sum. A RunMetadata of this library has no streams: for a GPU it has the time in
+     * which calls are launched. */
     int64_t micros, accelerator_micros, cpu_micros;
     int64_t run_count;        /* calls */
     int64_t definition_count; /* nodes and scopes */

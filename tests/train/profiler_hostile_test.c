@@ -25,9 +25,10 @@ TEST(profile_refuses_what_is_no_run)
     CHECK_OK(mr_profile_add_run(profile, 0, MR_STR("\x0a\x00"), &error));
     CHECK_OK(mr_profile_view_new(profile, MR_PROFILE_OP, MR_OPTIONS(mr_profile_options, .step = &step), &view, &error));
     mr_profile_view_free(view);
-    CHECK_STATUS(mr_profile_new(nullptr, &profile, &error), MR_INVALID_ARGUMENT);
-    CHECK_STATUS(mr_profile_view_new(nullptr, MR_PROFILE_OP, nullptr, &view, &error), MR_INVALID_ARGUMENT);
     mr_profile_free(profile);
+    CHECK_STATUS(mr_profile_new(nullptr, &profile, &error), MR_INVALID_ARGUMENT);
+    CHECK(profile == nullptr);
+    CHECK_STATUS(mr_profile_view_new(nullptr, MR_PROFILE_OP, nullptr, &view, &error), MR_INVALID_ARGUMENT);
 }
 
 /* Bytes of a valid run are changed at random. What is accepted can be viewed in every way. */

@@ -297,6 +297,19 @@ TEST(profile_entries_below_hidden_ones_move_up)
                "  extra (0/0 params)\n"
                "  net/sum (0/0 params)\n"
                "  out (0/0 params)\n");
+    /* Hidden entries are part of the totals, unless only displayed ones are to be counted. */
+    mr_profile_options options = {.select = MR_PROFILE_PARAMS, .show_name_regexes = MR_NAMES("net", "net/b")};
+    check_text(profile, MR_PROFILE_SCOPE, options,
+               "node name | # parameters\n"
+               "_TFProfRoot (--/21 params)\n"
+               "  net (0/8 params)\n"
+               "    net/b (2, 2/2 params)\n");
+    options.account_displayed_op_only = true;
+    check_text(profile, MR_PROFILE_SCOPE, options,
+               "node name | # parameters\n"
+               "_TFProfRoot (--/2 params)\n"
+               "  net (0/2 params)\n"
+               "    net/b (2, 2/2 params)\n");
     check_text(profile, MR_PROFILE_GRAPH,
                (mr_profile_options){
                    .select = MR_PROFILE_PARAMS, .start_name_regexes = MR_NAMES("net/product", "s"), .max_depth = 2},
