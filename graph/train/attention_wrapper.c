@@ -203,7 +203,11 @@ static bool take_initial(mr_graph *graph, const wrapper *w, const mr_output *ini
         const mr_dtype dtype = is_time ? MR_INT32 : memory;
         const mr_shape own = mr_rnn_state_shape(w->cell, i, -1);
         const char *what = mr_arena_printf(&graph->arena, "initial_cell_state %d", (int)i);
-        if (what == nullptr || initial[i].node == nullptr || initial[i].node->graph != graph) {
+        if (what == nullptr) {
+            (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a message");
+            return false;
+        }
+        if (initial[i].node == nullptr || initial[i].node->graph != graph) {
             (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                                 "attention_wrapper: %s is no output of the graph; the cell has %d states", what,
                                 (int)mr_rnn_cell_state_count(w->cell));

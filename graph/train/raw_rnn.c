@@ -7,6 +7,7 @@
 #include <millrace/seq2seq.h>
 
 #include <assert.h>
+#include <stdio.h>
 
 constexpr int32_t LOOP_STATES_MAX = 64;
 /* The loop's variables: time, finished, input and the flow of what is emitted; then the states of the cell and of the
@@ -131,10 +132,10 @@ static bool check_next(const network *n, int32_t index, mr_output before)
     const mr_shape shape = mr_output_shape(next);
     const bool is_good = own >= 0 ? keeps(n->shapes[index], shape) : mr_shape_compatible(shape, n->shapes[index]);
     if (is_good && mr_output_dtype(next) == dtype) return true;
-    const char *what = index == INPUT      ? "input"
-                       : index == FINISHED ? "finished"
-                       : own >= 0          ? mr_arena_printf(&n->graph->arena, "loop_state %d", (int)own)
-                                           : mr_arena_printf(&n->graph->arena, "state %d", (int)state);
+    char what[32] = "input";
+    if (index == FINISHED) (void)snprintf(what, sizeof what, "finished");
+    if (index >= STATES)
+        (void)snprintf(what, sizeof what, "%s %d", own >= 0 ? "loop_state" : "state", (int)(own >= 0 ? own : state));
     (void)mr_graph_fail(n->graph, MR_INVALID_ARGUMENT,
                         "raw_rnn: the loop function has set %s to %s%s, but before the first step it was %s%s", what,
                         mr_dtype_name(mr_output_dtype(next)), mr_shape_text(shape, found, sizeof found),

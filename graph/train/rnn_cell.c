@@ -5,6 +5,7 @@
 #include <millrace/ops.h>
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 void *mr_rnn_alloc(mr_graph *graph, size_t size_bytes)
@@ -171,25 +172,33 @@ bool mr_rnn_check_states(mr_graph *graph, const mr_rnn_cell *cell, const mr_outp
     return true;
 }
 
-/* What a cell of the caller's has returned. */
+/* What a cell of the caller's has returned.
+ * index  of a state; -1: the output */
+static bool check_result(mr_graph *graph, const mr_rnn_cell *cell, mr_output result, int32_t index)
+{
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE], what[32] = "the output";
+    const mr_rnn_cell_functions *f = &cell->functions;
+    const mr_shape own = index < 0 ? MR_SHAPE(-1, f->output_size) : mr_rnn_state_shape(cell, index, -1);
+    const mr_dtype dtype = index >= 0 && cell->states[index].is_time ? MR_INT32 : cell->dtype;
+    const bool is_set = result.node != nullptr && result.node->id >= 0;
+    if (is_set && mr_output_dtype(result) == dtype && mr_shape_compatible(mr_output_shape(result), own)) return true;
+    if (index >= 0) (void)snprintf(what, sizeof what, "state %d", (int)index);
+    if (!is_set)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: call has not set %s", f->default_name, what);
+    else
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: call has set %s to %s%s, but it must be %s%s",
+                            f->default_name, what, mr_dtype_name(mr_output_dtype(result)),
+                            mr_shape_text(mr_output_shape(result), found, sizeof found), mr_dtype_name(dtype),
+                            mr_shape_text(own, expected, sizeof expected));
+    return false;
+}
+
 static bool check_results(mr_graph *graph, const mr_rnn_cell *cell, mr_output output, const mr_output *states)
 {
-    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
-    const mr_rnn_cell_functions *f = &cell->functions;
-    for (int32_t i = -1; i < f->state_count; i++) {
-        const mr_output result = i < 0 ? output : states[i];
-        const mr_shape own = i < 0 ? MR_SHAPE(-1, f->output_size) : mr_rnn_state_shape(cell, i, -1);
-        const mr_dtype dtype = i >= 0 && cell->states[i].is_time ? MR_INT32 : cell->dtype;
-        const char *what = i < 0 ? "the output" : mr_arena_printf(&graph->arena, "state %d", (int)i);
-        if (result.node == nullptr || result.node->id < 0)
-            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: call has not set %s", f->default_name, what);
-        else if (mr_output_dtype(result) != dtype || !mr_shape_compatible(mr_output_shape(result), own))
-            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: call has set %s to %s%s, but it must be %s%s",
-                                f->default_name, what, mr_dtype_name(mr_output_dtype(result)),
-                                mr_shape_text(mr_output_shape(result), found, sizeof found), mr_dtype_name(dtype),
-                                mr_shape_text(own, expected, sizeof expected));
-    }
-    return mr_graph_status(graph, nullptr) == MR_OK;
+    bool is_good = check_result(graph, cell, output, -1);
+    for (int32_t i = 0; is_good && i < cell->functions.state_count; i++)
+        is_good = check_result(graph, cell, states[i], i);
+    return is_good;
 }
 
 mr_output mr_rnn_cell_call(mr_graph *graph, mr_rnn_cell *cell, mr_output input, const mr_output *states,

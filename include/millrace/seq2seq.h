@@ -78,8 +78,9 @@ typedef struct mr_attention_options {
 #define MR_ATTENTION_DEFAULTS .score_mask_value = -__builtin_inff()
 
 /* Additive attention. The memory's keys are computed here, once, with the variable memory_layer/kernel of the current
- * variable scope (of a second mechanism: memory_layer_1/kernel); the others are created with the cell, in
- * CELL/bahdanau_attention: query_layer/kernel, attention_v.
+ * variable scope; the others are created with the cell, in CELL/bahdanau_attention: query_layer/kernel, attention_v. A
+ * second mechanism in the same scope has memory_layer_1/kernel, also in a scope that reuses variables: to share the
+ * variable, enter a scope of a name for each of them.
  * num_units  of query and keys; at least 1
  * memory     [batch, time, depth], depth known: the outputs of an encoder
  * errors     at run time, MR_INVALID_ARGUMENT if a length is less than 1, or if there is not one for each example */
