@@ -7,8 +7,6 @@
  *
  * The digest in the last line is the same for any number of threads and on any machine, for the same records, seed and
  * epochs. A record that cannot be used, such as one without a label, is reported, counted and skipped. */
-#include <errno.h>
-#include <getopt.h>
 #include <millrace/millrace.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,8 +41,7 @@ static const char usage[] = "feed-images runs the input pipeline of a training a
 
 typedef struct arguments {
     const char *trace;
-    int64_t epochs, threads;
-    uint64_t seed;
+    int64_t epochs, threads, seed;
     bool is_forced;
 } arguments;
 
@@ -182,14 +179,15 @@ static mr_dataset *input(const char *const *paths, int count, const arguments *a
     bool is_stream = mr_dataset_status(d, nullptr) == MR_OK && mr_dataset_cardinality(d) == MR_CARDINALITY_UNKNOWN;
     if (is_stream)
         fprintf(stderr, "feed-images: no random access to compressed records: shuffling %d at a time\n", BUFFER);
-    d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer_size = is_stream ? BUFFER : 0, .seed = a->seed), a->epochs);
+    d = mr_dataset_repeat(mr_dataset_shuffle(d, .buffer_size = is_stream ? BUFFER : 0, .seed = (uint64_t)a->seed),
+                          a->epochs);
     mr_feature features[] = {{"image/encoded", MR_STRING}, {"image/class/label", MR_INT64}};
     d = mr_dataset_parse_example(d, features, 2);
     mr_image_options image = {
         .size = sizeof image, .height = SIZE, .width = SIZE, .mean = {124, 117, 104}, .std = {59, 57, 57}};
     image.crop = MR_CROP_RANDOM_RESIZED;
     image.random_flip_left_right = true;
-    d = mr_dataset_decode_image(d, .seed = a->seed, .image = &image);
+    d = mr_dataset_decode_image(d, .seed = (uint64_t)a->seed, .image = &image);
     d = mr_dataset_ignore_errors(d, .ignores = skip_bad, .context = display);
     return mr_dataset_prefetch(mr_dataset_batch(d, BATCH), 0);
 }
@@ -215,43 +213,41 @@ static mr_status feed(display *d, mr_error *error)
     return mr_iterator_trace_stop(d->iterator, error);
 }
 
-/* Parses an option's number. On an error, prints a message and exits. */
-static int64_t number(const char *option, const char *text, int64_t least, int64_t most)
+/* Returns -1 to continue, otherwise the exit status. */
+static int parse_arguments(mr_flags *flags, int argc, char **argv, arguments *a)
 {
-    char *end;
-    errno = 0;
-    int64_t value = strtoll(text, &end, 10);
-    if (end != text && *end == '\0' && errno == 0 && value >= least && value <= most) return value;
-    fprintf(stderr, "feed-images: --%s %s: not a number from %lld to %lld\n", option, text, (long long)least,
-            (long long)most);
-    exit(2);
+    bool version = false;
+    mr_error error = {0};
+    mr_flags_int(flags, "epochs", &a->epochs, nullptr, .lower_bound = 1, .upper_bound = INT32_MAX);
+    mr_flags_int(flags, "threads", &a->threads, nullptr, .lower_bound = 0, .upper_bound = 1024);
+    mr_flags_int(flags, "seed", &a->seed, nullptr, .lower_bound = 0);
+    mr_flags_string(flags, "trace", &a->trace, nullptr);
+    mr_flags_bool(flags, "force", &a->is_forced, nullptr);
+    mr_flags_bool(flags, "version", &version, nullptr);
+    mr_status status = mr_flags_parse(flags, argc, argv, &error);
+    if (mr_flags_help(flags) != nullptr) return fputs(usage, stdout), 0;
+    if (version) return puts("feed-images (millrace) " MR_VERSION), 0;
+    if (status == MR_OK && a->is_forced && a->trace == nullptr)
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "--force is for --trace");
+    if (status == MR_OK && mr_flags_arguments(flags).count == 0)
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "no RECORDS");
+    if (status == MR_OK) return -1;
+    return fprintf(stderr, "feed-images: %s\nTry 'feed-images --help'.\n", error.message), 2;
 }
 
 int main(int argc, char **argv)
 {
     arguments a = {.epochs = 1, .seed = 1};
     (void)signal(SIGXFSZ, SIG_IGN); /* a trace that exceeds the file size limit is an error */
-    const struct option options[] = {
-        {"epochs", 1, 0, 'e'}, {"threads", 1, 0, 'n'}, {"seed", 1, 0, 's'},    {"trace", 1, 0, 't'},
-        {"force", 0, 0, 'f'},  {"help", 0, 0, 'h'},    {"version", 0, 0, 'v'}, {}};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, nullptr)) != -1) {
-        if (option == 'h') return fputs(usage, stdout), 0;
-        if (option == 'v') return puts("feed-images (millrace) " MR_VERSION), 0;
-        if (option == '?') return fputs("Try 'feed-images --help'.\n", stderr), 2;
-        if (option == 'e') a.epochs = number("epochs", optarg, 1, INT32_MAX);
-        if (option == 'n') a.threads = number("threads", optarg, 0, 1024);
-        if (option == 's') a.seed = (uint64_t)number("seed", optarg, 0, INT64_MAX);
-        if (option == 't') a.trace = optarg;
-        a.is_forced |= option == 'f';
-    }
-    if (a.is_forced && a.trace == nullptr) return fputs("feed-images: --force is for --trace\n", stderr), 2;
-    if (optind == argc) return fputs("feed-images: no RECORDS\nTry 'feed-images --help'.\n", stderr), 2;
+    mr_flags *flags = mr_flags_new(nullptr);
+    int exit_code = parse_arguments(flags, argc, argv, &a);
+    if (exit_code >= 0) return mr_flags_free(flags), exit_code;
     mr_error error = {0};
-    if (a.trace != nullptr && check_trace(&a, (const char *const *)argv + optind, argc - optind, &error) != MR_OK)
-        return fprintf(stderr, "feed-images: %s\n", error.message), 1;
+    const mr_names paths = mr_flags_arguments(flags);
+    if (a.trace != nullptr && check_trace(&a, paths.items, paths.count, &error) != MR_OK)
+        return fprintf(stderr, "feed-images: %s\n", error.message), mr_flags_free(flags), 1;
     display shown = {0};
-    mr_dataset *d = input((const char *const *)argv + optind, argc - optind, &a, &shown);
+    mr_dataset *d = input(paths.items, paths.count, &a, &shown);
     mr_iterator_options with = {.size = sizeof with,
                                 .threads = (int32_t)a.threads,
                                 .trace_path = a.trace,
@@ -265,5 +261,6 @@ int main(int argc, char **argv)
     if (status != MR_OK) fprintf(stderr, "feed-images: %s\n", error.message);
     mr_iterator_free(shown.iterator);
     mr_dataset_free(d);
+    mr_flags_free(flags);
     return status == MR_OK ? 0 : 1;
 }

@@ -5,8 +5,6 @@
  *     train-images records run --evaluate   prints the accuracy of the last checkpoint on the validation images
  *
  * run/ then contains checkpoints and event files: loss, accuracy, learning rate, images, histograms. */
-#include <errno.h>
-#include <getopt.h>
 #include <millrace/millrace.h>
 #include <signal.h>
 #include <stdio.h>
@@ -187,47 +185,34 @@ static const char usage[] = "train-images trains a convolutional network on imag
                             "\n"
                             "exit status: 0 success, 1 failure, 2 invalid options\n";
 
-/* Parses a whole number of at least min; -1 after printing a message. */
-static int64_t parse_number(const char *option, const char *text, int64_t min)
-{
-    char *end;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (end != text && *end == '\0' && errno == 0 && number >= min) return number;
-    fprintf(stderr, "train-images: --%s %s: not a whole number of at least %lld\n", option, text, (long long)min);
-    return -1;
-}
-
 /* Returns -1 to continue, otherwise the exit status. */
-static int parse_arguments(int argc, char **argv, arguments *a)
+static int parse_arguments(mr_flags *flags, int argc, char **argv, arguments *a)
 {
-    const struct option options[] = {{"steps", 1, 0, 's'},
-                                     {"max-bad-records", 1, 0, 'b'},
-                                     {"restart-data", 0, 0, 'r'},
-                                     {"evaluate", 0, 0, 'e'},
-                                     {"help", 0, 0, 'h'},
-                                     {"version", 0, 0, 'v'},
-                                     {}};
-    bool wrong = false, has_steps = false;
-    for (int option; (option = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
-        if (option == 'h') return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? 1 : 0;
-        if (option == 'v') return puts("train-images (millrace) " MR_VERSION) < 0 || fflush(stdout) != 0 ? 1 : 0;
-        if (option == 's') a->steps = parse_number("steps", optarg, 1), has_steps = true;
-        if (option == 'b') a->bad->max = parse_number("max-bad-records", optarg, 0);
-        a->evaluate |= option == 'e';
-        a->restart_data |= option == 'r';
-        wrong |= option == '?';
-    }
-    if (a->evaluate && (has_steps || a->restart_data)) {
+    bool version = false;
+    mr_error error = {0};
+    mr_flags_int(flags, "steps", &a->steps, nullptr, .lower_bound = 1);
+    mr_flags_int(flags, "max-bad-records", &a->bad->max, nullptr, .lower_bound = 0);
+    mr_flags_bool(flags, "restart-data", &a->restart_data, nullptr);
+    mr_flags_bool(flags, "evaluate", &a->evaluate, nullptr);
+    mr_flags_bool(flags, "version", &version, nullptr);
+    mr_status status = mr_flags_parse(flags, argc, argv, &error);
+    const mr_names rest = mr_flags_arguments(flags);
+    if (mr_flags_help(flags) != nullptr) return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? 1 : 0;
+    if (version) return puts("train-images (millrace) " MR_VERSION) < 0 || fflush(stdout) != 0 ? 1 : 0;
+    const bool has_steps = mr_flags_count(flags, "steps") > 0;
+    if (status == MR_OK && a->evaluate && (has_steps || a->restart_data)) {
         fprintf(stderr, "train-images: %s has no effect with --evaluate, which does not train\n",
                 has_steps ? "--steps" : "--restart-data");
         return 2;
     }
-    if (!wrong && argc - optind != 2)
-        fprintf(stderr, "train-images: expected RECORDS and RUN, found %d arguments\n", argc - optind);
-    if (wrong || argc - optind != 2 || a->steps < 0 || a->bad->max < 0)
-        return fputs("usage: train-images RECORDS RUN [options]\nTry 'train-images --help'.\n", stderr), 2;
-    a->records = argv[optind], a->run = argv[optind + 1];
+    if (status == MR_OK && rest.count != 2)
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "expected RECORDS and RUN, found %d arguments", (int)rest.count);
+    if (status != MR_OK)
+        return fprintf(stderr,
+                       "train-images: %s\nusage: train-images RECORDS RUN [options]\nTry 'train-images --help'.\n",
+                       error.message),
+               2;
+    a->records = rest.items[0], a->run = rest.items[1];
     return -1;
 }
 
@@ -245,8 +230,9 @@ int main(int argc, char **argv)
 {
     bad_records bad = {.max = BAD_RECORDS_MAX};
     arguments a = {.steps = 800, .bad = &bad};
-    int exit_code = parse_arguments(argc, argv, &a);
-    if (exit_code >= 0) return exit_code;
+    mr_flags *flags = mr_flags_new(nullptr);
+    int exit_code = parse_arguments(flags, argc, argv, &a);
+    if (exit_code >= 0) return mr_flags_free(flags), exit_code;
     (void)signal(SIGXFSZ, SIG_IGN); /* a checkpoint that exceeds the file size limit is an error */
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
@@ -260,5 +246,6 @@ int main(int argc, char **argv)
     mr_graph_free(g);
     for (int64_t i = 0; i < bad.count; i++) free(bad.messages[i]);
     free(bad.messages);
+    mr_flags_free(flags);
     return status == MR_OK ? 0 : 1;
 }

@@ -64,7 +64,10 @@ typedef struct model {
 static mr_rnn_cell *attend(mr_graph *g, mr_output memory, mr_output lengths, mr_output encoded, int32_t examples,
                            mr_output *states)
 {
+    /* Entered again by its name: the second attention has the memory_layer of the first one. */
+    mr_graph_push_variable_scope(g, "memory");
     mr_attention *attention = mr_bahdanau_attention(g, UNITS, memory, .memory_sequence_length = lengths);
+    mr_graph_pop_variable_scope(g);
     mr_rnn_cell *cell = mr_attention_wrapper(g, mr_gru_cell(g, UNITS), attention, .attention_layer_size = UNITS,
                                              .initial_cell_state = &encoded);
     mr_rnn_cell_zero_state(g, cell, mr_constant_int32(g, examples), MR_FLOAT, states);

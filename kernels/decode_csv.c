@@ -60,13 +60,13 @@ static const char *take_field(const csv *p, mr_string record, size_t *at, mr_tex
     return nullptr;
 }
 
-/* Splits a record into the wanted fields; *found is their number, of which at most p->count are stored. */
+/* Splits a record into the wanted fields; *found is their number, of which at most p->count are stored. Returns null,
+ * or what is wrong with the field *column. */
 static const char *split(const csv *p, const mr_attr *columns, mr_string record, mr_text_builder *text,
-                         mr_string *fields, int64_t *found)
+                         mr_string *fields, int64_t *found, int64_t *column)
 {
     bool all = columns == nullptr || columns->count == 0;
-    int64_t column = 0;
-    *found = 0;
+    *column = *found = 0;
     for (size_t at = 0; at < record.size_bytes;) {
         if (record.data[at] == '\n' || record.data[at] == '\r') {
             at++;
@@ -76,7 +76,8 @@ static const char *split(const csv *p, const mr_attr *columns, mr_string record,
         size_t used = text->size_bytes;
         const char *reason = take_field(p, record, &at, text, &field);
         if (reason) return reason;
-        if (!all && columns->values[*found].integer != column++) {
+        ++*column;
+        if (!all && columns->values[*found].integer != *column - 1) {
             text->size_bytes = used;
             continue;
         }
@@ -84,7 +85,7 @@ static const char *split(const csv *p, const mr_attr *columns, mr_string record,
         if (++*found == p->count && !all) return nullptr;
     }
     bool wants_last = record.size_bytes > 0 && record.data[record.size_bytes - 1] == p->delimiter;
-    if (!wants_last || (!all && columns->values[*found].integer != column)) return nullptr;
+    if (!wants_last || (!all && columns->values[*found].integer != *column)) return nullptr;
     if (*found < p->count) fields[*found] = (mr_string){"", 0};
     ++*found;
     return nullptr;
@@ -134,10 +135,12 @@ static mr_status put_record(mr_kernel_call *call, const csv *p, int64_t index, m
 {
     const mr_attr *columns = mr_attrs_find(call->node->attrs, "select_cols");
     mr_string record = mr_tensor_strings(&call->inputs[0])[index];
-    int64_t found;
+    int64_t found, column;
     text->size_bytes = 0;
-    const char *reason = split(p, columns, record, text, fields, &found);
-    if (reason) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s", reason);
+    const char *reason = split(p, columns, record, text, fields, &found, &column);
+    if (reason)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s: field %" PRId64 " in record %" PRId64,
+                              reason, column, index);
     if (found != p->count)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                               "Expect %d fields but have %" PRId64 " in record %" PRId64, p->count, found, index);

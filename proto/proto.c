@@ -114,6 +114,20 @@ ProtobufCAllocator mr_proto_allocator(mr_arena *arena)
     return (ProtobufCAllocator){.alloc = arena_alloc, .free = arena_free, .allocator_data = arena};
 }
 
+/* An arena, and whether it had no memory: protobuf-c then reports the same as for damaged bytes. */
+typedef struct tracked_arena {
+    mr_arena *arena;
+    bool is_exhausted;
+} tracked_arena;
+
+static void *tracked_alloc(void *data, size_t size_bytes)
+{
+    tracked_arena *tracked = data;
+    void *bytes = mr_arena_reserve(tracked->arena, size_bytes);
+    tracked->is_exhausted |= bytes == nullptr;
+    return bytes;
+}
+
 mr_status mr_proto_unpack(const ProtobufCMessageDescriptor *descriptor, mr_string bytes, mr_arena *arena,
                           ProtobufCMessage **message, mr_error *error)
 {
@@ -124,12 +138,12 @@ mr_status mr_proto_unpack(const ProtobufCMessageDescriptor *descriptor, mr_strin
         size_t own = arena->allocated_bytes + slack_bytes + factor * bytes.size_bytes;
         if (limit == 0 || own < limit) arena->limit_bytes = own;
     }
-    ProtobufCAllocator allocator = mr_proto_allocator(arena);
+    tracked_arena tracked = {.arena = arena};
+    ProtobufCAllocator allocator = {.alloc = tracked_alloc, .free = arena_free, .allocator_data = &tracked};
     *message = protobuf_c_message_unpack(descriptor, &allocator, bytes.size_bytes, (const uint8_t *)bytes.data);
-    bool exhausted = arena->limit_bytes != 0 && arena->allocated_bytes > arena->limit_bytes / 2;
     arena->limit_bytes = limit;
     if (*message != nullptr) return MR_OK;
-    if (exhausted)
+    if (tracked.is_exhausted)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%s of %zu bytes requires too much memory", descriptor->short_name,
                        bytes.size_bytes);
     return mr_fail(error, MR_DATA_LOSS, "damaged %s of %zu bytes", descriptor->short_name, bytes.size_bytes);

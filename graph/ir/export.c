@@ -3,6 +3,7 @@
  * unchanged. */
 #include "graph/ir/convert.h"
 
+#include <assert.h>
 #include <string.h>
 
 static mr_status write_inputs(const mr_node *node, mr_arena *arena, Mr__NodeDef *def, mr_error *error)
@@ -90,6 +91,58 @@ mr_status mr_graph_write(const mr_graph *graph, mr_arena *arena, Mr__GraphDef **
     mr_string library = {(const char *)graph->library, graph->library_size_bytes};
     if (library.size_bytes > 0) MR_TRY(mr_proto_unpack_as(function_def_library, library, arena, &def->library, error));
     *graph_def = def;
+    return MR_OK;
+}
+
+/* ---- Shapes ---- */
+
+/* The attr with the shapes of the node's outputs. */
+static mr_status shapes_attr(const mr_node *node, mr_arena *arena, Mr__AttrEntry **result, mr_error *error)
+{
+    const size_t count = (size_t)node->output_count;
+    Mr__AttrEntry *entry = MR_ARENA_NEW(arena, Mr__AttrEntry, 1);
+    Mr__AttrValue *value = MR_ARENA_NEW(arena, Mr__AttrValue, 1);
+    Mr__AttrValue__ListValue *list = MR_ARENA_NEW(arena, Mr__AttrValue__ListValue, 1);
+    Mr__TensorShapeProto **shapes = MR_ARENA_NEW(arena, Mr__TensorShapeProto *, count);
+    if (entry == nullptr || value == nullptr || list == nullptr || shapes == nullptr)
+        return mr_fail_memory(error, count * sizeof *shapes);
+    mr__attr_entry__init(entry);
+    mr__attr_value__init(value);
+    mr__attr_value__list_value__init(list);
+    for (size_t i = 0; i < count; i++)
+        MR_TRY(mr_shape_write(mr_output_shape((mr_output){(mr_node *)node, (int32_t)i}), arena, &shapes[i], error));
+    list->n_shape = count;
+    list->shape = shapes;
+    value->value_case = MR__ATTR_VALUE__VALUE_LIST;
+    value->list = list;
+    entry->key = (char *)"_output_shapes";
+    entry->value = value;
+    *result = entry;
+    return MR_OK;
+}
+
+/* Adds the attr in the order of names; one that was imported is replaced. */
+static mr_status add_shapes(const mr_node *node, Mr__NodeDef *def, mr_arena *arena, mr_error *error)
+{
+    Mr__AttrEntry *shapes, **attrs = MR_ARENA_NEW(arena, Mr__AttrEntry *, def->n_attr + 1);
+    if (attrs == nullptr) return mr_fail_memory(error, def->n_attr * sizeof(Mr__AttrEntry *));
+    MR_TRY(shapes_attr(node, arena, &shapes, error));
+    size_t at = 0, count = 0;
+    while (at < def->n_attr && strcmp(def->attr[at]->key, shapes->key) < 0) attrs[count++] = def->attr[at++];
+    attrs[count++] = shapes;
+    if (at < def->n_attr && strcmp(def->attr[at]->key, shapes->key) == 0) at++;
+    while (at < def->n_attr) attrs[count++] = def->attr[at++];
+    assert(count == def->n_attr || count == def->n_attr + 1);
+    def->attr = attrs;
+    def->n_attr = count;
+    return MR_OK;
+}
+
+mr_status mr_graph_write_shapes(const mr_graph *graph, Mr__GraphDef *def, mr_arena *arena, mr_error *error)
+{
+    assert(def->n_node == (size_t)graph->node_count);
+    for (int32_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i]->output_count > 0) MR_TRY(add_shapes(graph->nodes[i], def->node[i], arena, error));
     return MR_OK;
 }
 

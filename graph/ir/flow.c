@@ -66,7 +66,7 @@ static mr_flow_value **bucket_of(mr_flow_context *context, mr_output value)
     return &context->values[((uint32_t)value.node->id * 31 + (uint32_t)value.index) % MR_FLOW_BUCKETS];
 }
 
-static const mr_flow_value *find_value(mr_flow_context *context, mr_output value)
+const mr_flow_value *mr_flow_find_value(mr_flow_context *context, mr_output value)
 {
     for (const mr_flow_value *v = *bucket_of(context, value); v != nullptr; v = v->next)
         if (v->outside.node == value.node && v->outside.index == value.index) return v;
@@ -129,7 +129,7 @@ mr_output mr_flow_capture(mr_flow_context *context, mr_output value, const char 
     mr_graph *graph = context->graph;
     mr_flow_context *home = mr_flow_of(value.node);
     if (is_inside(home, context)) return value;
-    const mr_flow_value *found = find_value(context, value);
+    const mr_flow_value *found = mr_flow_find_value(context, value);
     if (found != nullptr) return found->inside;
     mr_output inside;
     mr_flow_context *computing = mr_flow_loop(graph->flow);

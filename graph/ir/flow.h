@@ -36,6 +36,7 @@ struct mr_flow_context {
     const char *frame;
     int64_t parallel_iterations;
     bool back_prop, swap_memory;
+    bool pops; /* imported: takes values from stacks, so that it is the gradient of another loop */
     mr_output loop_cond;
     mr_output body_pivot; /* runs in every iteration: the first variable in the test, then the one in the body */
     mr_output *exits;
@@ -63,6 +64,8 @@ bool mr_flow_is_constant_enter(const mr_node *node);
 
 /* Returns what stands for value inside of the context. New nodes are named CONSUMER/Switch or CONSUMER/Enter. */
 mr_output mr_flow_capture(mr_flow_context *context, mr_output value, const char *consumer);
+/* What stands for the value inside; null: nothing yet. */
+const mr_flow_value *mr_flow_find_value(mr_flow_context *context, mr_output value);
 /* From now on, inside stands for outside. */
 void mr_flow_set_value(mr_flow_context *context, mr_output outside, mr_output inside);
 

@@ -93,6 +93,11 @@ typedef struct mr_custom_gradient {
     void *context;
 } mr_custom_gradient;
 
+/* Numbers of open scopes of each kind. */
+typedef struct mr_open_scopes {
+    int32_t names, variables, devices, colocations, controls, overrides;
+} mr_open_scopes;
+
 typedef struct mr_control_frame {
     mr_node **nodes;
     int32_t count;
@@ -164,6 +169,9 @@ struct mr_graph {
     int32_t control_frame_count;
     int32_t control_frame_capacity;
     struct mr_flow_context *flow; /* the conditional or loop that is being built (flow.h); null: none */
+    /* Scopes that must not be closed: those around the function of the caller's that is running
+     * (graph/train/open_scopes.h). */
+    mr_open_scopes floor;
     bool has_seed;
     int64_t seed;
     int64_t seed_count; /* operators without a seed of their own so far */
@@ -204,6 +212,8 @@ void mr_name_table_deinit(mr_name_table *table);
 /* TensorFlow's rule for node names. Inside a scope, a name may start with any of the allowed characters. */
 bool mr_node_name_is_valid(const char *name);
 bool mr_scope_name_is_valid(const char *name);
+/* Whether a scope can be closed: more than `floor` are open. Otherwise an error of the graph. */
+bool mr_graph_check_open(mr_graph *graph, int32_t count, int32_t floor, const char *function, const char *kind);
 /* Marks an imported name as used. */
 mr_status mr_graph_mark_name(mr_graph *graph, const char *name, mr_error *error);
 /* Merges device names: "/gpu:0" inside "/job:a" gives "/job:a/device:GPU:0". Null, with an error, if a name is

@@ -2,6 +2,7 @@
  * bytes_list; other outputs and nodes are names in node_list, "x:0" and "x". Anything else is exported as it was
  * imported. */
 #include "graph/ir/convert.h"
+#include "graph/ir/meta_flow.h"
 #include "proto/meta_graph.pb-c.h"
 
 #include <stdlib.h>
@@ -96,7 +97,7 @@ static mr_status write_collections(const mr_graph *graph, mr_arena *arena, Mr__M
 {
     size_t count = (size_t)graph->collection_count;
     Mr__MetaGraphDef__CollectionEntry *entries = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry, count + 1);
-    meta->collection_def = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry *, count + 1);
+    meta->collection_def = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry *, count + 2);
     if (entries == nullptr || meta->collection_def == nullptr) return mr_fail_memory(error, count * sizeof *entries);
     for (size_t i = 0; i < count; i++) {
         mr__meta_graph_def__collection_entry__init(&entries[i]);
@@ -105,31 +106,41 @@ static mr_status write_collections(const mr_graph *graph, mr_arena *arena, Mr__M
         meta->collection_def[i] = &entries[i];
     }
     meta->n_collection_def = count;
+    MR_TRY(mr_graph_write_contexts(graph, arena, meta->collection_def + count, &count, error));
+    meta->n_collection_def += count;
     qsort(meta->collection_def, count, sizeof *meta->collection_def, compare_entries);
     return MR_OK;
 }
 
-static mr_status write_meta(const mr_graph *graph, mr_arena *arena, mr_tensor *result, mr_error *error)
+mr_status mr_graph_write_meta(const mr_graph *graph, bool with_shapes, mr_arena *arena, Mr__MetaGraphDef **result,
+                              mr_error *error)
 {
-    Mr__MetaGraphDef meta = MR__META_GRAPH_DEF__INIT;
-    Mr__MetaGraphDef__MetaInfoDef info = MR__META_GRAPH_DEF__META_INFO_DEF__INIT;
-    mr_string bytes = {0};
-    info.tensorflow_version = (char *)"2.15.1";
-    meta.meta_info_def = &info;
-    MR_TRY(mr_graph_write(graph, arena, &meta.graph_def, error));
-    MR_TRY(write_collections(graph, arena, &meta, error));
+    Mr__MetaGraphDef *meta = MR_ARENA_NEW(arena, Mr__MetaGraphDef, 1);
+    Mr__MetaGraphDef__MetaInfoDef *info = MR_ARENA_NEW(arena, Mr__MetaGraphDef__MetaInfoDef, 1);
+    if (meta == nullptr || info == nullptr) return mr_fail_memory(error, sizeof *meta);
+    mr__meta_graph_def__init(meta);
+    mr__meta_graph_def__meta_info_def__init(info);
+    info->tensorflow_version = (char *)"2.15.1";
+    meta->meta_info_def = info;
+    MR_TRY(mr_graph_write(graph, arena, &meta->graph_def, error));
+    if (with_shapes) MR_TRY(mr_graph_write_shapes(graph, meta->graph_def, arena, error));
+    MR_TRY(write_collections(graph, arena, meta, error));
     if (graph->saver_def_size_bytes > 0) {
         mr_string saver = {(const char *)graph->saver_def, graph->saver_def_size_bytes};
-        MR_TRY(mr_proto_unpack_as(saver_def, saver, arena, &meta.saver_def, error));
+        MR_TRY(mr_proto_unpack_as(saver_def, saver, arena, &meta->saver_def, error));
     }
-    MR_TRY(mr_proto_pack(&meta, arena, &bytes, error));
-    return mr_tensor_init_string(result, bytes, error);
+    *result = meta;
+    return MR_OK;
 }
 
 mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error)
 {
     mr_arena arena = {0};
-    mr_status status = write_meta(graph, &arena, meta_graph_def, error);
+    Mr__MetaGraphDef *meta = nullptr;
+    mr_string bytes = {0};
+    mr_status status = mr_graph_write_meta(graph, false, &arena, &meta, error);
+    if (status == MR_OK) status = mr_proto_pack(meta, &arena, &bytes, error);
+    if (status == MR_OK) status = mr_tensor_init_string(meta_graph_def, bytes, error);
     mr_arena_deinit(&arena);
     return status;
 }
@@ -221,11 +232,11 @@ static mr_status read_collection(mr_graph *graph, const char *name, const Mr__Co
 }
 
 static mr_status read_collections(mr_graph *graph, const Mr__MetaGraphDef *meta, mr_arena *arena, bool add,
-                                  mr_error *error)
+                                  bool has_contexts, mr_error *error)
 {
     for (size_t i = 0; i < meta->n_collection_def; i++) {
         const Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
-        if (entry->value == nullptr) continue;
+        if (entry->value == nullptr || (has_contexts && mr_is_context_collection(entry->key))) continue;
         mr_status status = read_collection(graph, entry->key, entry->value, arena, add, error);
         if (status != MR_OK) return mr_fail_prefix(error, status, "collection %.80s", entry->key);
     }
@@ -239,13 +250,14 @@ static mr_status read_meta(mr_graph *graph, const Mr__MetaGraphDef *meta, size_t
     mr_string saver = {0};
     if (meta->graph_def == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "it contains no graph");
     MR_TRY(mr_graph_read(graph, meta->graph_def, size_bytes, nullptr, error));
-    mr_status status = read_collections(graph, meta, arena, false, error);
+    mr_status status = read_collections(graph, meta, arena, false, false, error);
     if (status == MR_OK && meta->saver_def != nullptr) status = mr_proto_pack(meta->saver_def, arena, &saver, error);
     if (status != MR_OK) {
         mr_graph_truncate(graph, before);
         return status;
     }
-    MR_TRY(read_collections(graph, meta, arena, true, error));
+    const bool has_contexts = mr_graph_read_contexts(graph, meta, before, arena);
+    MR_TRY(read_collections(graph, meta, arena, true, has_contexts, error));
     return meta->saver_def == nullptr ? MR_OK : mr_graph_set_saver_def(graph, saver, error);
 }
 

@@ -2,7 +2,6 @@
  * that is in use. Names of scopes are unique in the same table. */
 #include "graph/ir/graph.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +134,13 @@ mr_status mr_graph_mark_name(mr_graph *graph, const char *name, mr_error *error)
 
 /* ---- Scopes ---- */
 
+bool mr_graph_check_open(mr_graph *graph, int32_t count, int32_t floor, const char *function, const char *kind)
+{
+    if (count > floor) return true;
+    (void)mr_graph_fail(graph, MR_FAILED_PRECONDITION, "%s: no %s is open here", function, kind);
+    return false;
+}
+
 static void push_text(mr_graph *graph, mr_text_stack *stack, const char *text)
 {
     const char **items = mr_graph_grow(graph, stack->items, stack->count, sizeof *items);
@@ -162,8 +168,8 @@ void mr_graph_push_scope(mr_graph *graph, const char *name)
 
 void mr_graph_pop_scope(mr_graph *graph)
 {
-    assert(graph->scopes.count > 0);
-    if (graph->scopes.count > 0) graph->scopes.count--;
+    if (mr_graph_check_open(graph, graph->scopes.count, graph->floor.names, "mr_graph_pop_scope", "name scope"))
+        graph->scopes.count--;
 }
 
 /* ---- Control edges ---- */
@@ -193,8 +199,9 @@ void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, 
 
 void mr_graph_pop_control_dependencies(mr_graph *graph)
 {
-    assert(graph->control_frame_count > 0);
-    if (graph->control_frame_count == 0) return;
+    if (!mr_graph_check_open(graph, graph->control_frame_count, graph->floor.controls,
+                             "mr_graph_pop_control_dependencies", "scope of control dependencies"))
+        return;
     const mr_control_frame *frame = &graph->control_frames[--graph->control_frame_count];
     if (frame->clears) graph->flow = frame->flow;
 }

@@ -1,7 +1,6 @@
 /* Gradients that the program registers, and scopes in which operators get them; finalized graphs. */
 #include "graph/ir/graph.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define GRADIENT_ATTR "_gradient_op_type"
@@ -53,8 +52,9 @@ void mr_graph_push_gradient_override(mr_graph *graph, const char *op, const char
 
 void mr_graph_pop_gradient_override(mr_graph *graph)
 {
-    assert(graph->override_count > 0 || graph->status != MR_OK);
-    if (graph->override_count > 0) graph->override_count--;
+    if (mr_graph_check_open(graph, graph->override_count, graph->floor.overrides, "mr_graph_pop_gradient_override",
+                            "gradient override"))
+        graph->override_count--;
 }
 
 mr_status mr_node_override_gradient(mr_node *node, mr_error *error)

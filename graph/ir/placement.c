@@ -1,7 +1,6 @@
 /* Where nodes are placed: device scopes, functions that choose devices, and colocation with other nodes. */
 #include "graph/ir/graph.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +43,8 @@ void mr_graph_push_device_function(mr_graph *graph, mr_device_function function,
 
 void mr_graph_pop_device(mr_graph *graph)
 {
-    assert(graph->device_count > 0);
-    if (graph->device_count > 0) graph->device_count--;
+    if (mr_graph_check_open(graph, graph->device_count, graph->floor.devices, "mr_graph_pop_device", "device scope"))
+        graph->device_count--;
 }
 
 const char *mr_graph_scope_device(const mr_graph *graph)
@@ -96,8 +95,9 @@ void mr_graph_push_colocation(mr_graph *graph, const mr_node *node)
 
 void mr_graph_pop_colocation(mr_graph *graph)
 {
-    assert(graph->colocation_count > 0 || graph->status != MR_OK);
-    if (graph->colocation_count == 0) return;
+    if (!mr_graph_check_open(graph, graph->colocation_count, graph->floor.colocations, "mr_graph_pop_colocation",
+                             "colocation scope"))
+        return;
     graph->colocation_count--;
     mr_graph_pop_device(graph);
 }

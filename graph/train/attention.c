@@ -1,5 +1,6 @@
 /* Attention mechanisms: the keys of a memory, and how well a query fits each of them. */
 #include "graph/train/attention.h"
+#include "graph/train/open_scopes.h"
 #include <millrace/ops.h>
 
 #include <math.h>
@@ -9,23 +10,37 @@ static mr_output int32_scalar(mr_graph *graph, int32_t value)
     return mr_constant_int32s(graph, MR_SCALAR, &value, nullptr);
 }
 
-bool mr_attention_check_lengths(mr_graph *graph, const char *option, mr_output lengths)
+bool mr_attention_check_lengths(mr_graph *graph, const char *what, const char *option, mr_output lengths)
 {
     char text[MR_SHAPE_TEXT_SIZE];
     if (mr_graph_status(graph, nullptr) != MR_OK) return false;
     const mr_dtype dtype = mr_output_dtype(lengths);
     const mr_shape shape = mr_output_shape(lengths);
     if ((dtype == MR_INT32 || dtype == MR_INT64) && (shape.rank < 0 || shape.rank == 1)) return true;
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s is %s%s, but must be int32[batch] or int64[batch]", option,
-                        mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text));
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: %s is %s%s, but must be int32[batch] or int64[batch]", what,
+                        option, mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text));
     return false;
+}
+
+static const char *what_of(const mr_attention *a)
+{
+    return a->is_luong ? "luong_attention" : "bahdanau_attention";
+}
+
+mr_batch_size mr_attention_batch(const mr_attention *attention)
+{
+    mr_batch_size size = mr_batch_size_of("the memory", attention->values, 0);
+    size.size = attention->batch;
+    return size;
 }
 
 /* ---- Memory ---- */
 
-/* The lengths, which must be greater than 0: a softmax over no memory is not a number. */
-static mr_output checked_lengths(mr_graph *graph, mr_output lengths)
+/* The lengths, of the batch of the memory. They must be greater than 0: a softmax over no memory is not a number. */
+static mr_output checked_lengths(mr_graph *graph, const mr_attention *a, mr_output memory, mr_output lengths)
 {
+    lengths = mr_batch_check(graph, lengths, what_of(a), mr_batch_size_of("the memory", memory, 0),
+                             mr_batch_size_of("memory_sequence_length", lengths, 0), "");
     mr_graph_push_scope(graph, "assert_positive");
     if (mr_graph_status(graph, nullptr) == MR_OK && mr_output_dtype(lengths) != MR_INT32)
         lengths = mr_cast(graph, lengths, MR_INT32);
@@ -47,13 +62,12 @@ static void prepare_memory(mr_graph *graph, mr_attention *a, mr_output memory, m
     if (a->time_static >= 0 && a->time_static <= INT32_MAX)
         a->time = int32_scalar(graph, (int32_t)a->time_static);
     else
-        a->time = mr_strided_slice(graph, mr_shape_of(graph, memory), mr_constant_ints(graph, MR_INTS(1)),
-                                   mr_constant_ints(graph, MR_INTS(2)), mr_constant_ints(graph, MR_INTS(1)),
-                                   .shrink_axis_mask = 1);
+        a->time = mr_batch_size_scalar(graph, memory, 1);
+    if (mr_output_shape(memory).dims[0] < 0) a->batch = mr_batch_size_scalar(graph, memory, 0);
     a->values = memory;
     if (lengths.node != nullptr) {
         mr_output steps = mr_range(graph, int32_scalar(graph, 0), a->time, int32_scalar(graph, 1));
-        mr_output ends = mr_expand_dims(graph, checked_lengths(graph, lengths), int32_scalar(graph, 1));
+        mr_output ends = mr_expand_dims(graph, checked_lengths(graph, a, memory, lengths), int32_scalar(graph, 1));
         a->mask = mr_less(graph, steps, ends, .name = "SequenceMask/Less");
         mr_output mask = mr_cast(graph, mr_expand_dims(graph, a->mask, int32_scalar(graph, 2)), a->dtype);
         a->values = mr_mul(graph, memory, mask, .name = "mul");
@@ -105,7 +119,7 @@ static bool check(mr_graph *graph, const mr_attention_options *o, const char *wh
     else if (isnan(o->score_mask_value))
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: score_mask_value is not a number", what);
     else if (has_lengths)
-        return mr_attention_check_lengths(graph, "memory_sequence_length", o->memory_sequence_length);
+        return mr_attention_check_lengths(graph, what, "memory_sequence_length", o->memory_sequence_length);
     return mr_graph_status(graph, nullptr) == MR_OK;
 }
 
@@ -133,7 +147,8 @@ static mr_attention *attention_new(mr_graph *graph, int32_t num_units, mr_output
                         .depth = mr_output_shape(memory).dims[2],
                         .time_static = mr_output_shape(memory).dims[1]};
     prepare_memory(graph, a, memory, o.memory_sequence_length);
-    a->keys = mr_layer_dense(graph, a->values, .units = num_units, .use_bias = false, .name = "memory_layer");
+    a->keys = mr_layer_dense(graph, a->values, .units = num_units, .use_bias = false,
+                             .name = mr_variable_scope_free_name(graph, "memory_layer"));
     return mr_graph_status(graph, nullptr) == MR_OK ? a : nullptr;
 }
 
@@ -163,7 +178,7 @@ static const char *scope_of(const mr_attention *a)
 {
     if (a->monotonic != MR_MONOTONIC_NONE)
         return a->is_luong ? "luong_monotonic_attention" : "bahdanau_monotonic_attention";
-    return a->is_luong ? "luong_attention" : "bahdanau_attention";
+    return what_of(a);
 }
 
 void mr_attention_build(mr_graph *graph, const mr_attention *a, int64_t query_size, mr_attention_weights *weights)
@@ -217,6 +232,18 @@ static mr_output bahdanau_score(mr_graph *graph, const mr_attention *a, const mr
     return mr_sum(graph, fit, mr_constant_ints(graph, MR_INTS(2)), .name = "Sum");
 }
 
+/* What a function of the caller's has returned. */
+static mr_output check_alignments(mr_graph *graph, const mr_attention *a, mr_output score, mr_output alignments)
+{
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);
+    if (alignments.node != nullptr && mr_output_dtype(alignments) == a->dtype &&
+        mr_shape_compatible(mr_output_shape(alignments), mr_output_shape(score)))
+        return alignments;
+    return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: probability_fn must return %s%s", what_of(a),
+                         mr_dtype_name(a->dtype), mr_shape_text(mr_output_shape(score), text, sizeof text));
+}
+
 mr_output mr_attention_align(mr_graph *graph, const mr_attention *a, const mr_attention_weights *weights,
                              mr_output query, mr_output previous)
 {
@@ -231,7 +258,10 @@ mr_output mr_attention_align(mr_graph *graph, const mr_attention *a, const mr_at
         score = mr_select(graph, a->mask, score, masked, .name = "Select");
     }
     if (a->monotonic != MR_MONOTONIC_NONE) return mr_attention_monotonic(graph, a, score, previous);
-    return a->probability_fn(graph, score);
+    const mr_callback callback = mr_callback_begin(graph);
+    const mr_output alignments = a->probability_fn(graph, score);
+    (void)mr_callback_end(graph, &callback, what_of(a), "probability_fn");
+    return check_alignments(graph, a, score, alignments);
 }
 
 mr_output mr_activation_hardmax(mr_graph *graph, mr_output input)

@@ -2,6 +2,7 @@
 #ifndef MR_GRAPH_TRAIN_ATTENTION_H
 #define MR_GRAPH_TRAIN_ATTENTION_H
 
+#include "graph/train/batch_check.h"
 #include "graph/train/rnn_cell.h"
 #include <millrace/seq2seq.h>
 
@@ -19,6 +20,7 @@ struct mr_attention {
     mr_output keys;   /* [batch, time, num_units] */
     mr_output mask;   /* bool [batch, time]; null: all of the memory counts */
     mr_output time;   /* an int32 scalar: the memory's */
+    mr_output batch;  /* likewise */
     int64_t depth, time_static;
 };
 
@@ -38,7 +40,9 @@ mr_output mr_attention_align(mr_graph *graph, const mr_attention *attention, con
 /* The same for the scores of monotonic attention. */
 mr_output mr_attention_monotonic(mr_graph *graph, const mr_attention *attention, mr_output score, mr_output previous);
 /* Records an error and returns false unless lengths are int32 or int64 [batch].
- * option  its name in the message */
-bool mr_attention_check_lengths(mr_graph *graph, const char *option, mr_output lengths);
+ * what, option  for the message */
+bool mr_attention_check_lengths(mr_graph *graph, const char *what, const char *option, mr_output lengths);
+/* The memory's batch size. */
+mr_batch_size mr_attention_batch(const mr_attention *attention);
 
 #endif

@@ -1,8 +1,8 @@
 /* Beam search: of all continuations of the best sequences, the best ones are kept. A beam that has ended continues with
  * the end token alone, at no cost. */
+#include "graph/train/batch_check.h"
 #include "graph/train/decoder.h"
 #include "graph/train/output_layer.h"
-#include <millrace/control_flow.h>
 #include <millrace/ops.h>
 
 #include <math.h>
@@ -21,14 +21,6 @@ constexpr int32_t LOG_PROBS = 0, FINISHED = 1, LENGTHS = 2, OWN_STATES = 3;
 static mr_output int32_scalar(mr_graph *graph, int32_t value)
 {
     return mr_constant_int32s(graph, MR_SCALAR, &value, nullptr);
-}
-
-/* An element of the shape, an int32 scalar. */
-static mr_output size_of(mr_graph *graph, mr_output value, int32_t index)
-{
-    return mr_strided_slice(graph, mr_shape_of(graph, value), mr_constant_ints(graph, MR_INTS(index)),
-                            mr_constant_ints(graph, MR_INTS(index + 1)), mr_constant_ints(graph, MR_INTS(1)),
-                            .shrink_axis_mask = 1, .name = "strided_slice");
 }
 
 /* ---- Batches and beams ---- */
@@ -193,7 +185,7 @@ static void beam_begin(mr_decoder *decoder, mr_decoder_values *values)
     const int32_t count = mr_rnn_cell_state_count(decoder->cell);
     mr_output *own = values->states + count, width = int32_scalar(graph, b->width);
     for (int32_t i = 0; i < count; i++) values->states[i] = decoder->cell_initial[i];
-    b->batch = size_of(graph, b->start_tokens, 0);
+    b->batch = mr_batch_size_scalar(graph, b->start_tokens, 0);
     mr_output tokens = mr_tile_batch(graph, b->start_tokens, b->width);
     values->inputs = b->start_inputs = mr_decoder_look_up(graph, &b->embedding, tokens);
     mr_output first = mr_fill(graph, mr_pack(graph, MR_OUTPUTS(b->batch)), int32_scalar(graph, 0));
@@ -213,12 +205,13 @@ static void beam_end(mr_decoder *decoder, const mr_output *results, mr_decoder_v
     mr_output longest = mr_max(graph, own[LENGTHS], mr_constant_ints(graph, MR_INTS(1)));
     decoded->scores = results[0];
     decoded->parent_ids = results[2];
-    decoded->predicted_ids = mr_beam_gather_tree(graph, results[1], results[2], longest, b->end_token);
+    decoded->predicted_ids = mr_beam_tree(graph, results[1], results[2], longest, b->end_token);
     decoded->log_probs = own[LOG_PROBS];
     decoded->sequence_lengths = own[LENGTHS];
     for (int32_t i = 0; i < count; i++)
         if (!decoder->cell->states[i].is_time)
-            values->states[i] = split_beams(graph, b, values->states[i], size_of(graph, values->states[i], 1));
+            values->states[i] =
+                split_beams(graph, b, values->states[i], mr_batch_size_scalar(graph, values->states[i], 1));
 }
 
 static bool check(mr_graph *graph, const mr_decoder *decoder, mr_output start_tokens, int32_t beam_width, float weight)
@@ -271,62 +264,4 @@ mr_decoder *mr_beam_search_decoder_(mr_graph *graph, mr_rnn_cell *cell, mr_varia
     decoder->step = beam_step;
     decoder->end = beam_end;
     return decoder;
-}
-
-/* ---- Beams from their ends ---- */
-
-/* The ids of all steps along the beams, from the last step to the first; ids past the length are end_token. */
-static mr_output follow(mr_graph *graph, mr_output ids, mr_output parents, mr_output lengths, mr_output end,
-                        mr_output initial)
-{
-    mr_output v[3];
-    mr_output zero = int32_scalar(graph, 0), one = int32_scalar(graph, 1);
-    mr_output time = size_of(graph, ids, 0);
-    const mr_shape shape = mr_output_shape(ids), beam = MR_SHAPE(-1, -1);
-    mr_tensor_array_v3_outputs array = mr_tensor_array_v3(
-        graph, time, MR_INT32, .element_shape = MR_SHAPE(shape.dims[1], shape.dims[2]), .name = "TensorArray");
-    const mr_shape shapes[] = {MR_SCALAR, MR_SCALAR, beam};
-    mr_while_loop *loop = mr_while_loop_begin(graph, MR_OUTPUTS(mr_sub(graph, time, one), array.flow, initial), v,
-                                              .back_prop = false, .shape_invariants = {shapes, 3});
-    mr_while_loop_body(loop, mr_greater_equal(graph, v[0], zero), v);
-    mr_output counts = mr_expand_dims(graph, mr_less(graph, v[0], lengths), one);
-    mr_output own = mr_gather_v2(graph, gather(graph, ids, v[0]), v[2], one, .batch_dims = 1);
-    mr_output parent = mr_gather_v2(graph, gather(graph, parents, v[0]), v[2], one, .batch_dims = 1);
-    mr_output next = mr_select_v2(graph, counts, parent, v[2]);
-    if (mr_graph_status(graph, nullptr) == MR_OK) mr_output_set_shape(next, beam);
-    v[1] = mr_tensor_array_write_v3(graph, array.handle, v[0], mr_select_v2(graph, counts, own, end), v[1]);
-    mr_while_loop_end(loop, MR_OUTPUTS(mr_sub(graph, v[0], one), v[1], next), v);
-    return mr_tensor_array_gather_v3(graph, array.handle, mr_range(graph, zero, time, one), v[1], MR_INT32,
-                                     .element_shape = MR_SHAPE(shape.dims[1], shape.dims[2]));
-}
-
-static bool is_int32(mr_output value, int32_t rank)
-{
-    return mr_output_dtype(value) == MR_INT32 && mr_output_shape(value).rank == rank;
-}
-
-mr_output mr_beam_gather_tree(mr_graph *graph, mr_output step_ids, mr_output parent_ids, mr_output lengths,
-                              int32_t end_token)
-{
-    if (graph == nullptr) return (mr_output){0};
-    if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);
-    if (step_ids.node == nullptr || parent_ids.node == nullptr || lengths.node == nullptr || !is_int32(step_ids, 3) ||
-        !is_int32(parent_ids, 3) || !is_int32(lengths, 1))
-        return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                             "beam_gather_tree: step_ids and parent_ids must be int32[time,batch,beam], lengths "
-                             "int32[batch]");
-    mr_graph_push_scope(graph, "GatherTree");
-    mr_output zero = int32_scalar(graph, 0), one = int32_scalar(graph, 1), end = int32_scalar(graph, end_token);
-    mr_output beams = mr_range(graph, zero, size_of(graph, step_ids, 2), one);
-    mr_output rows = mr_fill(graph,
-                             mr_slice(graph, mr_shape_of(graph, step_ids), mr_constant_ints(graph, MR_INTS(1)),
-                                      mr_constant_ints(graph, MR_INTS(2))),
-                             zero);
-    mr_output ids = follow(graph, step_ids, parent_ids, lengths, end, mr_add_v2(graph, rows, beams));
-    mr_output is_end = mr_cast(graph, mr_equal(graph, ids, end), MR_INT32);
-    mr_output ends_before = mr_cumsum(graph, is_end, zero, .exclusive = true);
-    ids = mr_select_v2(graph, mr_greater(graph, ends_before, zero), end, ids);
-    if (mr_graph_status(graph, nullptr) == MR_OK) mr_output_set_shape(ids, mr_output_shape(step_ids));
-    mr_graph_pop_scope(graph);
-    return ids;
 }

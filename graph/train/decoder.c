@@ -95,10 +95,30 @@ mr_decoder *mr_decoder_new(mr_graph *graph, const char *what, mr_rnn_cell *cell,
     mr_decoder *decoder = mr_rnn_alloc(graph, sizeof *decoder);
     mr_output *initial = mr_rnn_alloc(graph, (size_t)count * sizeof *initial);
     if (decoder == nullptr || initial == nullptr) return nullptr;
-    for (int32_t i = 0; i < count; i++) initial[i] = initial_state[i];
-    *decoder = (mr_decoder){
-        .graph = graph, .cell = cell, .layer = layer, .cell_initial = initial, .state_count = count, .batch = -1};
+    for (int32_t i = 0; i < count; i++) {
+        initial[i] = initial_state[i];
+        if (initial[i].node != nullptr && initial[i].node->graph == graph) continue;
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "%s: state %d of initial_state is no output of the graph; the cell has %d states", what,
+                            (int)i, (int)count);
+        return nullptr;
+    }
+    *decoder = (mr_decoder){.graph = graph,
+                            .what = what,
+                            .cell = cell,
+                            .layer = layer,
+                            .cell_initial = initial,
+                            .state_count = count,
+                            .batch = -1};
     return decoder;
+}
+
+mr_shape mr_decoder_state_shape(const mr_decoder *decoder, int32_t index)
+{
+    const mr_decoder *d = decoder;
+    if (index >= mr_rnn_cell_state_count(d->cell)) return d->results[0].shape;
+    const int64_t beams = d->is_beam_search ? d->results[0].shape.dims[1] : 1;
+    return mr_rnn_state_shape(d->cell, index, d->batch >= 0 ? d->batch * beams : -1);
 }
 
 int64_t mr_decoder_output_size(const mr_decoder *decoder)
@@ -120,6 +140,27 @@ static void basic_begin(mr_decoder *decoder, mr_decoder_values *values)
     mr_helper_begin(decoder->own, values);
 }
 
+/* The states, which a helper of the caller's may have replaced. */
+static void check_replaced(const mr_decoder *decoder, const mr_decoder_values *values)
+{
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
+    for (int32_t i = 0; i < decoder->state_count; i++) {
+        if (mr_graph_status(decoder->graph, nullptr) != MR_OK) return;
+        const mr_output state = values->states[i];
+        const mr_shape own = mr_decoder_state_shape(decoder, i);
+        const mr_dtype dtype = decoder->cell->states[i].is_time ? MR_INT32 : decoder->dtype;
+        if (state.node == nullptr)
+            (void)mr_graph_fail(decoder->graph, MR_INVALID_ARGUMENT,
+                                "custom_helper: next_inputs has set state %d to no output", (int)i);
+        else if (mr_output_dtype(state) != dtype || !mr_shape_compatible(mr_output_shape(state), own))
+            (void)mr_graph_fail(decoder->graph, MR_INVALID_ARGUMENT,
+                                "custom_helper: next_inputs has set state %d to %s%s, but it must be %s%s", (int)i,
+                                mr_dtype_name(mr_output_dtype(state)),
+                                mr_shape_text(mr_output_shape(state), found, sizeof found), mr_dtype_name(dtype),
+                                mr_shape_text(own, expected, sizeof expected));
+    }
+}
+
 static void basic_step(mr_decoder *decoder, mr_output time, mr_decoder_values *values, mr_output *results)
 {
     mr_graph *graph = decoder->graph;
@@ -127,6 +168,7 @@ static void basic_step(mr_decoder *decoder, mr_output time, mr_decoder_values *v
     results[0] = mr_decoder_call(decoder, values);
     results[1] = mr_helper_sample(decoder->own, time, results[0], values);
     mr_helper_next(decoder->own, time, results[0], results[1], values);
+    check_replaced(decoder, values);
     mr_graph_pop_scope(graph);
 }
 

@@ -23,6 +23,7 @@ typedef struct mr_decoder_result {
 
 struct mr_decoder {
     mr_graph *graph;
+    const char *what; /* the function that has created it, for messages */
     mr_rnn_cell *cell;
     mr_output_layer *layer;        /* null: none */
     const mr_output *cell_initial; /* the caller's states */
@@ -50,6 +51,9 @@ mr_shape mr_decoder_state_shape(const mr_decoder *decoder, int32_t index);
 int64_t mr_decoder_output_size(const mr_decoder *decoder);
 /* The cell's output, through the layer, and its next states. */
 mr_output mr_decoder_call(mr_decoder *decoder, mr_decoder_values *values);
+
+/* As mr_beam_gather_tree, of valid arguments. */
+mr_output mr_beam_tree(mr_graph *graph, mr_output step_ids, mr_output parent_ids, mr_output lengths, int32_t end_token);
 
 /* ---- Helpers ---- */
 

@@ -1,6 +1,7 @@
 /* Helpers: which inputs a decoder gets, and when its sequences end. */
 #include "graph/train/attention.h"
 #include "graph/train/decoder.h"
+#include "graph/train/open_scopes.h"
 #include <millrace/control_flow.h>
 #include <millrace/ops.h>
 
@@ -45,6 +46,26 @@ static bool has_inputs(const mr_helper *helper)
 {
     return helper->kind == HELPER_TRAINING || helper->kind == HELPER_SCHEDULED_EMBEDDING ||
            helper->kind == HELPER_SCHEDULED_OUTPUT;
+}
+
+/* The function that creates it, for messages. */
+static const char *what_of(helper_kind kind)
+{
+    switch (kind) {
+    case HELPER_TRAINING:
+        return "training_helper";
+    case HELPER_GREEDY:
+        return "greedy_embedding_helper";
+    case HELPER_SAMPLE:
+        return "sample_embedding_helper";
+    case HELPER_SCHEDULED_EMBEDDING:
+        return "scheduled_embedding_training_helper";
+    case HELPER_SCHEDULED_OUTPUT:
+        return "scheduled_output_training_helper";
+    case HELPER_CUSTOM:
+        break;
+    }
+    return "custom_helper";
 }
 
 static mr_helper *helper_new(mr_graph *graph, const mr_helper *given)
@@ -94,6 +115,11 @@ bool mr_decoder_read_embedding(mr_graph *graph, const char *what, mr_variables t
         if (table.items[i].value.node == nullptr || mr_variable_shape_of(table.items[i]).rank != 2 ||
             mr_variable_shape_of(table.items[i]).dims[1] < 1)
             wrong = "the embedding must be [ids, features], features known";
+        else if (!mr_train_is_floating(mr_variable_dtype_of(table.items[i])))
+            wrong = "the embedding must be float, double or half";
+        else if (mr_variable_dtype_of(table.items[i]) != mr_variable_dtype_of(table.items[0]) ||
+                 mr_variable_shape_of(table.items[i]).dims[1] != mr_variable_shape_of(table.items[0]).dims[1])
+            wrong = "the parts of the embedding have different dtypes or features";
     if (wrong == nullptr && start_tokens.node != nullptr) {
         const mr_shape shape = mr_output_shape(start_tokens);
         if (mr_output_dtype(start_tokens) != MR_INT32 || (shape.rank >= 0 && shape.rank != 1))
@@ -177,15 +203,59 @@ mr_helper *mr_sample_embedding_helper_(mr_graph *graph, mr_variables embedding, 
 
 /* ---- Given inputs ---- */
 
+/* A constant must be a probability; another value is not checked, as in TensorFlow. */
+static bool check_constant(mr_graph *graph, const char *what, mr_output probability)
+{
+    mr_tensor constant = {0};
+    if (!mr_output_constant(probability, &constant)) return true;
+    const float *values = mr_tensor_data(&constant);
+    bool is_good = true;
+    for (int64_t i = 0; is_good && i < mr_tensor_count(&constant); i++) {
+        is_good = values[i] >= 0 && values[i] <= 1;
+        if (!is_good)
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: sampling_probability is %g, but must be in [0, 1]",
+                                what, (double)values[i]);
+    }
+    mr_tensor_deinit(&constant);
+    return is_good;
+}
+
+static bool check_probability(mr_graph *graph, const mr_helper *helper, mr_output inputs, bool time_major)
+{
+    char text[MR_SHAPE_TEXT_SIZE];
+    const char *what = what_of(helper->kind);
+    const mr_output probability = helper->probability;
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
+    if (helper->kind == HELPER_TRAINING) return true;
+    if (probability.node == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there is no sampling_probability", what);
+        return false;
+    }
+    const mr_shape shape = mr_output_shape(probability);
+    const int64_t batch = mr_output_shape(inputs).dims[time_major ? 1 : 0];
+    if (mr_output_dtype(probability) == MR_FLOAT &&
+        (shape.rank == 0 || (shape.rank == 1 && (shape.dims[0] < 0 || batch < 0 || shape.dims[0] == batch))))
+        return check_constant(graph, what, probability);
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                        "%s: sampling_probability is %s%s, but must be float[] or "
+                        "float[batch]",
+                        what, mr_dtype_name(mr_output_dtype(probability)), mr_shape_text(shape, text, sizeof text));
+    return false;
+}
+
 static mr_helper *input_helper(mr_graph *graph, mr_output inputs, mr_output lengths, bool time_major,
                                const mr_helper *options)
 {
     mr_helper helper = *options;
+    const char *what = what_of(helper.kind);
     if (mr_graph_status(graph, nullptr) != MR_OK) return nullptr;
-    helper.features = mr_layer_channels(graph, inputs, 3, 2, "a helper");
+    helper.features = mr_layer_channels(graph, inputs, 3, 2, what);
     if (mr_graph_status(graph, nullptr) == MR_OK && lengths.node == nullptr)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a helper needs the lengths of its inputs");
-    if (!mr_attention_check_lengths(graph, "lengths", lengths)) return nullptr;
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there are no lengths of the inputs", what);
+    if (!mr_attention_check_lengths(graph, what, "lengths", lengths)) return nullptr;
+    lengths = mr_batch_check(graph, lengths, what, mr_batch_size_of("the inputs", inputs, time_major ? 1 : 0),
+                             mr_batch_size_of("the lengths", lengths, 0), "");
+    if (!check_probability(graph, &helper, inputs, time_major)) return nullptr;
     if (!time_major)
         inputs = mr_transpose(graph, inputs, mr_constant_ints(graph, MR_INTS(1, 0, 2)), .name = "transpose");
     if (mr_output_dtype(lengths) != MR_INT32) lengths = mr_cast(graph, lengths, MR_INT32);
@@ -207,21 +277,6 @@ mr_helper *mr_training_helper_(mr_graph *graph, mr_output inputs, mr_output leng
     return input_helper(graph, inputs, lengths, o.time_major, &(mr_helper){.kind = HELPER_TRAINING});
 }
 
-static bool check_probability(mr_graph *graph, const char *what, mr_output probability)
-{
-    char text[MR_SHAPE_TEXT_SIZE];
-    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
-    if (probability.node == nullptr) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: there is no sampling_probability", what);
-        return false;
-    }
-    const mr_shape shape = mr_output_shape(probability);
-    if (mr_output_dtype(probability) == MR_FLOAT && shape.rank <= 0) return true;
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: sampling_probability is %s%s, but must be a float scalar",
-                        what, mr_dtype_name(mr_output_dtype(probability)), mr_shape_text(shape, text, sizeof text));
-    return false;
-}
-
 mr_helper *mr_scheduled_embedding_training_helper_(mr_graph *graph, mr_output inputs, mr_output lengths,
                                                    mr_variables embedding, mr_output sampling_probability,
                                                    const mr_scheduled_helper_options *given)
@@ -230,9 +285,7 @@ mr_helper *mr_scheduled_embedding_training_helper_(mr_graph *graph, mr_output in
     mr_scheduled_helper_options o;
     mr_helper options = {.kind = HELPER_SCHEDULED_EMBEDDING, .probability = sampling_probability, .temperature = 1};
     if (graph == nullptr || !MR_LAYER_READ(mr_scheduled_helper_options, graph, &o, given)) return nullptr;
-    if (!check_probability(graph, what, sampling_probability) ||
-        !mr_decoder_read_embedding(graph, what, embedding, (mr_output){0}, &options.embedding))
-        return nullptr;
+    if (!mr_decoder_read_embedding(graph, what, embedding, (mr_output){0}, &options.embedding)) return nullptr;
     options.seed = o.seed;
     options.scheduling_seed = o.scheduling_seed;
     mr_helper *helper = input_helper(graph, inputs, lengths, o.time_major, &options);
@@ -248,7 +301,6 @@ mr_helper *mr_scheduled_output_training_helper_(mr_graph *graph, mr_output input
 {
     mr_scheduled_helper_options o;
     if (graph == nullptr || !MR_LAYER_READ(mr_scheduled_helper_options, graph, &o, given)) return nullptr;
-    if (!check_probability(graph, "scheduled_output_training_helper", sampling_probability)) return nullptr;
     if (o.seed != 0) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                             "scheduled_output_training_helper: seed has no effect, as no ids are drawn; "
@@ -286,21 +338,38 @@ mr_helper *mr_custom_helper(mr_graph *graph, const mr_helper_functions *given, v
                                           .context = context});
 }
 
-/* Takes what a function has set. */
-static void take(const mr_helper *h, const mr_helper_step *step, mr_decoder_values *values)
+/* Records an error unless a function has set the value to that dtype and shape. */
+static void check_set(const mr_helper *h, const char *function, const char *member, mr_output value, mr_dtype dtype,
+                      mr_shape shape)
 {
-    char text[MR_SHAPE_TEXT_SIZE];
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
     if (mr_graph_status(h->graph, nullptr) != MR_OK) return;
+    mr_shape_text(shape, expected, sizeof expected);
+    if (value.node == nullptr)
+        (void)mr_graph_fail(h->graph, MR_INVALID_ARGUMENT, "custom_helper: %s has not set %s, which must be %s%s",
+                            function, member, mr_dtype_name(dtype), expected);
+    else if (mr_output_dtype(value) != dtype || !mr_shape_compatible(mr_output_shape(value), shape))
+        (void)mr_graph_fail(h->graph, MR_INVALID_ARGUMENT, "custom_helper: %s has set %s to %s%s, but it must be %s%s",
+                            function, member, mr_dtype_name(mr_output_dtype(value)),
+                            mr_shape_text(mr_output_shape(value), found, sizeof found), mr_dtype_name(dtype), expected);
+}
+
+/* Calls a function, and takes what it has set. */
+static void call(const mr_helper *h, bool is_first, mr_helper_step *step, mr_decoder_values *values)
+{
+    const char *function = is_first ? "initialize" : "next_inputs";
+    if (mr_graph_status(h->graph, nullptr) != MR_OK) return;
+    const mr_callback callback = mr_callback_begin(h->graph);
+    (is_first ? h->functions.initialize : h->functions.next_inputs)(h->context, h->graph, step);
+    if (!mr_callback_end(h->graph, &callback, "custom_helper", function)) return;
     values->finished = step->finished;
     values->inputs = step->inputs;
-    if (step->finished.node == nullptr || mr_output_dtype(step->finished) != MR_BOOL ||
-        !mr_shape_compatible(mr_output_shape(step->finished), MR_SHAPE(h->batch)))
-        (void)mr_graph_fail(h->graph, MR_INVALID_ARGUMENT, "the helper must set finished to bool%s",
-                            mr_shape_text(MR_SHAPE(h->batch), text, sizeof text));
-    else if (step->inputs.node == nullptr || mr_output_dtype(step->inputs) != h->dtype ||
-             !mr_shape_compatible(mr_output_shape(step->inputs), MR_SHAPE(h->batch, h->features)))
-        (void)mr_graph_fail(h->graph, MR_INVALID_ARGUMENT, "the helper must set inputs to %s%s",
-                            mr_dtype_name(h->dtype), mr_shape_text(MR_SHAPE(h->batch, h->features), text, sizeof text));
+    check_set(h, function, "finished", step->finished, MR_BOOL, MR_SHAPE(h->batch));
+    check_set(h, function, "inputs", step->inputs, h->dtype, MR_SHAPE(h->batch, h->features));
+    if (is_first && mr_graph_status(h->graph, nullptr) == MR_OK)
+        values->finished = mr_batch_check(h->graph, values->finished, "custom_helper",
+                                          mr_batch_size_of("the inputs", values->inputs, 0),
+                                          mr_batch_size_of("finished", values->finished, 0), "");
 }
 
 /* ---- Steps ---- */
@@ -350,8 +419,7 @@ void mr_helper_begin(mr_helper *h, mr_decoder_values *values)
     }
     if (h->kind == HELPER_CUSTOM) {
         mr_helper_step step = {.time = int32_scalar(graph, 0)};
-        h->functions.initialize(h->context, graph, &step);
-        take(h, &step, values);
+        call(h, true, &step, values);
         return;
     }
     values->inputs = h->start_inputs = mr_decoder_look_up(graph, &h->embedding, h->start_tokens);
@@ -384,10 +452,12 @@ static mr_output choose(const mr_helper *h)
 static mr_output custom_sample(const mr_helper *h, mr_output time, mr_output outputs, mr_decoder_values *values)
 {
     mr_helper_step step = {.time = time, .outputs = outputs, .states = values->states};
-    mr_output ids = h->functions.sample(h->context, h->graph, &step);
-    if (mr_graph_status(h->graph, nullptr) != MR_OK) return ids;
-    if (ids.node != nullptr && mr_output_dtype(ids) == MR_INT32 && mr_output_shape(ids).rank <= 1) return ids;
-    return mr_graph_fail(h->graph, MR_INVALID_ARGUMENT, "the helper must sample int32[batch]");
+    if (mr_graph_status(h->graph, nullptr) != MR_OK) return mr_graph_failed_output(h->graph);
+    const mr_callback callback = mr_callback_begin(h->graph);
+    const mr_output ids = h->functions.sample(h->context, h->graph, &step);
+    (void)mr_callback_end(h->graph, &callback, "custom_helper", "sample");
+    check_set(h, "sample", "the sample ids", ids, MR_INT32, MR_SHAPE(h->batch));
+    return ids;
 }
 
 mr_output mr_helper_sample(mr_helper *h, mr_output time, mr_output outputs, mr_decoder_values *values)
@@ -420,8 +490,7 @@ void mr_helper_next(mr_helper *h, mr_output time, mr_output outputs, mr_output i
     mr_graph *graph = h->graph;
     if (h->kind == HELPER_CUSTOM) {
         mr_helper_step step = {.time = time, .outputs = outputs, .sample_ids = ids, .states = values->states};
-        h->functions.next_inputs(h->context, graph, &step);
-        take(h, &step, values);
+        call(h, false, &step, values);
         return;
     }
     if (!has_inputs(h)) {

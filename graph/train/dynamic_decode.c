@@ -1,4 +1,5 @@
 /* The loop that runs a decoder until all of its sequences have ended. */
+#include "graph/train/batch_check.h"
 #include "graph/train/decoder.h"
 #include "graph/train/output_layer.h"
 #include <millrace/control_flow.h>
@@ -6,17 +7,18 @@
 
 #include <assert.h>
 
-constexpr int32_t ARRAYS_MAX = MR_DECODER_RESULTS_MAX + 1; /* the last one: alignments */
+constexpr int32_t ARRAYS_MAX = MR_DECODER_RESULTS_MAX + MR_ATTENTIONS_MAX; /* the last ones: alignments */
 /* The loop's variables: time, lengths, finished and inputs; then the arrays' flows, then the states. */
 constexpr int32_t TIME = 0, LENGTHS = 1, FINISHED = 2, INPUTS = 3, FLOWS = 4;
-constexpr int32_t VARIABLES_MAX = 4 + 4 + MR_DECODER_STATES_MAX;
+constexpr int32_t VARIABLES_MAX = FLOWS + ARRAYS_MAX + MR_DECODER_STATES_MAX;
 
 typedef struct decoding {
     mr_graph *graph;
     mr_decoder *decoder;
     const mr_dynamic_decode_options *options;
     mr_decoder_values values;
-    int32_t alignments;   /* the state with them; -1: they are not kept */
+    int32_t alignments[MR_ATTENTIONS_MAX]; /* the states whose history is kept */
+    int32_t alignment_count;
     int32_t array_count;  /* those of the results, and of the alignments */
     mr_output limit;      /* of the steps, an int32 scalar; null: none */
     mr_shape batch_shape; /* of finished */
@@ -44,6 +46,7 @@ static bool read_options(mr_graph *graph, mr_dynamic_decode_options *o, const mr
         mr_graph_status(graph, nullptr) != MR_OK)
         return false;
     const mr_output limit = o->maximum_iterations_output;
+    const bool is_limited = o->maximum_iterations != MR_ITERATIONS_UNSET;
     const char *wrong = nullptr;
     if (decoder == nullptr)
         wrong = "there is no decoder";
@@ -53,11 +56,11 @@ static bool read_options(mr_graph *graph, mr_dynamic_decode_options *o, const mr
         wrong = "impute_finished has no effect on beam search";
     else if (decoder->is_beam_search && o->alignment_history)
         wrong = "alignment_history has no effect on beam search";
-    else if (limit.node != nullptr && o->maximum_iterations != 0)
+    else if (limit.node != nullptr && is_limited)
         wrong = "maximum_iterations and maximum_iterations_output are both set, but only one may be";
-    else if (limit.node != nullptr && (mr_output_dtype(limit) != MR_INT32 || mr_output_shape(limit).rank > 0))
+    else if (limit.node != nullptr && (mr_output_dtype(limit) != MR_INT32 || mr_output_shape(limit).rank != 0))
         wrong = "maximum_iterations_output must be an int32 scalar";
-    else if (o->maximum_iterations < 0)
+    else if (is_limited && o->maximum_iterations < 0)
         wrong = "maximum_iterations must be at least 0";
     else if (o->parallel_iterations < 1)
         wrong = "parallel_iterations must be at least 1";
@@ -68,36 +71,52 @@ static bool read_options(mr_graph *graph, mr_dynamic_decode_options *o, const mr
 static bool find_alignments(decoding *d)
 {
     const mr_rnn_cell *cell = d->decoder->cell;
-    d->alignments = -1;
     if (!d->options->alignment_history) return true;
-    for (int32_t i = 0; i < mr_rnn_cell_state_count(cell); i++)
-        if (cell->states[i].is_alignments) d->alignments = i;
-    if (d->alignments >= 0) return true;
-    (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT, "alignment_history needs a cell with an attention_wrapper");
+    for (int32_t i = 0; i < mr_rnn_cell_state_count(cell); i++) {
+        if (!cell->states[i].is_alignments) continue;
+        if (d->alignment_count == MR_ATTENTIONS_MAX) {
+            (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT,
+                                "dynamic_decode: alignment_history of more than %d attentions", MR_ATTENTIONS_MAX);
+            return false;
+        }
+        d->alignments[d->alignment_count++] = i;
+    }
+    if (d->alignment_count > 0) return true;
+    (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT,
+                        "dynamic_decode: alignment_history needs a cell with an attention_wrapper");
     return false;
 }
 
-/* The shape of a state, of any dtype and of any decoder. */
-mr_shape mr_decoder_state_shape(const mr_decoder *decoder, int32_t index)
-{
-    const mr_decoder *d = decoder;
-    if (index >= mr_rnn_cell_state_count(d->cell)) return d->results[0].shape;
-    const int64_t beams = d->is_beam_search ? d->results[0].shape.dims[1] : 1;
-    return mr_rnn_state_shape(d->cell, index, d->batch >= 0 ? d->batch * beams : -1);
-}
-
-static bool check_states(const decoding *d)
+/* The states must be of the batch of the inputs. */
+static bool check_states(decoding *d)
 {
     char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
     const mr_decoder *decoder = d->decoder;
+    const char *hint =
+        decoder->is_beam_search ? "; initial_state needs mr_tile_batch with the multiplier beam_width" : "";
     for (int32_t i = 0; i < mr_rnn_cell_state_count(decoder->cell); i++) {
         const mr_shape shape = mr_output_shape(decoder->cell_initial[i]), own = mr_decoder_state_shape(decoder, i);
         if (mr_shape_compatible(shape, own)) continue;
-        (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT, "state %d has the shape %s, but must have %s", (int)i,
-                            mr_shape_text(shape, found, sizeof found), mr_shape_text(own, expected, sizeof expected));
+        (void)mr_graph_fail(d->graph, MR_INVALID_ARGUMENT,
+                            "%s: state %d of initial_state has the shape %s, but must have %s%s", decoder->what, (int)i,
+                            mr_shape_text(shape, found, sizeof found), mr_shape_text(own, expected, sizeof expected),
+                            hint);
         return false;
     }
     return true;
+}
+
+/* The same for sizes that are known when the graph runs. */
+static void guard_states(decoding *d)
+{
+    const mr_decoder *decoder = d->decoder;
+    const char *hint =
+        decoder->is_beam_search ? "; initial_state needs mr_tile_batch with the multiplier beam_width" : "";
+    const mr_batch_size batch = mr_batch_size_of("the inputs", d->values.inputs, 0);
+    for (int32_t i = 0; i < mr_rnn_cell_state_count(decoder->cell); i++)
+        if (!decoder->cell->states[i].is_time)
+            d->values.states[i] = mr_batch_check(d->graph, d->values.states[i], decoder->what, batch,
+                                                 mr_batch_size_of("initial_state", d->values.states[i], 0), hint);
 }
 
 /* Builds the cell and the layer in the current variable scope, and the values of the first step. */
@@ -112,13 +131,15 @@ static bool begin(decoding *d)
         !mr_output_layer_build(decoder->layer, mr_rnn_cell_output_size(decoder->cell), decoder->dtype))
         return false;
     decoder->begin(decoder, &d->values);
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
+    guard_states(d);
     d->limit = d->options->maximum_iterations_output;
-    if (d->options->maximum_iterations > 0) d->limit = int32_scalar(graph, d->options->maximum_iterations);
+    if (d->options->maximum_iterations >= 0) d->limit = int32_scalar(graph, d->options->maximum_iterations);
     d->batch_shape = decoder->results[decoder->result_count - 1].shape;
     for (int32_t i = 0; i < decoder->result_count; i++) d->elements[d->array_count++] = decoder->results[i];
-    if (d->alignments >= 0)
+    for (int32_t i = 0; i < d->alignment_count; i++)
         d->elements[d->array_count++] =
-            (mr_decoder_result){decoder->dtype, mr_decoder_state_shape(decoder, d->alignments)};
+            (mr_decoder_result){decoder->dtype, mr_decoder_state_shape(decoder, d->alignments[i])};
     return mr_graph_status(graph, nullptr) == MR_OK;
 }
 
@@ -189,7 +210,8 @@ static void body(decoding *d)
         v[LENGTHS] = mr_select(graph, finished, v[LENGTHS], now, .name = "Select");
     }
     if (d->options->impute_finished) impute(d, finished, states, results);
-    if (d->alignments >= 0) results[decoder->result_count] = d->values.states[d->alignments];
+    for (int32_t i = 0; i < d->alignment_count; i++)
+        results[decoder->result_count + i] = d->values.states[d->alignments[i]];
     for (int32_t i = 0; i < d->array_count; i++)
         v[FLOWS + i] = mr_tensor_array_write_v3(graph, d->handles[i], time, results[i], v[FLOWS + i]);
     for (int32_t i = 0; i < decoder->state_count; i++) states[i] = d->values.states[i];
@@ -197,7 +219,7 @@ static void body(decoding *d)
     v[FINISHED] = d->values.finished;
     v[INPUTS] = d->values.inputs;
     for (int32_t i = 0; i < variable_count(d) && mr_graph_status(graph, nullptr) == MR_OK; i++)
-        if (i == INPUTS || i >= FLOWS + d->array_count) mr_output_set_shape(v[i], d->shapes[i]);
+        if (i == INPUTS || i == FINISHED || i >= FLOWS + d->array_count) mr_output_set_shape(v[i], d->shapes[i]);
 }
 
 static void run_loop(decoding *d)
@@ -252,7 +274,9 @@ static mr_decoded finish(decoding *d, mr_output *final)
     mr_output results[ARRAYS_MAX];
     for (int32_t i = 0; i < d->array_count; i++) results[i] = stack(d, i);
     for (int32_t i = 0; i < decoder->state_count; i++) d->values.states[i] = d->variables[FLOWS + d->array_count + i];
-    if (d->alignments >= 0) decoded.alignment_history = results[decoder->result_count];
+    for (int32_t i = 0; i < d->alignment_count; i++)
+        decoded.alignment_histories[i] = results[decoder->result_count + i];
+    decoded.alignment_history = decoded.alignment_histories[0];
     if (mr_graph_status(graph, nullptr) == MR_OK) decoder->end(decoder, results, &d->values, &decoded);
     if (!d->options->output_time_major) {
         mr_output *timed[] = {&decoded.rnn_output, &decoded.sample_id, &decoded.predicted_ids, &decoded.scores,
@@ -268,7 +292,9 @@ static mr_decoded finish(decoding *d, mr_output *final)
 static mr_decoded failed(mr_graph *graph)
 {
     const mr_output output = graph != nullptr ? mr_graph_failed_output(graph) : (mr_output){0};
-    return (mr_decoded){output, output, output, output, output, output, output, output};
+    mr_decoded decoded = {output, output, output, output, output, output, output, output, {{0}}};
+    for (int32_t i = 0; i < MR_ATTENTIONS_MAX; i++) decoded.alignment_histories[i] = output;
+    return decoded;
 }
 
 mr_decoded mr_dynamic_decode_(mr_graph *graph, mr_decoder *decoder, mr_output *final,

@@ -195,7 +195,7 @@ static void exit_gradient(mr_loop_gradients *loops, mr_node *node, mr_output gra
     mr_graph *graph = loops->graph;
     mr_loop_gradient *loop = mr_loop_gradient_of(loops, node, false);
     if (loop == nullptr) return;
-    if (node->flow->gradient != nullptr) {
+    if (node->flow->gradient != nullptr || node->flow->pops) {
         (void)mr_graph_fail(graph, MR_UNIMPLEMENTED,
                             "gradients: %s leaves the gradient of a loop; gradients of "
                             "gradients of loops are not supported",
@@ -257,7 +257,9 @@ void mr_loop_gradient_call(mr_loop_gradients *loops, mr_node *node, const mr_out
     mr_flow flow = mr_node_flow(node);
     if (node->flow == nullptr && flow != MR_FLOW_SWITCH && flow != MR_FLOW_MERGE) {
         (void)mr_graph_fail(loops->graph, MR_UNIMPLEMENTED,
-                            "gradients: node %s (%s) is part of a loop that was not built here", node->name, node->op);
+                            "gradients: node %s (%s) is part of an imported loop whose control-flow context is not "
+                            "known: that needs a MetaGraphDef with the collection while_context",
+                            node->name, node->op);
         return;
     }
     switch (flow) {

@@ -1,6 +1,7 @@
 /* Variables by name: tf.compat.v1.get_variable with its checks, its messages and its order of creation. A partitioned
  * variable NAME consists of NAME/part_0, NAME/part_1, …, which are saved as slices of NAME. */
 #include "base/options.h"
+#include "graph/train/open_scopes.h"
 #include "graph/train/variable_store.h"
 #include "proto/meta_graph.pb-c.h"
 #include <millrace/ops.h>
@@ -286,7 +287,9 @@ mr_variable mr_variable_request_get(const mr_variable_request *request)
     if (request->next != nullptr) {
         mr_variable_request inner = *request;
         inner.next = request->next->next;
-        return request->next->get(request->next->context, &inner);
+        const mr_callback callback = mr_callback_begin(graph);
+        const mr_variable variable = request->next->get(request->next->context, &inner);
+        return mr_callback_end(graph, &callback, request->name, "custom_getter") ? variable : failed_variable(graph);
     }
     const mr_stored_variable *found = mr_variable_store_find(graph, request->name);
     bool is_scalar = request->shape.rank == 0;

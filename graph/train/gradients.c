@@ -14,6 +14,7 @@
 #include "graph/ir/function.h"
 #include "graph/ir/sparse_rows.h"
 #include "graph/train/loop_gradient.h"
+#include "graph/train/open_scopes.h"
 #include <millrace/ops.h>
 
 #include <stdlib.h>
@@ -42,8 +43,7 @@ typedef struct sweep {
     int32_t *queue; /* ids; each is added once, and the Switch of a loop twice */
     int32_t queue_count;
     mr_loop_gradients loops;
-    mr_aggregation_method method;
-    bool gate_ops;
+    mr_gradients_mode options;
 } sweep;
 
 static bool is_trainable(mr_dtype dtype)
@@ -196,7 +196,7 @@ static void join_rows(sweep *s, mr_output sum, const mr_output *terms, int32_t c
 /* Of dense terms, in pairs with the experimental methods, so that a term can be released early. */
 static mr_output add_terms(sweep *s, const mr_node *node, const mr_output *terms, int32_t count)
 {
-    bool in_pairs = s->method != MR_AGGREGATION_ADD_N;
+    bool in_pairs = s->options.method != MR_AGGREGATION_ADD_N;
     for (int32_t i = 0; i < count; i++) in_pairs &= mr_graph_find_rows(s->graph, terms[i]) == nullptr;
     if (!in_pairs) return mr_add_n(s->graph, MR_OUTPUTS_OF(terms, count));
     const char *scope = mr_arena_printf(&s->graph->arena, "%s_gradient_sum", node->name);
@@ -308,7 +308,9 @@ static mr_status check_override(sweep *s, const mr_node *node, const char *name,
 static mr_status call_custom(sweep *s, const mr_custom_gradient *custom, mr_node *node, const mr_output *grads,
                              mr_output *results)
 {
+    const mr_callback callback = mr_callback_begin(s->graph);
     custom->function(custom->context, s->graph, node, grads, results);
+    (void)mr_callback_end(s->graph, &callback, "mr_graph_register_gradient", custom->name);
     MR_TRY(mr_graph_status(s->graph, nullptr));
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_output result = results[i], input = node->inputs[i];
@@ -349,6 +351,7 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
     if (scope == nullptr) return no_memory(s);
     mr_graph_push_scope(s->graph, scope);
     mr_graph_push_device(s->graph, node->device);
+    if (s->options.colocate) mr_graph_push_colocation(s->graph, node);
     mr_status status = MR_OK;
     if (is_call)
         status = add_symbolic_gradient(s, node, &callee, grads, results);
@@ -359,6 +362,7 @@ static mr_status call_gradient(sweep *s, mr_node *node, mr_output *grads, mr_out
     else
         def->gradient(
             &(mr_gradient_call){.graph = s->graph, .node = node, .grad_outputs = grads, .grad_inputs = results});
+    if (s->options.colocate) mr_graph_pop_colocation(s->graph);
     mr_graph_pop_device(s->graph);
     mr_graph_pop_scope(s->graph);
     return status == MR_OK ? mr_graph_status(s->graph, nullptr) : status;
@@ -431,7 +435,7 @@ static mr_status go_back(sweep *s, mr_node *node)
     for (int32_t i = 0; i < node->input_count; i++) leads_on |= s->places[node->inputs[i].node->id].between;
     enter_context(s, node, false);
     mr_status status = given && leads_on ? call_gradient(s, node, grads, results) : MR_OK;
-    if (s->gate_ops && status == MR_OK) gate(s, results, node->input_count);
+    if (s->options.gate_ops && status == MR_OK) gate(s, results, node->input_count);
     (void)mr_flow_enter(s->graph, s->loops.base);
     for (int32_t i = 0; i < node->input_count && status == MR_OK; i++) {
         mr_output input = node->inputs[i];
@@ -509,11 +513,11 @@ static bool belongs(mr_graph *graph, mr_outputs list)
 
 void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients)
 {
-    mr_gradients_with(graph, ys, xs, grad_ys, MR_AGGREGATION_ADD_N, false, gradients);
+    mr_gradients_with(graph, ys, xs, grad_ys, &(mr_gradients_mode){0}, gradients);
 }
 
 void mr_gradients_with(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys,
-                       mr_aggregation_method method, bool gate_ops, mr_output *gradients)
+                       const mr_gradients_mode *options, mr_output *gradients)
 {
     if (ys.count < 0 || xs.count < 0) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: %d ys and %d xs", (int)ys.count, (int)xs.count);
@@ -530,7 +534,7 @@ void mr_gradients_with(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_o
         status = MR_INVALID_ARGUMENT;
     }
     if (status == MR_OK) {
-        sweep s = {.graph = graph, .count = mr_graph_node_count(graph), .method = method, .gate_ops = gate_ops};
+        sweep s = {.graph = graph, .count = mr_graph_node_count(graph), .options = *options};
         s.loops = (mr_loop_gradients){.graph = graph, .base = graph->flow};
         mr_graph_push_scope(graph, "gradients");
         status = differentiate(&s, ys, xs, grad_ys, gradients);

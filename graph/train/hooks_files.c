@@ -2,6 +2,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "graph/train/hook.h"
+#include "graph/train/write_graph.h"
 #include "records/event/event.h"
 #include "records/io/file.h"
 
@@ -88,14 +89,10 @@ static mr_status save(saver_hook *h, mr_session *session, int64_t step, mr_error
 static mr_status write_graph(const saver_hook *h, mr_error *error)
 {
     mr_event_writer *writer;
-    mr_tensor meta = {0};
     const mr_graph *graph = mr_monitored_graph(h->hook.owner);
+    MR_TRY(mr_train_write_graph_text(graph, h->directory, error));
     MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
-    MR_TRY(mr_event_writer_add_graph(writer, graph, error));
-    MR_TRY(mr_graph_export_meta(graph, &meta, error));
-    mr_status status = mr_event_writer_add_meta_graph_def(writer, 0, mr_tensor_strings(&meta)[0], error);
-    mr_tensor_deinit(&meta);
-    return status;
+    return mr_train_write_graph_events(graph, writer, error);
 }
 
 /* A checkpoint that has just been restored is not written again: while its files are replaced, a process that dies

@@ -1,10 +1,9 @@
 /* Initializers that restore: tf.train.init_from_checkpoint. First every assignment is resolved to variables and keys
  * and checked against the checkpoint; only then are nodes added and initializers replaced. */
 #include "graph/train/near_names.h"
-#include "graph/train/saver_items.h"
 #include "graph/train/variable_store.h"
+#include "graph/train/warm_start.h"
 #include <millrace/ops.h>
-#include <millrace/warm_start.h>
 
 #include "base/status.h"
 
@@ -31,18 +30,19 @@ typedef struct restoring {
 
 /* ---- The checkpoint ---- */
 
-static mr_status open_checkpoint(restoring *r, const char *checkpoint, mr_error *error)
+mr_status mr_warm_start_open(const char *checkpoint, char *path, size_t size, mr_checkpoint_reader **reader,
+                             mr_error *error)
 {
     struct stat about;
     const size_t length = strlen(checkpoint);
     if (stat(checkpoint, &about) == 0 && S_ISDIR(about.st_mode)) {
-        MR_TRY(mr_latest_checkpoint(checkpoint, r->path, sizeof r->path, error));
-    } else if (length >= sizeof r->path) {
+        MR_TRY(mr_latest_checkpoint(checkpoint, path, size, error));
+    } else if (length >= size) {
         return mr_fail(error, MR_INVALID_ARGUMENT, "%.100s…: the path is too long", checkpoint);
     } else {
-        memcpy(r->path, checkpoint, length + 1);
+        memcpy(path, checkpoint, length + 1);
     }
-    return mr_checkpoint_reader_open(r->path, &r->reader, error);
+    return mr_checkpoint_reader_open(path, reader, error);
 }
 
 static mr_status missing_key(const restoring *r, const char *key, const char *variable, mr_error *error)
@@ -249,13 +249,13 @@ static mr_output restore(restoring *r, const target *t, const mr_saver_item *ite
     return value;
 }
 
-static mr_node *assign(mr_graph *graph, const mr_saver_item *item, mr_output value)
+void mr_warm_start_assign(mr_graph *graph, const mr_saver_item *item, mr_output value)
 {
     mr_graph_push_device(graph, mr_node_device(item->ref.node));
     mr_node *node = item->is_resource ? mr_assign_variable_op(graph, item->ref, mr_identity(graph, value))
                                       : mr_assign(graph, item->ref, value).node;
     mr_graph_pop_device(graph);
-    return node;
+    if (graph->status == MR_OK) mr_variable_set_initializer(graph, item->ref, node, value);
 }
 
 /* Outside of the caller's scopes, as a change of variables that exist already. */
@@ -266,9 +266,7 @@ static mr_status make_nodes(restoring *r, mr_error *error)
     for (int32_t i = 0; i < r->count; i++)
         for (int32_t j = 0; j < r->targets[i].count; j++) {
             const mr_saver_item *item = &r->targets[i].items[j];
-            const mr_output value = restore(r, &r->targets[i], item);
-            mr_node *node = assign(graph, item, value);
-            if (graph->status == MR_OK) mr_variable_set_initializer(graph, item->ref, node, value);
+            mr_warm_start_assign(graph, item, restore(r, &r->targets[i], item));
         }
     mr_graph_pop_control_dependencies(graph);
     return mr_graph_status(graph, error);
@@ -285,7 +283,7 @@ mr_status mr_init_from_checkpoint(mr_graph *graph, const char *checkpoint, mr_as
     restoring *r = calloc(1, sizeof *r);
     if (r == nullptr) return mr_fail_memory(error, sizeof *r);
     r->graph = graph;
-    mr_status status = open_checkpoint(r, checkpoint, error);
+    mr_status status = mr_warm_start_open(checkpoint, r->path, sizeof r->path, &r->reader, error);
     if (status == MR_OK) status = resolve(r, assignments, error);
     mr_checkpoint_reader_close(r->reader);
     if (status == MR_OK) status = make_nodes(r, error);

@@ -3,6 +3,7 @@
  * interchangeable. */
 #include "graph/train/layers.h"
 #include "base/options.h"
+#include "graph/train/open_scopes.h"
 #include <millrace/ops.h>
 
 #include <stdio.h>
@@ -150,7 +151,11 @@ static void regularize_activity(mr_graph *graph, mr_output output, mr_regularize
 
 mr_output mr_layer_finish(mr_graph *graph, mr_output output, const mr_layer_end *end)
 {
-    if (end->activation != nullptr) output = end->activation(graph, output);
+    if (end->activation != nullptr) {
+        const mr_callback callback = mr_callback_begin(graph);
+        output = end->activation(graph, output);
+        (void)mr_callback_end(graph, &callback, "a layer", "activation");
+    }
     regularize_activity(graph, output, end->activity_regularizer);
     return output;
 }

@@ -22,6 +22,7 @@ typedef enum format { FORMAT_UNKNOWN, FORMAT_GRAPH, FORMAT_META, FORMAT_SAVED } 
 typedef struct reading {
     mr_model *model;
     mr_arena arena;        /* of the messages */
+    const char *chosen;    /* by the caller: a file or a directory */
     const char *path;      /* the file */
     const char *directory; /* of a SavedModel; null: none */
     const char *tags;
@@ -453,7 +454,8 @@ static mr_status import_file(reading *r, mr_error *error)
     char *bytes = nullptr;
     size_t size_bytes = 0;
     MR_TRY(check_file(r->path, error));
-    MR_TRY(mr_file_read_all(r->path, FILE_BYTES_MAX, &bytes, &size_bytes, error));
+    MR_TRY(r->path == r->chosen ? mr_file_read_all(r->path, FILE_BYTES_MAX, &bytes, &size_bytes, error)
+                                : mr_file_read_regular(r->path, FILE_BYTES_MAX, &bytes, &size_bytes, error));
     mr_string all = {bytes, size_bytes};
     format text = text_format(all);
     mr_status status =
@@ -474,7 +476,7 @@ static mr_status find_file(reading *r, const char *path, mr_error *error)
 {
     static const char *const names[] = {"saved_model.pb", "saved_model.pbtxt"};
     struct stat about;
-    r->path = path;
+    r->path = r->chosen = path;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {
         r->directory = path;
         for (size_t i = 0; i < 2; i++) {

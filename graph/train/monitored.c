@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "graph/run/session.h"
+#include "graph/train/session_create.h"
 #include "records/event/event.h"
 
 #include <assert.h>
@@ -69,24 +70,7 @@ mr_status mr_monitored_session_global_step(mr_monitored_session *session, int64_
     *step = -1;
     if (session == nullptr) return mr_session_null("mr_monitored_session_global_step: session", error);
     if (session->session == nullptr) return mr_fail(error, session->broken.status, "%s", session->broken.message);
-    if (session->global_step.ref.node == nullptr) return MR_OK;
-    mr_tensor value = {0};
-    MR_TRY(mr_session_read_variable(session->session, session->global_step.ref, &value, error));
-    const bool is_step = mr_tensor_count(&value) == 1 && (value.dtype == MR_INT32 || value.dtype == MR_INT64);
-    if (is_step) *step = value.dtype == MR_INT32 ? mr_tensor_int32s(&value)[0] : mr_tensor_int64s(&value)[0];
-    mr_tensor_deinit(&value);
-    return is_step ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "the global step is not a scalar");
-}
-
-static mr_status check_global_step(const mr_monitored_session *s, mr_error *error)
-{
-    char text[MR_SHAPE_TEXT_SIZE];
-    if (s->global_step.ref.node == nullptr) return MR_OK;
-    const mr_dtype dtype = mr_variable_dtype_of(s->global_step);
-    const mr_shape shape = mr_variable_shape_of(s->global_step);
-    if ((dtype == MR_INT32 || dtype == MR_INT64) && shape.rank <= 0) return MR_OK;
-    return mr_fail(error, MR_INVALID_ARGUMENT, "the global step is %s%s, not a scalar of int32 or int64",
-                   mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text));
+    return mr_train_read_global_step(session->session, session->global_step, step, error);
 }
 
 /* ---- Stop ---- */
@@ -113,23 +97,9 @@ mr_session *mr_monitored_session_raw(mr_monitored_session *session)
 static mr_status create_session(mr_monitored_session *s, mr_error *error)
 {
     assert(s->session == nullptr);
-    char path[4096];
-    bool restores = false;
-    MR_TRY(mr_session_new(s->graph, &s->session_options, &s->session, error));
+    const mr_session_source source = {.directory = s->checkpoint_dir, .path = s->checkpoint_path};
     free(s->restored);
-    s->restored = nullptr;
-    if (s->checkpoint_path != nullptr) {
-        s->restored = strdup(s->checkpoint_path);
-        restores = true;
-    } else if (s->checkpoint_dir != nullptr) {
-        mr_error reason = {0};
-        mr_status status = mr_latest_checkpoint(s->checkpoint_dir, path, sizeof path, &reason);
-        if (status != MR_OK && status != MR_NOT_FOUND) return mr_fail(error, status, "%s", reason.message);
-        restores = status == MR_OK;
-        if (restores) s->restored = strdup(path);
-    }
-    if (restores && s->restored == nullptr) return mr_fail_memory(error, sizeof path);
-    MR_TRY(mr_scaffold_prepare(&s->scaffold, s->session, s->restored, error));
+    MR_TRY(mr_session_create(s->graph, &s->session_options, &s->scaffold, &source, &s->session, &s->restored, error));
     for (int32_t i = 0; i < s->hook_count; i++) {
         const mr_hook *hook = s->hooks[i];
         if (hook->functions.after_create_session != nullptr)
@@ -226,10 +196,7 @@ static mr_status read_options(mr_monitored_session *s, const mr_monitored_sessio
     const double grace = o->stop_grace_period_secs == 0 ? 120 : o->stop_grace_period_secs;
     s->grace_ns = grace < 0 || grace > 9e9 ? -1 : (int64_t)(grace * 1e9);
     s->no_recovery = o->no_recovery;
-    MR_TRY(MR_OPTIONS_READ(mr_session_options, &s->session_options, o->session, error));
-    s->session_options.size = sizeof s->session_options;
-    MR_TRY(copy_text(s->session_options.device, &s->session_device, error));
-    s->session_options.device = s->session_device;
+    MR_TRY(mr_session_options_copy(o->session, &s->session_options, &s->session_device, error));
     if (o->checkpoint_dir != nullptr) MR_TRY(mr_run_directory_check(o->checkpoint_dir, error));
     MR_TRY(copy_text(o->checkpoint_dir, &s->checkpoint_dir, error));
     return copy_text(o->checkpoint_path, &s->checkpoint_path, error);
@@ -241,9 +208,9 @@ static mr_status start(mr_monitored_session *s, const mr_monitored_session_optio
     MR_TRY(read_options(s, o, error));
     MR_TRY(mr_graph_status(s->graph, error));
     s->global_step = mr_train_find_global_step(s->graph);
-    MR_TRY(check_global_step(s, error));
+    MR_TRY(mr_train_check_global_step(s->global_step, error));
     MR_TRY(begin_hooks(s, error));
-    MR_TRY(mr_scaffold_finalize(&s->scaffold, s->graph, o->scaffold, error));
+    MR_TRY(mr_scaffold_finalize(&s->scaffold, s->graph, o->scaffold, (mr_scaffold_omissions){0}, error));
     return create_session(s, error);
 }
 

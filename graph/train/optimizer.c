@@ -285,17 +285,18 @@ mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *optimizer, mr_g
     return mr_optimizer_apply(graph, optimizer, list, global_step, true);
 }
 
-mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step)
+mr_node *mr_minimize_(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step,
+                      const mr_compute_gradients_options *options)
 {
-    mr_gradients_and_variables list = mr_optimizer_compute_gradients(graph, optimizer, loss);
+    if (graph == nullptr) return nullptr;
+    mr_gradients_and_variables list = mr_optimizer_compute_gradients_(graph, optimizer, loss, options);
     if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph).node;
     bool any = false;
     for (int32_t i = 0; i < list.count; i++) any |= list.items[i].gradient.node != nullptr;
     if (!any)
-        return mr_graph_fail(
-                   graph, MR_INVALID_ARGUMENT,
-                   "the loss %s does not depend on any of the %d trainable variables, or only through integers",
-                   mr_node_name(loss.node), list.count)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                             "the loss %s does not depend on any of the %d %s variables, or only through integers",
+                             mr_node_name(loss.node), list.count, options->variables.count > 0 ? "given" : "trainable")
             .node;
     return mr_apply_gradients(graph, optimizer, list, global_step);
 }

@@ -5,7 +5,7 @@
 
 static bool fail(mr_graph *graph, const char *what)
 {
-    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_optimizer_compute_gradients: %s", what);
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "compute_gradients: %s", what);
     return false;
 }
 
@@ -18,12 +18,20 @@ static bool check(mr_graph *graph, const mr_compute_gradients_options *o)
         return fail(graph, "grad_loss is no output of this graph");
     if (o->variables.count < 0 || (o->variables.count > 0 && o->variables.items == nullptr))
         return fail(graph, "the list of variables is not valid");
-    for (int32_t i = 0; i < o->variables.count; i++)
-        if (o->variables.items[i].ref.node == nullptr || o->variables.items[i].ref.node->graph != graph) {
+    for (int32_t i = 0; i < o->variables.count; i++) {
+        if (o->variables.items[i].ref.node == nullptr && o->variables.items[i].value.node != nullptr) {
             (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                                "mr_optimizer_compute_gradients: variable %d is not a variable of the graph", i);
+                                "compute_gradients: variable %d is partitioned; its parts are variables: "
+                                "mr_variable_parts",
+                                i);
             return false;
         }
+        if (o->variables.items[i].ref.node == nullptr || o->variables.items[i].ref.node->graph != graph) {
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                                "compute_gradients: variable %d is not a variable of the graph", i);
+            return false;
+        }
+    }
     return true;
 }
 
@@ -46,18 +54,27 @@ static mr_gradients_and_variables differentiate(mr_graph *graph, mr_output loss,
         refs[i] = items[i].variable.ref;
     }
     mr_gradients_with(graph, MR_OUTPUTS(loss), (mr_outputs){refs, count},
-                      o->grad_loss.node != nullptr ? &o->grad_loss : nullptr, o->aggregation_method,
-                      o->gate_gradients == MR_GATE_OP, found);
+                      o->grad_loss.node != nullptr ? &o->grad_loss : nullptr,
+                      &(mr_gradients_mode){.method = o->aggregation_method,
+                                           .gate_ops = o->gate_gradients == MR_GATE_OP,
+                                           .colocate = o->colocate_gradients_with_ops},
+                      found);
     if (o->gate_gradients == MR_GATE_GRAPH) mr_gradients_gate(graph, found, count);
     if (mr_graph_status(graph, nullptr) != MR_OK) return none;
     for (int32_t i = 0; i < count; i++) items[i].gradient = found[i];
     return (mr_gradients_and_variables){items, count};
 }
 
-mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss)
+mr_gradients_and_variables mr_compute_gradients_(mr_graph *graph, mr_output loss,
+                                                 const mr_compute_gradients_options *given)
 {
-    if (mr_graph_status(graph, nullptr) != MR_OK) return (mr_gradients_and_variables){0};
-    return differentiate(graph, loss, MR_OPTIONS(mr_compute_gradients_options));
+    const mr_gradients_and_variables none = {0};
+    mr_compute_gradients_options options;
+    mr_error error = {0};
+    if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return none;
+    const mr_status status = MR_OPTIONS_READ(mr_compute_gradients_options, &options, given, &error);
+    if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s", error.message);
+    return status == MR_OK && check(graph, &options) ? differentiate(graph, loss, &options) : none;
 }
 
 mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *graph, const mr_optimizer *given, mr_output loss,

@@ -7,38 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-mr_variable mr_train_find_global_step(mr_graph *graph)
-{
-    int32_t count = mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES);
-    for (int32_t i = 0; i < count; i++) {
-        mr_variable variable = mr_graph_variable(graph, MR_GLOBAL_VARIABLES, i);
-        if (strcmp(mr_node_name(variable.ref.node), "global_step") == 0) return variable;
-    }
-    return (mr_variable){0};
-}
-
-mr_variable mr_global_step(mr_graph *graph)
-{
-    mr_variable found = mr_train_find_global_step(graph);
-    if (found.ref.node != nullptr) return found;
-    mr_graph_push_scope(graph, "");
-    mr_graph_push_control_dependencies(graph, nullptr, 0);
-    int64_t zero = 0;
-    mr_tensor value = {0};
-    mr_error error = {0};
-    mr_status status = mr_tensor_init_copy(&value, MR_INT64, MR_SCALAR, &zero, &error);
-    if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
-    mr_graph_push_scope(graph, "global_step/Initializer/");
-    mr_output initial = mr_constant(graph, &value, "zeros");
-    mr_graph_pop_scope(graph);
-    mr_variable variable = mr_variable_new(graph, "global_step", initial, .trainable = false);
-    mr_graph_pop_control_dependencies(graph);
-    mr_graph_pop_scope(graph);
-    mr_tensor_deinit(&value);
-    mr_graph_add_to_collection(graph, "global_step", variable.ref);
-    return variable;
-}
-
 static mr_output as_float(mr_graph *graph, mr_output step)
 {
     return mr_output_dtype(step) == MR_FLOAT ? step : mr_cast(graph, step, MR_FLOAT);

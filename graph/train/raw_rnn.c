@@ -1,10 +1,13 @@
 /* Networks whose inputs, outputs and end are decided by a function of the caller's, as tf.nn.raw_rnn. */
+#include "graph/train/batch_check.h"
+#include "graph/train/open_scopes.h"
 #include "graph/train/rnn_cell.h"
 #include <millrace/control_flow.h>
 #include <millrace/ops.h>
 #include <millrace/seq2seq.h>
 
 #include <assert.h>
+#include <stdio.h>
 
 constexpr int32_t LOOP_STATES_MAX = 64;
 /* The loop's variables: time, finished, input and the flow of what is emitted; then the states of the cell and of the
@@ -50,14 +53,15 @@ static bool call(network *n, mr_output time, mr_output output, mr_output *emit)
 {
     mr_output *v = n->variables, *own = v + STATES + n->state_count;
     mr_raw_rnn_step step = {.time = time, .output = output, .states = v + STATES, .loop_state = own};
+    const mr_callback callback = mr_callback_begin(n->graph);
     n->loop(n->context, n->graph, &step);
-    if (mr_graph_status(n->graph, nullptr) != MR_OK) return false;
+    if (!mr_callback_end(n->graph, &callback, "raw_rnn", "the loop function")) return false;
     if (step.finished.node == nullptr || mr_output_dtype(step.finished) != MR_BOOL ||
         mr_output_shape(step.finished).rank > 1 || mr_output_shape(step.finished).rank == 0)
-        return fail(n, "the loop function must set finished to bool[batch]");
-    if (step.input.node == nullptr) return fail(n, "the loop function must set input");
+        return fail(n, "raw_rnn: the loop function must set finished to bool[batch]");
+    if (step.input.node == nullptr) return fail(n, "raw_rnn: the loop function must set input");
     for (int32_t i = STATES; i < variable_count(n); i++)
-        if (v[i].node == nullptr) return fail(n, "the loop function must set all states");
+        if (v[i].node == nullptr) return fail(n, "raw_rnn: the loop function must set all states");
     v[FINISHED] = step.finished;
     v[INPUT] = step.input;
     *emit = step.emit.node != nullptr ? step.emit : output;
@@ -83,11 +87,17 @@ static bool begin(network *n)
     if (!mr_rnn_cell_build(graph, n->cell, features, dtype) || !mr_rnn_check_states(graph, n->cell, v + STATES))
         return false;
     const int64_t batch = known_batch(v[INPUT]);
+    const mr_batch_size size = mr_batch_size_of("the input", v[INPUT], 0);
+    v[FINISHED] = mr_batch_check(graph, v[FINISHED], "raw_rnn", size, mr_batch_size_of("finished", v[FINISHED], 0), "");
+    for (int32_t i = STATES; i < STATES + n->state_count; i++)
+        if (!n->cell->states[i - STATES].is_time)
+            v[i] = mr_batch_check(graph, v[i], "raw_rnn", size, mr_batch_size_of("the states", v[i], 0), "");
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
     n->has_emit = emit.node != nullptr;
     n->emit_dtype = n->has_emit ? mr_output_dtype(emit) : dtype;
     n->emit_shape = n->has_emit ? mr_output_shape(emit) : MR_SHAPE(batch, mr_rnn_cell_output_size(n->cell));
     if (n->emit_shape.rank < 1 || n->emit_shape.rank >= MR_RANK_MAX)
-        return fail(n, "what the loop function emits must be [batch, …]");
+        return fail(n, "raw_rnn: what the loop function emits must be [batch, …]");
     n->shapes[TIME] = n->shapes[FLOW] = MR_SCALAR;
     n->shapes[FINISHED] = MR_SHAPE(batch);
     n->shapes[INPUT] = MR_SHAPE(batch, features);
@@ -103,20 +113,62 @@ static bool begin(network *n)
 
 /* ---- The loop ---- */
 
+/* Whether a loop keeps a variable of that shape. */
+static bool keeps(mr_shape shape, mr_shape next)
+{
+    bool is_kept = shape.rank < 0 || shape.rank == next.rank;
+    for (int32_t i = 0; is_kept && i < shape.rank; i++) is_kept = shape.dims[i] < 0 || shape.dims[i] == next.dims[i];
+    return is_kept;
+}
+
+/* Whether a value may follow that of the step before: of the dtype and the shape that it had before the first step. */
+static bool check_next(const network *n, int32_t index, mr_output before)
+{
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
+    const mr_output next = n->variables[index];
+    const mr_dtype dtype = mr_output_dtype(before);
+    const int32_t state = index - STATES, own = state - n->state_count;
+    if (mr_graph_status(n->graph, nullptr) != MR_OK) return false;
+    const mr_shape shape = mr_output_shape(next);
+    const bool is_good = own >= 0 ? keeps(n->shapes[index], shape) : mr_shape_compatible(shape, n->shapes[index]);
+    if (is_good && mr_output_dtype(next) == dtype) return true;
+    char what[32] = "input";
+    if (index == FINISHED) (void)snprintf(what, sizeof what, "finished");
+    if (index >= STATES)
+        (void)snprintf(what, sizeof what, "%s %d", own >= 0 ? "loop_state" : "state", (int)(own >= 0 ? own : state));
+    (void)mr_graph_fail(n->graph, MR_INVALID_ARGUMENT,
+                        "raw_rnn: the loop function has set %s to %s%s, but before the first step it was %s%s", what,
+                        mr_dtype_name(mr_output_dtype(next)), mr_shape_text(shape, found, sizeof found),
+                        mr_dtype_name(dtype), mr_shape_text(n->shapes[index], expected, sizeof expected));
+    return false;
+}
+
+static bool check_emit(const network *n, mr_output emit)
+{
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
+    if (mr_output_dtype(emit) == n->emit_dtype && mr_shape_compatible(mr_output_shape(emit), n->emit_shape))
+        return true;
+    (void)mr_graph_fail(n->graph, MR_INVALID_ARGUMENT,
+                        "raw_rnn: the loop function emits %s%s, but before the first step it was %s%s",
+                        mr_dtype_name(mr_output_dtype(emit)), mr_shape_text(mr_output_shape(emit), found, sizeof found),
+                        mr_dtype_name(n->emit_dtype), mr_shape_text(n->emit_shape, expected, sizeof expected));
+    return false;
+}
+
 static void body(network *n)
 {
     mr_graph *graph = n->graph;
-    mr_output *v = n->variables, before[MR_RNN_STATES_MAX] = {0}, emit = {0};
+    mr_output *v = n->variables, before[MR_RNN_STATES_MAX] = {0}, emit = {0}, last[VARIABLES_MAX] = {0};
     const mr_output time = v[TIME], finished = v[FINISHED];
     assert(n->state_count <= MR_RNN_STATES_MAX);
     for (int32_t i = 0; i < n->state_count; i++) before[i] = v[STATES + i];
+    for (int32_t i = 0; i < variable_count(n); i++) last[i] = v[i];
     mr_output output = mr_rnn_cell_call(graph, n->cell, v[INPUT], before, v + STATES);
     v[TIME] = mr_add_v2(graph, time, int32_scalar(graph, 1), .name = "add");
     if (!call(n, v[TIME], output, &emit)) return;
-    if (mr_output_dtype(emit) != n->emit_dtype) {
-        (void)fail(n, "the loop function emits another dtype than before the first step");
-        return;
-    }
+    for (int32_t i = FINISHED; i < variable_count(n); i++)
+        if (i != FLOW && !check_next(n, i, last[i])) return;
+    if (!check_emit(n, emit)) return;
     emit = mr_select(graph, finished, mr_zeros_like(graph, emit), emit, .name = "Select");
     for (int32_t i = 0; i < n->state_count; i++) {
         mr_output *state = &v[STATES + i];

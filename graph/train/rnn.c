@@ -1,4 +1,5 @@
 /* Networks that run a cell over time: loops over TensorArrays, and steps without a loop. */
+#include "graph/train/batch_check.h"
 #include "graph/train/rnn_cell.h"
 #include <millrace/control_flow.h>
 #include <millrace/ops.h>
@@ -64,6 +65,8 @@ static bool begin(network *n, mr_graph *graph, mr_rnn_cell *cell, mr_output inpu
     mr_output lengths = o->sequence_length;
     if (mr_output_dtype(lengths) != MR_INT32) lengths = mr_cast(graph, lengths, MR_INT32, .name = "ToInt32");
     n->lengths = mr_identity(graph, lengths, .name = "sequence_length");
+    n->lengths = mr_batch_check(graph, n->lengths, "a recurrent network", mr_batch_size_from("the inputs", batch),
+                                mr_batch_size_of("sequence_length", n->lengths, 0), "");
     mr_output sizes =
         mr_pack(graph, MR_OUTPUTS(batch, int32_scalar(graph, (int32_t)mr_rnn_cell_output_size(cell), nullptr)));
     n->zeros = mr_fill(graph, sizes, mr_train_scalar(graph, "zeros/Const", n->dtype, 0), .name = "zeros");

@@ -1,8 +1,11 @@
 /* What recurrent cells have in common: scopes, checks, states; and cells of the caller's. */
 #include "graph/train/rnn_cell.h"
+#include "graph/train/batch_check.h"
+#include "graph/train/open_scopes.h"
 #include <millrace/ops.h>
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 void *mr_rnn_alloc(mr_graph *graph, size_t size_bytes)
@@ -94,6 +97,13 @@ static mr_output zero_state(mr_graph *graph, const mr_rnn_cell *cell, int32_t in
     const mr_rnn_state *state = &cell->states[index];
     if (state->initial.node != nullptr) return mr_identity(graph, state->initial, .name = "checked_cell_state");
     if (state->is_time) return mr_constant_int32s(graph, MR_SCALAR, &(int32_t){0}, "zeros");
+    if (state->memory.node != nullptr) {
+        mr_batch_size memory = mr_batch_size_of("the memory", state->memory, 0);
+        memory.size = state->memory_batch;
+        batch_size = mr_batch_check(graph, batch_size, "attention_wrapper", memory,
+                                    mr_batch_size_from("the zero state", batch_size),
+                                    "; with a beam_search_decoder, it is that of mr_tile_batch: batch * beam_width");
+    }
     if (state->is_first) {
         mr_output first = mr_fill(graph, mr_expand_dims(graph, batch_size, mr_constant_int32(graph, 0)),
                                   mr_constant_int32s(graph, MR_SCALAR, &(int32_t){0}, "zeros/Const"));
@@ -135,7 +145,9 @@ bool mr_rnn_cell_build(mr_graph *graph, mr_rnn_cell *cell, int64_t input_size, m
     }
     if (cell->is_built) return true;
     if (!cell->is_wrapper) mr_layer_begin(graph, f->name, f->default_name, f->reuse);
+    const mr_callback callback = mr_callback_begin(graph);
     if (f->build != nullptr) f->build(cell->context, graph, input_size, dtype);
+    (void)mr_callback_end(graph, &callback, f->default_name, "build");
     if (!cell->is_wrapper) mr_graph_pop_variable_scope(graph);
     cell->is_built = true;
     cell->input_size = input_size;
@@ -160,6 +172,35 @@ bool mr_rnn_check_states(mr_graph *graph, const mr_rnn_cell *cell, const mr_outp
     return true;
 }
 
+/* What a cell of the caller's has returned.
+ * index  of a state; -1: the output */
+static bool check_result(mr_graph *graph, const mr_rnn_cell *cell, mr_output result, int32_t index)
+{
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE], what[32] = "the output";
+    const mr_rnn_cell_functions *f = &cell->functions;
+    const mr_shape own = index < 0 ? MR_SHAPE(-1, f->output_size) : mr_rnn_state_shape(cell, index, -1);
+    const mr_dtype dtype = index >= 0 && cell->states[index].is_time ? MR_INT32 : cell->dtype;
+    const bool is_set = result.node != nullptr && result.node->id >= 0;
+    if (is_set && mr_output_dtype(result) == dtype && mr_shape_compatible(mr_output_shape(result), own)) return true;
+    if (index >= 0) (void)snprintf(what, sizeof what, "state %d", (int)index);
+    if (!is_set)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: call has not set %s", f->default_name, what);
+    else
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: call has set %s to %s%s, but it must be %s%s",
+                            f->default_name, what, mr_dtype_name(mr_output_dtype(result)),
+                            mr_shape_text(mr_output_shape(result), found, sizeof found), mr_dtype_name(dtype),
+                            mr_shape_text(own, expected, sizeof expected));
+    return false;
+}
+
+static bool check_results(mr_graph *graph, const mr_rnn_cell *cell, mr_output output, const mr_output *states)
+{
+    bool is_good = check_result(graph, cell, output, -1);
+    for (int32_t i = 0; is_good && i < cell->functions.state_count; i++)
+        is_good = check_result(graph, cell, states[i], i);
+    return is_good;
+}
+
 mr_output mr_rnn_cell_call(mr_graph *graph, mr_rnn_cell *cell, mr_output input, const mr_output *states,
                            mr_output *next)
 {
@@ -179,8 +220,11 @@ mr_output mr_rnn_cell_call(mr_graph *graph, mr_rnn_cell *cell, mr_output input, 
     const mr_rnn_cell_functions *f = &cell->functions;
     assert(cell->is_built && cell->input_size == features);
     if (!cell->is_wrapper) mr_graph_push_scope(graph, f->name != nullptr ? f->name : f->default_name);
+    const mr_callback callback = mr_callback_begin(graph);
     const mr_output output = f->call(cell->context, graph, input, before, after);
+    const bool is_good = mr_callback_end(graph, &callback, f->default_name, "call");
     if (!cell->is_wrapper) mr_graph_pop_scope(graph);
+    if (!is_good || !check_results(graph, cell, output, after)) return failed;
     for (int32_t i = 0; i < count; i++) next[i] = after[i];
     return output;
 }

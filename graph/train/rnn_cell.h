@@ -14,6 +14,8 @@ typedef struct mr_rnn_state {
     bool is_first;      /* a zero state has a 1 at first: alignments that move forward */
     mr_output size;     /* an int32 scalar, if the cell's functions have the size -1: known when the graph runs */
     mr_output initial;  /* in a zero state; null: zeros */
+    /* Of alignments: a zero state must have the batch size of the memory. */
+    mr_output memory, memory_batch; /* the latter null: its size is known */
 } mr_rnn_state;
 
 struct mr_rnn_cell {

@@ -1,6 +1,7 @@
 /* Losses of sequences: tf.contrib.seq2seq.sequence_loss, connectionist temporal classification, and its decoders. */
 #include "graph/train/layers.h"
 #include "graph/train/losses.h"
+#include "graph/train/open_scopes.h"
 #include <millrace/ops.h>
 
 #include <inttypes.h>
@@ -109,10 +110,13 @@ mr_output mr_sequence_loss_(mr_graph *graph, mr_output logits, mr_output targets
     if (is_read && check_averages(graph, &o) && check_sequences(graph, logits, targets, weights)) {
         mr_output all = mr_constant_ints(graph, MR_INTS(-1)), rows = mr_loss_matrix(graph, logits);
         mr_output labels = mr_reshape(graph, targets, all), losses;
-        if (o.softmax_loss_function != nullptr)
+        if (o.softmax_loss_function != nullptr) {
+            const mr_callback callback = mr_callback_begin(graph);
             losses = o.softmax_loss_function(o.softmax_loss_context, graph, labels, rows);
-        else
+            (void)mr_callback_end(graph, &callback, "sequence_loss", "softmax_loss_function");
+        } else {
             losses = mr_sparse_softmax_cross_entropy_with_logits(graph, rows, labels).loss;
+        }
         losses = mr_mul(graph, losses, mr_reshape(graph, weights, all));
         loss = reduce(graph, losses, logits, weights, &o);
     }

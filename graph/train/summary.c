@@ -153,12 +153,3 @@ mr_output mr_summary_audio_(mr_graph *graph, const char *name, mr_output audio, 
                                             .name = mr_train_own_name(graph));
     return mr_summary_end(graph, summary, &options);
 }
-
-mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *graph, mr_error *error)
-{
-    mr_tensor graph_def = {0};
-    MR_TRY(mr_graph_export(graph, &graph_def, error));
-    mr_status status = mr_event_writer_add_graph_def(writer, 0, mr_tensor_strings(&graph_def)[0], error);
-    mr_tensor_deinit(&graph_def);
-    return status;
-}

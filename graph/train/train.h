@@ -29,6 +29,12 @@ mr_status mr_saver_restore_state(mr_saver *saver, mr_session *session, const cha
 mr_status mr_saver_write_variables(mr_saver *saver, mr_session *session, const char *prefix, mr_error *error);
 /* The variable "global_step"; ref {0}: the graph has none. */
 mr_variable mr_train_find_global_step(mr_graph *graph);
+/* Fails with MR_INVALID_ARGUMENT unless the variable, if there is one, is a scalar of int32 or int64. */
+mr_status mr_train_check_global_step(mr_variable step, mr_error *error);
+/* The step in a tensor that was read from the variable. */
+mr_status mr_train_step_of(const mr_tensor *value, int64_t *step, mr_error *error);
+/* The step of a session; -1: there is no such variable. */
+mr_status mr_train_read_global_step(mr_session *session, mr_variable variable, int64_t *step, mr_error *error);
 /* Limits of options (options.c). Each function records a graph error that names the option unless the value is valid,
  * and returns whether it is. The message starts with the current scope's name. */
 bool mr_train_check_count(mr_graph *graph, const char *option, int64_t value, int64_t min);

@@ -153,6 +153,16 @@ static const char *unique_name(mr_graph *graph, const mr_variable_store *store, 
     return name;
 }
 
+const char *mr_variable_scope_free_name(mr_graph *graph, const char *default_name)
+{
+    mr_variable_store *store = mr_variable_store_of(graph);
+    if (store == nullptr) return default_name;
+    const char *outer = mr_variable_store_scope(store)->name;
+    const char *name = unique_name(graph, store, outer, default_name);
+    if (name == nullptr) return default_name;
+    return *outer == '\0' ? name : name + strlen(outer) + 1;
+}
+
 /* ---- Scopes ---- */
 
 /* Options replace what the scope has from the enclosing one. */
@@ -276,10 +286,12 @@ const mr_variable_scope *mr_graph_push_variable_scope_(mr_graph *graph, const ch
 
 void mr_graph_pop_variable_scope(mr_graph *graph)
 {
-    mr_variable_store *store = graph != nullptr ? graph->variable_store : nullptr;
-    if (store == nullptr) return;
-    assert(store->frame_count > 0 || graph->status != MR_OK);
-    if (store->frame_count == 0) return;
+    if (graph == nullptr) return;
+    mr_variable_store *store = graph->variable_store;
+    if (!mr_graph_check_open(graph, store != nullptr ? store->frame_count : 0, graph->floor.variables,
+                             "mr_graph_pop_variable_scope", "variable scope"))
+        return;
+    assert(store != nullptr);
     mr_scope_frame frame = store->frames[--store->frame_count];
     if (frame.counts != nullptr) {
         /* The next scope must not be added behind the end of the copy. */

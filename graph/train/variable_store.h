@@ -61,6 +61,8 @@ typedef struct mr_variable_store {
 /* The graph's store, created by the first call. Null, with an error of the graph, if memory is exhausted. */
 mr_variable_store *mr_variable_store_of(mr_graph *graph);
 mr_variable_scope *mr_variable_store_scope(mr_variable_store *store);
+/* The name that a variable scope with this default_name would get here: "layer", or "layer_1", … */
+const char *mr_variable_scope_free_name(mr_graph *graph, const char *default_name);
 /* Null if no variable has this complete name. */
 mr_stored_variable *mr_variable_store_find(const mr_graph *graph, const char *name);
 bool mr_variable_store_add(mr_graph *graph, mr_stored_variable variable);

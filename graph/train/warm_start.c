@@ -1,10 +1,9 @@
 /* Warm starts: the variables that a regular expression or a list selects, under their names in the checkpoint. */
+#include "graph/train/warm_start.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "graph/train/near_names.h"
-#include "graph/train/saver_items.h"
 #include <millrace/ops.h>
-#include <millrace/warm_start.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,11 @@ typedef struct warming {
     mr_variable *variables;
     int32_t count;
     mr_assignment *assignments;
-    bool *used; /* previous_names */
+    int32_t assignment_count;
+    const mr_saver_item *items;
+    const char **keys;              /* in the checkpoint, one for each item */
+    const mr_vocab_info **vocabs;   /* one for each item; null: it has no vocabulary */
+    bool *used_names, *used_vocabs; /* previous_names, vocab_infos */
 } warming;
 
 /* ---- Selection ---- */
@@ -115,62 +118,131 @@ static const char *previous_of(warming *w, const char *key)
     const char *previous = key;
     for (int32_t i = 0; i < names.count; i++) {
         if (strcmp(names.items[i].name, key) != 0) continue;
-        w->used[i] = true;
+        w->used_names[i] = true;
         previous = names.items[i].previous;
     }
     return previous;
 }
 
-static mr_status check_used(const warming *w, const mr_saver_item *items, int32_t count, mr_error *error)
+static const mr_vocab_info *vocab_of(warming *w, const char *key)
+{
+    const mr_vocab_infos infos = w->options->vocab_infos;
+    for (int32_t i = 0; i < infos.count; i++) {
+        if (strcmp(infos.items[i].name, key) != 0) continue;
+        w->used_vocabs[i] = true;
+        return &infos.items[i];
+    }
+    return nullptr;
+}
+
+static mr_status not_among(const warming *w, const char *option, const char *name, mr_error *error)
 {
     char text[MR_NEAR_NAMES_SIZE];
+    mr_near_names near = {.name = name};
+    for (int32_t j = 0; j < w->count; j++)
+        if (j == 0 || strcmp(w->items[j].key, w->items[j - 1].key) != 0) mr_near_names_add(&near, w->items[j].key);
+    return mr_fail(error, MR_NOT_FOUND, "warm_start: %s has %.200s, which is not among the variables%s", option, name,
+                   mr_near_names_text(&near, text, sizeof text));
+}
+
+static mr_status check_used(const warming *w, mr_error *error)
+{
     const mr_previous_names names = w->options->previous_names;
-    for (int32_t i = 0; i < names.count; i++) {
-        if (w->used[i]) continue;
-        mr_near_names near = {.name = names.items[i].name};
-        for (int32_t j = 0; j < count; j++)
-            if (j == 0 || strcmp(items[j].key, items[j - 1].key) != 0) mr_near_names_add(&near, items[j].key);
-        return mr_fail(error, MR_NOT_FOUND, "warm_start: previous_names has %.200s, which is not among the variables%s",
-                       names.items[i].name, mr_near_names_text(&near, text, sizeof text));
-    }
+    const mr_vocab_infos infos = w->options->vocab_infos;
+    for (int32_t i = 0; i < names.count; i++)
+        if (!w->used_names[i]) return not_among(w, "previous_names", names.items[i].name, error);
+    for (int32_t i = 0; i < infos.count; i++)
+        if (!w->used_vocabs[i]) return not_among(w, "vocab_infos", infos.items[i].name, error);
     return MR_OK;
 }
 
-/* One assignment for each variable, or for each part of one: parts have the key of their variable. */
+/* The key of each variable, or of each part of one: parts have the key of their variable. Variables without a
+ * vocabulary are assignments. */
 static mr_status assign_keys(warming *w, mr_error *error)
 {
-    mr_output *refs = MR_ARENA_NEW(&w->arena, mr_output, (size_t)w->count + 1);
+    const size_t size = (size_t)w->count + 1;
+    mr_output *refs = MR_ARENA_NEW(&w->arena, mr_output, size);
     int32_t count = 0, item_count = 0;
-    w->used = MR_ARENA_NEW(&w->arena, bool, (size_t)w->options->previous_names.count + 1);
-    w->assignments = MR_ARENA_NEW(&w->arena, mr_assignment, (size_t)w->count + 1);
-    if (refs == nullptr || w->used == nullptr || w->assignments == nullptr)
-        return mr_fail_memory(error, (size_t)w->count * sizeof *refs);
+    w->used_names = MR_ARENA_NEW(&w->arena, bool, (size_t)w->options->previous_names.count + 1);
+    w->used_vocabs = MR_ARENA_NEW(&w->arena, bool, (size_t)w->options->vocab_infos.count + 1);
+    w->assignments = MR_ARENA_NEW(&w->arena, mr_assignment, size);
+    w->keys = MR_ARENA_NEW(&w->arena, const char *, size);
+    w->vocabs = MR_ARENA_NEW(&w->arena, const mr_vocab_info *, size);
+    if (refs == nullptr || w->used_names == nullptr || w->used_vocabs == nullptr || w->assignments == nullptr ||
+        w->keys == nullptr || w->vocabs == nullptr)
+        return mr_fail_memory(error, size * sizeof *refs);
     for (int32_t i = 0; i < w->count; i++) {
         bool is_known = false;
         for (int32_t j = 0; j < count; j++) is_known |= refs[j].node == w->variables[i].ref.node;
         if (!is_known) refs[count++] = w->variables[i].ref;
     }
     const mr_saver_options options = {.size = sizeof options, .variables = refs, .variable_count = count};
-    const mr_saver_item *items = mr_saver_items_new(w->graph, &w->arena, &options, &item_count);
-    if (items == nullptr) return mr_graph_status(w->graph, error);
+    w->items = mr_saver_items_new(w->graph, &w->arena, &options, &item_count);
+    if (w->items == nullptr) return mr_graph_status(w->graph, error);
     for (int32_t i = 0; i < item_count; i++) {
-        mr_assignment *a = &w->assignments[i];
-        a->from = previous_of(w, items[i].key);
+        w->keys[i] = previous_of(w, w->items[i].key);
+        w->vocabs[i] = vocab_of(w, w->items[i].key);
+        if (w->vocabs[i] != nullptr) continue;
+        mr_assignment *a = &w->assignments[w->assignment_count++];
+        a->from = w->keys[i];
         for (int32_t j = 0; j < w->count; j++)
-            if (w->variables[j].ref.node == items[i].ref.node) a->variable = w->variables[j];
+            if (w->variables[j].ref.node == w->items[i].ref.node) a->variable = w->variables[j];
     }
     w->count = item_count;
-    return check_used(w, items, item_count, error);
+    return check_used(w, error);
+}
+
+/* ---- Vocabularies ---- */
+
+static mr_status check_options(const mr_warm_start_options *o, mr_error *error)
+{
+    const mr_previous_names names = o->previous_names;
+    const mr_vocab_infos infos = o->vocab_infos;
+    if (names.count < 0 || (names.count > 0 && names.items == nullptr))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: previous_names is not a list");
+    if (infos.count < 0 || (infos.count > 0 && infos.items == nullptr))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: vocab_infos is not a list");
+    for (int32_t i = 0; i < names.count; i++)
+        if (names.items[i].name == nullptr || names.items[i].previous == nullptr)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: a name of previous_names is null");
+    for (int32_t i = 0; i < infos.count; i++) {
+        if (infos.items[i].name == nullptr)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: a name of vocab_infos is null");
+        for (int32_t j = 0; j < i; j++)
+            if (strcmp(infos.items[i].name, infos.items[j].name) == 0)
+                return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: vocab_infos has %.200s twice",
+                               infos.items[i].name);
+    }
+    return MR_OK;
+}
+
+/* Checks all vocabularies before the graph is changed. path: receives the checkpoint's */
+static mr_status check_vocabs(const warming *w, const char *checkpoint, char *path, size_t size, mr_error *error)
+{
+    mr_checkpoint_reader *reader = nullptr;
+    if (w->options->vocab_infos.count == 0) return MR_OK;
+    mr_status status = mr_warm_start_open(checkpoint, path, size, &reader, error);
+    for (int32_t i = 0; i < w->count && status == MR_OK; i++)
+        if (w->vocabs[i] != nullptr)
+            status = mr_warm_start_vocab_check(w->vocabs[i], &w->items[i], w->keys[i], reader, path, error);
+    mr_checkpoint_reader_close(reader);
+    return status;
+}
+
+/* Outside of the caller's scopes, as a change of variables that exist already. */
+static mr_status apply_vocabs(const warming *w, const char *path, mr_error *error)
+{
+    mr_graph_push_control_dependencies(w->graph, nullptr, 0);
+    for (int32_t i = 0; i < w->count; i++)
+        if (w->vocabs[i] != nullptr) mr_warm_start_vocab(w->graph, w->vocabs[i], &w->items[i], w->keys[i], path);
+    mr_graph_pop_control_dependencies(w->graph);
+    return mr_graph_status(w->graph, error);
 }
 
 static mr_status warm(warming *w, const char *checkpoint, mr_error *error)
 {
-    const mr_previous_names names = w->options->previous_names;
-    if (names.count < 0 || (names.count > 0 && names.items == nullptr))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: previous_names is not a list");
-    for (int32_t i = 0; i < names.count; i++)
-        if (names.items[i].name == nullptr || names.items[i].previous == nullptr)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: a name of previous_names is null");
+    char path[4096] = "";
+    MR_TRY(check_options(w->options, error));
     MR_TRY(select_variables(w, error));
     if (w->count == 0)
         return mr_fail(error, MR_NOT_FOUND, "warm_start: %s%.200s selects no variable",
@@ -179,7 +251,11 @@ static mr_status warm(warming *w, const char *checkpoint, mr_error *error)
                                                       : "the graph has no trainable variables: the default",
                        w->options->pattern != nullptr ? w->options->pattern : "");
     MR_TRY(assign_keys(w, error));
-    return mr_init_from_checkpoint(w->graph, checkpoint, (mr_assignments){w->assignments, w->count}, error);
+    MR_TRY(check_vocabs(w, checkpoint, path, sizeof path, error));
+    if (w->assignment_count > 0)
+        MR_TRY(mr_init_from_checkpoint(w->graph, checkpoint, (mr_assignments){w->assignments, w->assignment_count},
+                                       error));
+    return apply_vocabs(w, path, error);
 }
 
 mr_status mr_warm_start(mr_graph *graph, const char *checkpoint, const mr_warm_start_options *given, mr_error *error)

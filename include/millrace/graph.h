@@ -105,8 +105,8 @@ MR_API MR_PRINTF_(3, 4) mr_output mr_graph_fail(mr_graph *graph, mr_status statu
 /* ---- Names, scopes, devices, control edges ---- */
 
 /* Names of nodes created from now on start with name + "/". A name that is in use gets a suffix "_1", "_2", … as in
- * TensorFlow (Graph.unique_name). Scopes nest; push and pop in pairs. mr_graph_scope returns the current one, "a/b" or
- * "". */
+ * TensorFlow (Graph.unique_name). Scopes nest; push and pop in pairs: to pop what was not pushed is an error of the
+ * graph, as it is of all scopes below. mr_graph_scope returns the current one, "a/b" or "". */
 MR_API void mr_graph_push_scope(mr_graph *graph, const char *name);
 MR_API void mr_graph_pop_scope(mr_graph *graph);
 MR_API const char *mr_graph_scope(const mr_graph *graph);
@@ -291,7 +291,8 @@ MR_API mr_node *mr_add_check_numerics_ops(mr_graph *graph);
  * grad_ys    null: ones
  * gradients  gradients[i] is {0} if no y depends on xs[i]
  * names      under "gradients/"
- * errors     an operator between xs and ys without a gradient is recorded as an error that names it */
+ * errors     an operator between xs and ys without a gradient is recorded as an error that names it; so is a loop that
+ *            was imported from a GraphDef */
 MR_API void mr_gradients(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_output *grad_ys, mr_output *gradients);
 /* Whether the gradient is sparse, as that of a variable that is only gathered from, outside of conditionals and loops;
  * then its rows, TensorFlow's IndexedSlices. Optimizers and clipping use the rows. The gradient itself is the dense
@@ -341,7 +342,9 @@ typedef struct mr_graph_import_options {
  *         to be returned does not exist there. The graph is then unchanged */
 MR_API mr_status mr_graph_import_with(mr_graph *graph, const void *bytes, size_t size_bytes,
                                       const mr_graph_import_options *options, mr_error *error);
-/* MetaGraphDef: the GraphDef, collections (variables as VariableDef) and a SaverDef if there is one. */
+/* MetaGraphDef: the GraphDef, collections (variables as VariableDef) and a SaverDef if there is one. Conditionals and
+ * loops are in the collections cond_context and while_context: without them, loops of an imported graph run, but have
+ * no gradients. */
 MR_API mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error);
 MR_API mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);
 

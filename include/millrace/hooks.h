@@ -179,7 +179,7 @@ typedef struct mr_checkpoint_saver_hook_options {
     int32_t listener_count;
 } mr_checkpoint_saver_hook_options;
 /* Saves checkpoint_dir/model.ckpt-STEP when the session starts, when it is time, and at the end. The graph is written
- * to an event file of that directory, and each checkpoint is noted there. */
+ * to graph.pbtxt and to an event file of that directory, and each checkpoint is noted there. */
 MR_API mr_hook *mr_checkpoint_saver_hook_(const char *checkpoint_dir, const mr_checkpoint_saver_hook_options *options);
 #define mr_checkpoint_saver_hook(checkpoint_dir, ...)                                                                  \
     MR_WITH_SIZE_(mr_checkpoint_saver_hook_((checkpoint_dir), &options_), mr_checkpoint_saver_hook_options, __VA_ARGS__)

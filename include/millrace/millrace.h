@@ -11,6 +11,7 @@
 #include <millrace/events.h>
 #include <millrace/example.h>
 #include <millrace/file.h>
+#include <millrace/flags.h>
 #include <millrace/formats.h>
 #include <millrace/graph.h>
 #include <millrace/hooks.h>
@@ -23,7 +24,9 @@
 #include <millrace/ops.h>
 #include <millrace/optimizer_wrappers.h>
 #include <millrace/optimizers.h>
+#include <millrace/profiler.h>
 #include <millrace/queue.h>
+#include <millrace/queue_runners.h>
 #include <millrace/record.h>
 #include <millrace/rnn.h>
 #include <millrace/run.h>
@@ -31,8 +34,10 @@
 #include <millrace/saver.h>
 #include <millrace/seq2seq.h>
 #include <millrace/session.h>
+#include <millrace/session_manager.h>
 #include <millrace/status.h>
 #include <millrace/summary.h>
+#include <millrace/supervisor.h>
 #include <millrace/tensor.h>
 #include <millrace/train.h>
 #include <millrace/transform.h>

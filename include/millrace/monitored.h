@@ -58,6 +58,9 @@ typedef struct mr_scaffold {
     mr_output ready_op;     /* a vector of the names that are not ready; default: variables that are not initialized */
     mr_output summary;      /* default: all summaries of the graph */
     mr_saver *saver;        /* borrowed; default: one that saves everything and keeps 5 checkpoints */
+    /* The same as ready_op, before local_init_op is run; default: the global variables that are not initialized. */
+    mr_output ready_for_local_init_op;
+    mr_feeds local_init_feeds; /* of local_init_op */
 } mr_scaffold;
 
 typedef struct mr_monitored_session mr_monitored_session;

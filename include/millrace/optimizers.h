@@ -103,24 +103,16 @@ typedef struct mr_optimizer {
 #define mr_ada_max(...) MR_OPTIMIZER_(MR_ADA_MAX, __VA_ARGS__)
 #define mr_power_sign(...) MR_OPTIMIZER_(MR_POWER_SIGN, __VA_ARGS__)
 #define mr_add_sign(...) MR_OPTIMIZER_(MR_ADD_SIGN, __VA_ARGS__)
-/* Computes the gradient of loss with respect to every trainable variable, updates each variable once, then adds 1 to
- * global_step (if specified: a reference, as mr_global_step(graph).ref). Runs after the collection "update_ops". If an
- * update fails, others may have been made. Slot variables are named as in TensorFlow
- * ("w/Adam", "w/Adam_1", "beta1_power"). */
-MR_API mr_node *mr_minimize(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step);
-
-/* The two steps of mr_minimize, between which gradients can be changed: clipped, scaled, replaced, or left out by
- * {0}. */
+/* Between the two steps of mr_minimize, gradients can be changed: clipped, scaled, replaced, or left out by {0}. */
 typedef struct mr_gradient_and_variable {
     mr_output gradient; /* {0}: none; the variable is not updated */
     mr_variable variable;
 } mr_gradient_and_variable;
-/* One for each trainable variable, in the order of the collection; owned by the graph. Empty after an error. */
+/* One for each variable, in the order of the list or of the collection; owned by the graph. Empty after an error. */
 typedef struct mr_gradients_and_variables {
     mr_gradient_and_variable *items;
     int32_t count;
 } mr_gradients_and_variables;
-MR_API mr_gradients_and_variables mr_compute_gradients(mr_graph *graph, mr_output loss);
 /* When gradients may be used. Here, an update always waits for all of them, and TensorFlow's default, GATE_OP, is not
  * needed; MR_GATE_NONE is the fastest. */
 typedef enum mr_gate_gradients {
@@ -140,16 +132,32 @@ typedef struct mr_compute_gradients_options {
     mr_output grad_loss;    /* the gradient of the loss, of its shape and dtype; default: ones */
     mr_gate_gradients gate_gradients;
     mr_aggregation_method aggregation_method;
+    bool colocate_gradients_with_ops; /* gradients are computed on the devices of the operators that they are of */
 } mr_compute_gradients_options;
-/* The same with options, and for an optimizer that changes the loss or its gradients (optimizer_wrappers.h). */
+/* The gradients of the loss with respect to the variables. */
+MR_API mr_gradients_and_variables mr_compute_gradients_(mr_graph *graph, mr_output loss,
+                                                        const mr_compute_gradients_options *options);
+#define mr_compute_gradients(graph, loss, ...)                                                                         \
+    MR_WITH_SIZE_(mr_compute_gradients_((graph), (loss), &options_), mr_compute_gradients_options, __VA_ARGS__)
+/* The same for an optimizer that changes the loss or its gradients (optimizer_wrappers.h). */
 MR_API mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *graph, const mr_optimizer *optimizer,
                                                                   mr_output loss,
                                                                   const mr_compute_gradients_options *options);
 #define mr_optimizer_compute_gradients(graph, optimizer, loss, ...)                                                    \
     MR_WITH_SIZE_(mr_optimizer_compute_gradients_((graph), (optimizer), (loss), &options_),                            \
                   mr_compute_gradients_options, __VA_ARGS__)
+/* Updates each variable that has a gradient once, then adds 1 to global_step (if specified: a reference, as
+ * mr_global_step(graph).ref). Runs after the collection "update_ops". If an update fails, others may have been made.
+ * Slot variables are named as in TensorFlow ("w/Adam", "w/Adam_1", "beta1_power"). */
 MR_API mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *optimizer, mr_gradients_and_variables list,
                                    mr_output global_step);
+/* mr_optimizer_compute_gradients, then mr_apply_gradients (Optimizer.minimize).
+ * errors  MR_INVALID_ARGUMENT if the loss depends on none of the variables */
+MR_API mr_node *mr_minimize_(mr_graph *graph, const mr_optimizer *optimizer, mr_output loss, mr_output global_step,
+                             const mr_compute_gradients_options *options);
+#define mr_minimize(graph, optimizer, loss, global_step, ...)                                                          \
+    MR_WITH_SIZE_(mr_minimize_((graph), (optimizer), (loss), (global_step), &options_), mr_compute_gradients_options,  \
+                  __VA_ARGS__)
 
 /* ---- Clipping ---- */
 

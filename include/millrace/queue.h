@@ -120,6 +120,25 @@ MR_API mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_memb
 MR_API mr_status mr_coordinator_join(mr_coordinator *coordinator, int64_t grace_ns, mr_error *error);
 /* Makes the coordinator usable again after join. */
 MR_API void mr_coordinator_clear_stop(mr_coordinator *coordinator);
+/* What a thread does repeatedly (tf.train.LooperThread). An error of one of these functions requests a stop and ends
+ * the thread.
+ * start    called once, before the first run; may be null
+ * stop     called once, after the last run; not after an error; may be null
+ * release  called after the thread has been joined; may be null */
+typedef struct mr_looper {
+    mr_status (*start)(void *context, mr_error *error);
+    mr_status (*run)(void *context, mr_error *error);
+    mr_status (*stop)(void *context, mr_error *error);
+    void (*release)(void *context);
+    void *context;
+} mr_looper;
+/* Starts a thread that calls run at once and then every interval_secs until a stop is requested. The times of the calls
+ * are multiples of the interval from the start on, however long a call takes; calls that are late follow at once.
+ * interval_secs  0: without a pause between two calls
+ * looper         copied. On an error release is not called
+ * errors         MR_INVALID_ARGUMENT: the interval is negative, infinite or not a number */
+MR_API mr_status mr_coordinator_start_looper(mr_coordinator *coordinator, double interval_secs, const mr_looper *looper,
+                                             mr_error *error);
 
 /* ---- Queue runners ---- */
 

@@ -22,7 +22,7 @@
  * current there: rnn/multi_rnn_cell/cell_0/basic_lstm_cell/kernel. Used again, it has the same variables. Cells belong
  * to the graph.
  *
- * States. A cell has one or more state tensors, each [batch, size]; only mr_attention_wrapper of seq2seq.h has a
+ * States. A cell has one or more state tensors, each [batch, size]; only the attention wrappers of seq2seq.h have a
  * scalar. Where TensorFlow has nested tuples, there are arrays here, in the order of tf.nest.flatten: c before h of an
  * LSTM, the first cell before the second one. An array of states has mr_rnn_cell_state_count elements.
  *

@@ -56,7 +56,9 @@ typedef struct mr_attention mr_attention;
 typedef enum mr_monotonic {
     MR_MONOTONIC_NONE = 0,
     MR_MONOTONIC_PARALLEL, /* the alignments are the probabilities that it stops at each place; for training */
-    MR_MONOTONIC_HARD,     /* it stops at the first place whose score is greater than 0; has no gradient */
+    /* It stops at the first place, from that of the step before on, whose score is greater than 0, or nowhere: then all
+     * alignments are 0. Has no gradient. */
+    MR_MONOTONIC_HARD,
 } mr_monotonic;
 
 typedef struct mr_attention_options {
@@ -76,9 +78,12 @@ typedef struct mr_attention_options {
 #define MR_ATTENTION_DEFAULTS .score_mask_value = -__builtin_inff()
 
 /* Additive attention. The memory's keys are computed here, once, with the variable memory_layer/kernel of the current
- * variable scope; the others are created with the cell, in CELL/bahdanau_attention: query_layer/kernel, attention_v.
+ * variable scope; the others are created with the cell, in CELL/bahdanau_attention: query_layer/kernel, attention_v. A
+ * second mechanism in the same scope has memory_layer_1/kernel, also in a scope that reuses variables: to share the
+ * variable, enter a scope of a name for each of them.
  * num_units  of query and keys; at least 1
- * memory     [batch, time, depth], depth known: the outputs of an encoder */
+ * memory     [batch, time, depth], depth known: the outputs of an encoder
+ * errors     at run time, MR_INVALID_ARGUMENT if a length is less than 1, or if there is not one for each example */
 MR_API mr_attention *mr_bahdanau_attention_(mr_graph *graph, int32_t num_units, mr_output memory,
                                             const mr_attention_options *options);
 #define mr_bahdanau_attention(graph, num_units, memory, ...)                                                           \
@@ -95,18 +100,22 @@ MR_API mr_attention *mr_luong_attention_(mr_graph *graph, int32_t num_units, mr_
  * (tf.contrib.seq2seq.hardmax). */
 MR_API mr_output mr_activation_hardmax(mr_graph *graph, mr_output input);
 
+typedef struct mr_attention_wrapper_options {
+    size_t size;                  /* of this struct (api.h) */
+    int32_t attention_layer_size; /* the attention is a dense layer of output and context; 0: the context; at least 0 */
+    mr_ints attention_layer_sizes; /* of mr_multi_attention_wrapper: one for each, at least 1; default: the contexts */
+    bool output_attention;         /* the output is the attention, not the cell's output; default true */
+    /* The states of the cell in mr_rnn_cell_zero_state, as many as it has, of the memory's batch; default: zeros. */
+    const mr_output *initial_cell_state;
+    const char *name; /* default "attention_wrapper" */
+    mr_reuse reuse;
+} mr_attention_wrapper_options;
 /* A cell that attends to a memory. Its input is concatenated with the attention of the step before. The attention is
  * computed from the cell's output and the memory: weighted by the alignments, the memory's mean is the context.
  * States: those of the cell; then the attention; the time, an int32 scalar; the alignments, [batch, memory time].
- * cell  its output is the query */
-typedef struct mr_attention_wrapper_options {
-    size_t size;                         /* of this struct (api.h) */
-    int32_t attention_layer_size;        /* the attention is a dense layer of output and context; 0: the context */
-    bool output_attention;               /* the output is the attention, not the cell's output; default true */
-    const mr_output *initial_cell_state; /* of the cell in mr_rnn_cell_zero_state; default: zeros */
-    const char *name;                    /* default "attention_wrapper" */
-    mr_reuse reuse;
-} mr_attention_wrapper_options;
+ * cell    its output is the query
+ * errors  MR_INVALID_ARGUMENT if the batch of the memory is not that of the input or of the initial state; at run time
+ *         if the sizes are not known before */
 #define MR_ATTENTION_WRAPPER_DEFAULTS .output_attention = true
 MR_API mr_rnn_cell *mr_attention_wrapper_(mr_graph *graph, mr_rnn_cell *cell, mr_attention *attention,
                                           const mr_attention_wrapper_options *options);
@@ -114,12 +123,30 @@ MR_API mr_rnn_cell *mr_attention_wrapper_(mr_graph *graph, mr_rnn_cell *cell, mr
     MR_WITH_SIZE_(mr_attention_wrapper_((graph), (cell), (attention), &options_), mr_attention_wrapper_options,        \
                   MR_ATTENTION_WRAPPER_DEFAULTS, __VA_ARGS__)
 
+/* Attention mechanisms: MR_ATTENTIONS(a, b). */
+#define MR_ATTENTIONS_MAX 8
+typedef mr_attention *mr_attention_pointer;
+typedef struct mr_attentions {
+    const mr_attention_pointer *items;
+    int32_t count;
+} mr_attentions;
+#define MR_ATTENTIONS(...) MR_LIST_(mr_attentions, mr_attention_pointer, __VA_ARGS__)
+/* The same with several mechanisms (AttentionWrapper with a list): the attention is the concatenation of theirs.
+ * States: those of the cell; then the attention; the time; the alignments of each mechanism.
+ * attentions  1 to MR_ATTENTIONS_MAX, of one dtype */
+MR_API mr_rnn_cell *mr_multi_attention_wrapper_(mr_graph *graph, mr_rnn_cell *cell, mr_attentions attentions,
+                                                const mr_attention_wrapper_options *options);
+#define mr_multi_attention_wrapper(graph, cell, attentions, ...)                                                       \
+    MR_WITH_SIZE_(mr_multi_attention_wrapper_((graph), (cell), (attentions), &options_), mr_attention_wrapper_options, \
+                  MR_ATTENTION_WRAPPER_DEFAULTS, __VA_ARGS__)
+
 /* ---- Helpers: the inputs of a decoder ----
  *
  * embedding     one variable, or the parts of one: mr_variable_parts(g, v); [ids, features]
  * start_tokens  int32 [batch]: the ids of the first inputs
  * end_token     the id that ends a sequence
- * lengths       int32 or int64 [batch]: where the sequences end; at most the time of the inputs */
+ * lengths       int32 or int64 [batch]: where the sequences end; at most the time of the inputs, or, at run time,
+ *               decoding fails with MR_OUT_OF_RANGE when it gets there; one for each example, or MR_INVALID_ARGUMENT */
 
 typedef struct mr_helper mr_helper;
 
@@ -159,7 +186,7 @@ typedef struct mr_scheduled_helper_options {
 } mr_scheduled_helper_options;
 /* The inputs are given, but each one is replaced, with sampling_probability, by the embedding of an id that is drawn
  * with the softmax of the outputs. sample_id is that id, or -1.
- * sampling_probability  a float scalar, 0 to 1 */
+ * sampling_probability  float [] or [batch], 0 to 1; only a constant is checked */
 MR_API mr_helper *mr_scheduled_embedding_training_helper_(mr_graph *graph, mr_output inputs, mr_output lengths,
                                                           mr_variables embedding, mr_output sampling_probability,
                                                           const mr_scheduled_helper_options *options);
@@ -199,8 +226,10 @@ typedef struct mr_helper_functions {
     void (*next_inputs)(void *context, mr_graph *graph, mr_helper_step *step);
 } mr_helper_functions;
 /* A helper of the caller's (tf.contrib.seq2seq.CustomHelper). Each decoding calls initialize before its loop, the other
- * functions once in it.
- * context  of the functions; borrowed; must exist as long as decoders are built */
+ * functions once in it. They must close the scopes that they open, and only those; this holds for all functions of the
+ * caller's.
+ * context  of the functions; borrowed; must exist as long as decoders are built
+ * errors   MR_INVALID_ARGUMENT for values of another dtype or shape; MR_FAILED_PRECONDITION for scopes left open */
 MR_API mr_helper *mr_custom_helper(mr_graph *graph, const mr_helper_functions *functions, void *context);
 
 /* ---- Decoders ---- */
@@ -248,8 +277,9 @@ MR_API mr_output mr_tile_batch(mr_graph *graph, mr_output value, int32_t multipl
  * [time, batch, beam].
  * step_ids, parent_ids  int32 [time, batch, beam]: of each step, the id, and the beam of the step before
  * lengths               int32 [batch]: of the longest beam; ids past it are end_token
- * end_token             what follows the first end_token of a beam is end_token
- * errors                at run time, MR_INVALID_ARGUMENT if a parent is not one of the beams */
+ * end_token             what follows the first end_token of a beam is end_token; any value
+ * errors                MR_INVALID_ARGUMENT for another dtype, rank or size, at run time if the sizes are not known
+ *                       before, and if a parent is not one of the beams */
 MR_API mr_output mr_beam_gather_tree(mr_graph *graph, mr_output step_ids, mr_output parent_ids, mr_output lengths,
                                      int32_t end_token);
 
@@ -263,6 +293,8 @@ typedef struct mr_decoded {
     mr_output log_probs;         /* of beam search: [batch, beam], of the complete sequences */
     mr_output sequence_lengths;  /* int32 [batch], of beam search [batch, beam]: with the end token */
     mr_output alignment_history; /* [time, batch, memory time] */
+    /* Of each attention mechanism, if the cell has several; the first one is alignment_history. */
+    mr_output alignment_histories[MR_ATTENTIONS_MAX];
 } mr_decoded;
 
 typedef struct mr_dynamic_decode_options {
@@ -271,17 +303,20 @@ typedef struct mr_dynamic_decode_options {
     /* Past its end, outputs of a sequence are zeros and its states do not change. Not of beam search. */
     bool impute_finished;
     bool alignment_history;              /* keep the alignments of an attention_wrapper; not of beam search */
-    int32_t maximum_iterations;          /* steps; 0: until all sequences have ended; at least 0 */
-    mr_output maximum_iterations_output; /* the same, an int32 scalar */
+    int32_t maximum_iterations;          /* steps, at least 0; default: until all sequences have ended */
+    mr_output maximum_iterations_output; /* the same, an int32 scalar; less than 0 is 0 */
     int32_t parallel_iterations;         /* default 32, at least 1 */
     bool swap_memory;                    /* as in mr_while_loop_options */
     const char *name;                    /* of the variable scope; default "decoder", made unique */
 } mr_dynamic_decode_options;
-#define MR_DYNAMIC_DECODE_DEFAULTS .parallel_iterations = 32
+#define MR_ITERATIONS_UNSET (-2147483647 - 1)
+#define MR_DYNAMIC_DECODE_DEFAULTS .maximum_iterations = MR_ITERATIONS_UNSET, .parallel_iterations = 32
 /* Runs the decoder until all sequences have ended (tf.contrib.seq2seq.dynamic_decode).
  * final   receives the states after the last step, as many as the cell has; those of beam search are
  *         [batch, beam, …]; null: not needed
- * errors  at run time, MR_INVALID_ARGUMENT if there is no step and the batch has no fixed size */
+ * errors  MR_INVALID_ARGUMENT if the batch of the initial state is not that of the inputs, of beam search times
+ *         beam_width; at run time if the sizes are not known before. MR_UNIMPLEMENTED at run time if there is no step
+ *         and the batch has no fixed size */
 MR_API mr_decoded mr_dynamic_decode_(mr_graph *graph, mr_decoder *decoder, mr_output *final,
                                      const mr_dynamic_decode_options *options);
 #define mr_dynamic_decode(graph, decoder, final, ...)                                                                  \

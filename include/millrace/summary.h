@@ -144,7 +144,7 @@ MR_API mr_status mr_event_writer_add_scalar(mr_event_writer *writer, int64_t ste
 /* Writes a serialized Event as it is, with its own step and time.
  * errors  MR_DATA_LOSS: not an Event */
 MR_API mr_status mr_event_writer_add_event(mr_event_writer *writer, mr_string event, mr_error *error);
-/* Writes the graph as an event of step 0, which TensorBoard's graph view reads. */
+/* Writes the graph, with the shapes of its outputs, as an event of step 0, which TensorBoard's graph view reads. */
 MR_API mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *graph, mr_error *error);
 /* The same from a serialized GraphDef or MetaGraphDef, at a step.
  * errors  MR_DATA_LOSS: not such a message */

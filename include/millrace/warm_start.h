@@ -65,6 +65,27 @@ typedef struct mr_previous_names {
 } mr_previous_names;
 #define MR_PREVIOUS_NAMES(...) MR_LIST_(mr_previous_names, mr_previous_name, __VA_ARGS__)
 
+/* A matrix whose rows or columns belong to words: those of words that the checkpoint has are taken from there, whatever
+ * their order; those of other words are new (tf.estimator.VocabInfo). The files have one word per line, and are read
+ * when the variables are initialized. */
+typedef struct mr_vocab_info {
+    const char *name;        /* of the variable, a float matrix; of a partitioned one, without "/part_0" */
+    const char *new_vocab;   /* file of the variable's words */
+    int64_t new_vocab_size;  /* number of its words that are used: the first ones; at least 1 */
+    int32_t num_oov_buckets; /* rows or columns behind those of the words, which are new; default 0, at least 0 */
+    const char *old_vocab;   /* file of the checkpoint's words */
+    int64_t old_vocab_size;  /* number of its words that are used; default 0: all; at least 0; no effect on axis 1 is an
+                                error */
+    /* New elements: zeros, ones, constant, uniform, normal or truncated normal; default: zeros. */
+    mr_initializer backup_initializer;
+    int32_t axis; /* 0: words are rows; 1: words are columns, and the rows are those of the checkpoint */
+} mr_vocab_info;
+typedef struct mr_vocab_infos {
+    const mr_vocab_info *items;
+    int32_t count;
+} mr_vocab_infos;
+#define MR_VOCAB_INFOS(...) MR_LIST_(mr_vocab_infos, mr_vocab_info, __VA_ARGS__)
+
 typedef struct mr_warm_start_options {
     size_t size; /* of this struct (api.h) */
     /* Of these, at most one. Default: ".*". */
@@ -72,9 +93,10 @@ typedef struct mr_warm_start_options {
     mr_names names;      /* global variables, each by such a regular expression */
     mr_variables variables;           /* or the variables themselves */
     mr_previous_names previous_names; /* each is used, or an error */
+    mr_vocab_infos vocab_infos;       /* likewise */
 } mr_warm_start_options;
-/* Calls mr_init_from_checkpoint for the variables that the options select (tf.train.warm_start). Vocabularies, from
- * which rows of embeddings are remapped, are not supported.
+/* Calls mr_init_from_checkpoint for the variables that the options select, except those with a vocabulary
+ * (tf.train.warm_start).
  * checkpoint  as above
  * options     null: the defaults
  * errors      as above; MR_NOT_FOUND also if the options select no variable. The graph is then unchanged */

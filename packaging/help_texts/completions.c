@@ -21,6 +21,12 @@ static char *summary(const block *option)
     return format("%.*s…", (int)end, text);
 }
 
+/* Whether the long form has an optional value after "=", and the short form none: "-p, --profile[=VIEW]". */
+static bool is_attached(const block *option)
+{
+    return strncmp(option->argument, "[=", 2) == 0;
+}
+
 /* The values that an option may have; none: any. */
 static list choices(const page *p, const block *option)
 {
@@ -42,7 +48,7 @@ static char *value_name(const block *option)
 {
     if (strchr(option->argument, '|') != nullptr) return "value";
     char *name = format("%s", option->argument), *end = name;
-    for (const char *at = name; *at != '\0'; at++)
+    for (const char *at = name + (is_attached(option) ? 2 : 0); *at != '\0'; at++)
         if (isalnum((unsigned char)*at) || *at == '=' || *at == '/') *end++ = *at;
     *end = '\0';
     return name;
@@ -114,8 +120,9 @@ static void write_zsh_option(FILE *out, const page *p, const block *option)
         argument = replace(format(":%s%s:%s", has_optional_value(option) ? ":" : "", value, action), "'", "");
     for (size_t i = 0; i < names.count; i++) {
         const char *name = names.items[i], *suffix = "";
-        if (*value != '\0') suffix = name[1] != '-' ? "+" : has_optional_value(option) ? "=-" : "=";
-        fprintf(out, "    '%s%s%s[%s]%s' \\\n", excluded, name, suffix, text, argument);
+        bool has_value = *value != '\0' && (name[1] == '-' || !is_attached(option));
+        if (has_value) suffix = name[1] != '-' ? "+" : has_optional_value(option) ? "=-" : "=";
+        fprintf(out, "    '%s%s%s[%s]%s' \\\n", excluded, name, suffix, text, has_value ? argument : "");
     }
 }
 
@@ -137,7 +144,7 @@ void fish_write(FILE *out, const page *p)
         fprintf(out, " -l %s", option->name);
         if (values.count > 0)
             fprintf(out, "%s -a '%s'", has_optional_value(option) ? " -f" : " -x", join(values, " "));
-        else if (*value_name(option) != '\0')
+        else if (*value_name(option) != '\0' && !is_attached(option))
             fputs(" -r", out);
         fprintf(out, " -d '%s'\n", replace(replace(summary(option), "\\", "\\\\"), "'", "\\'"));
     }

@@ -56,7 +56,8 @@ static char *roff_option(const block *option)
     char *label = format("\\fB\\-\\-%s\\fR", replace(option->name, "-", "\\-"));
     if (option->letter != '\0') label = format("\\fB\\-%c\\fR, %s", option->letter, label);
     if (*option->argument == '\0') return label;
-    return format("%s \\fI%s\\fR", label, roff(option->argument, true));
+    const char *space = strncmp(option->argument, "[=", 2) == 0 ? "" : " ";
+    return format("%s%s\\fI%s\\fR", label, space, roff(option->argument, true));
 }
 
 /* ---- Lines ---- */

@@ -66,16 +66,16 @@ static block *read_option(const char *line)
     static regex_t option, operand;
     static bool is_compiled;
     if (!is_compiled) {
-        option = compiled("^  (-([[:alnum:]_]), |    )?--([[:alnum:]_-]+)( ([^ ]+))?(  +([^ ].*))?$");
+        option = compiled("^  (-([[:alnum:]_]), |    )?--([[:alnum:]_-]+)( ([^ ]+)|(\\[=[^ ]+\\]))?(  +([^ ].*))?$");
         operand = compiled("^  ([A-Z][A-Z]+|\\([[:alnum:]_ ]+\\))  +([^ ].*)$");
         is_compiled = true;
     }
-    regmatch_t found[8];
-    if (regexec(&option, line, 8, found, 0) == 0) {
-        block *new = new_block(BLOCK_OPTION, group(line, found[7]));
+    regmatch_t found[9];
+    if (regexec(&option, line, 9, found, 0) == 0) {
+        block *new = new_block(BLOCK_OPTION, group(line, found[8]));
         new->letter = *group(line, found[2]);
         new->name = group(line, found[3]);
-        new->argument = group(line, found[5]);
+        new->argument = group(line, found[found[6].rm_so < 0 ? 5 : 6]);
         return new;
     }
     if (regexec(&operand, line, 3, found, 0) != 0) return nullptr;

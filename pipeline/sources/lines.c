@@ -2,18 +2,16 @@
  * so restoring is cheap. */
 #include "base/options.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/sources/csv_number.h"
+#include "pipeline/sources/line_finder.h"
 
 #include <assert.h>
 #include <millrace/formats.h>
 #include <millrace/record.h>
 
-#include <errno.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <threads.h>
 
 typedef struct lines_settings {
     char **paths; /* owned */
@@ -42,7 +40,8 @@ typedef struct lines_stage {
     bool ended;      /* no bytes of the file follow the window */
     bool is_past_header;
     mr_csv_row row;
-    size_t counted_bytes; /* of the window */
+    size_t counted_bytes;  /* of the window */
+    mr_line_finder finder; /* of the file; for errors */
 } lines_stage;
 
 constexpr size_t WINDOW_BYTES = 256 << 10;
@@ -79,6 +78,7 @@ static mr_status lines_digest_content(const mr_dataset *dataset, uint64_t *conte
 static void close_file(lines_stage *self)
 {
     mr_input_file_close(self->input);
+    mr_line_finder_reset(&self->finder);
     self->input = nullptr;
     if (self->capacity > WINDOW_KEPT_BYTES) {
         free(self->window);
@@ -177,6 +177,17 @@ static mr_status next_line(lines_stage *self, mr_string *line, mr_error *error)
     }
 }
 
+/* An error of the row at the offset: names its line too, if the file can be read again. */
+static mr_status fail_row(lines_stage *self, uint64_t offset, mr_status status, const char *reason, mr_error *error)
+{
+    const uint64_t line = mr_line_find(&self->finder, settings_of(self)->paths[self->file], offset);
+    const char *name = mr_input_file_name(self->input);
+    if (line == 0)
+        return mr_fail(error, status, "%s: the row at byte %llu: %s", name, (unsigned long long)offset, reason);
+    return mr_fail(error, status, "%s: line %llu, at byte %llu: %s", name, (unsigned long long)line,
+                   (unsigned long long)offset, reason);
+}
+
 /* The next CSV row. errors: as above. A bad row whose end cannot be found is the last one of its file. */
 static mr_status next_row(lines_stage *self, mr_error *error)
 {
@@ -193,8 +204,7 @@ static mr_status next_row(lines_stage *self, mr_error *error)
             consume(self, status == MR_OK ? used : text.size_bytes);
             return status == MR_OK ? MR_OK : mr_fail(error, MR_OUT_OF_RANGE, "end of file");
         }
-        (void)mr_fail(error, status, "%s: the row at byte %llu: %s", mr_input_file_name(self->input),
-                      (unsigned long long)self->offset, reason.message);
+        (void)fail_row(self, self->offset, status, reason.message, error);
         if (used > 0) {
             consume(self, used);
             return status;
@@ -212,83 +222,15 @@ static bool is_empty(const lines_settings *s, mr_string cell)
     return cell.size_bytes == 0 || (s->na_value != nullptr && mr_string_equal(cell, mr_string_from(s->na_value)));
 }
 
-/* Accepts numbers as TensorFlow does, in any locale: with surrounding white space; real numbers may have a plus sign,
- * or be nan, inf or a hexadecimal integer. */
-static bool is_number(const char *text, bool is_real)
-{
-    if (*text == '-' || (is_real && *text == '+')) text++;
-    if (is_real && (strcasecmp(text, "nan") == 0 || strcasecmp(text, "inf") == 0)) return true;
-    if (is_real && text[0] == '0' && (text[1] | 0x20) == 'x')
-        return text[2] != '\0' && text[2 + strspn(text + 2, "0123456789abcdefABCDEF")] == '\0';
-    size_t digits = strspn(text, "0123456789");
-    text += digits;
-    if (is_real && *text == '.') {
-        size_t more = strspn(++text, "0123456789");
-        digits += more;
-        text += more;
-    }
-    if (is_real && digits > 0 && (*text | 0x20) == 'e') {
-        text += 1 + (text[1] == '+' || text[1] == '-');
-        digits = strspn(text, "0123456789");
-        text += digits;
-    }
-    return digits > 0 && *text == '\0';
-}
-
-static locale_t plain_locale;
-static once_flag plain_locale_once = ONCE_FLAG_INIT;
-static void make_plain_locale(void)
-{
-    plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t) nullptr);
-}
-
-static mr_status parse_number(mr_string cell, mr_dtype dtype, mr_tensor *tensor, mr_error *error)
-{
-    static const char spaces[] = " \t\n\v\f\r";
-    char text[64];
-    while (cell.size_bytes > 0 && memchr(spaces, cell.data[0], sizeof spaces - 1) != nullptr)
-        cell = (mr_string){cell.data + 1, cell.size_bytes - 1};
-    while (cell.size_bytes > 0 && memchr(spaces, cell.data[cell.size_bytes - 1], sizeof spaces - 1) != nullptr)
-        cell.size_bytes--;
-    if (cell.size_bytes >= sizeof text) return mr_fail(error, MR_INVALID_ARGUMENT, "is not a number");
-    memcpy(text, cell.data, cell.size_bytes);
-    text[cell.size_bytes] = '\0';
-    bool is_real = dtype == MR_FLOAT || dtype == MR_DOUBLE;
-    if (!is_number(text, is_real))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is not a valid %s", text, mr_dtype_name(dtype));
-    call_once(&plain_locale_once, make_plain_locale);
-    if (plain_locale == (locale_t) nullptr) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory for a locale");
-    errno = 0;
-    union {
-        float f;
-        double d;
-        int32_t i32;
-        int64_t i64;
-    } value = {0};
-    bool fits = true;
-    if (dtype == MR_FLOAT) {
-        value.f = strtof_l(text, nullptr, plain_locale);
-    } else if (dtype == MR_DOUBLE) {
-        value.d = strtod_l(text, nullptr, plain_locale);
-    } else {
-        int64_t number = strtoll(text, nullptr, 10);
-        fits = errno == 0 && (dtype == MR_INT64 || (number >= INT32_MIN && number <= INT32_MAX));
-        if (dtype == MR_INT32)
-            value.i32 = (int32_t)number;
-        else
-            value.i64 = number;
-    }
-    if (!fits) return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\" is not a valid %s", text, mr_dtype_name(dtype));
-    return mr_tensor_init_copy(tensor, dtype, MR_SCALAR, &value, error);
-}
-
 static mr_status take_cells(lines_stage *self, uint64_t offset, mr_payload *payload, mr_error *error)
 {
     const lines_settings *s = settings_of(self);
     assert(payload->count == s->column_count);
-    if (s->cells > 0 && self->row.count != s->cells)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the row at byte %llu has %d cells, expected %d",
-                       mr_input_file_name(self->input), (unsigned long long)offset, self->row.count, s->cells);
+    if (s->cells > 0 && self->row.count != s->cells) {
+        char text[64];
+        snprintf(text, sizeof text, "the row has %d cells, expected %d", self->row.count, s->cells);
+        return fail_row(self, offset, MR_INVALID_ARGUMENT, text, error);
+    }
     for (int32_t i = 0; i < s->column_count; i++) {
         const mr_csv_column *column = &s->columns[i];
         mr_error reason = {0};
@@ -303,11 +245,13 @@ static mr_status take_cells(lines_stage *self, uint64_t offset, mr_payload *payl
         } else if (column->dtype == MR_STRING) {
             status = mr_tensor_init_string(&payload->tensors[i], self->row.cells[column->index], &reason);
         } else {
-            status = parse_number(self->row.cells[column->index], column->dtype, &payload->tensors[i], &reason);
+            status = mr_csv_number(self->row.cells[column->index], column->dtype, &payload->tensors[i], &reason);
         }
-        if (status != MR_OK)
-            return mr_fail(error, status, "%s: the row at byte %llu: column %d %s", mr_input_file_name(self->input),
-                           (unsigned long long)offset, column->index, reason.message);
+        if (status != MR_OK) {
+            mr_error named = {0};
+            (void)mr_fail(&named, status, "column %d %s", column->index, reason.message);
+            return fail_row(self, offset, status, named.message, error);
+        }
     }
     return MR_OK;
 }

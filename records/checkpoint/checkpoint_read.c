@@ -340,7 +340,7 @@ static mr_status open_shard(mr_checkpoint_reader *reader, const char *key, const
         free(file->path);
         file->path = mr_checkpoint_data_path(reader->prefix, entry->shard_id, reader->shard_count);
         if (file->path == nullptr) return mr_fail_memory(error, strlen(reader->prefix));
-        MR_TRY(mr_file_open(file->path, &file->descriptor, error));
+        MR_TRY(mr_file_open_regular(file->path, &file->descriptor, error));
         file->is_open = true;
         struct stat about;
         file->size_bytes = fstat(file->descriptor, &about) == 0 && about.st_size > 0 ? (uint64_t)about.st_size : 0;

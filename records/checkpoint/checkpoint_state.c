@@ -109,7 +109,7 @@ mr_status mr_checkpoint_state_read(const char *directory, mr_checkpoint_state *s
     char *path = mr_arena_printf(&state->arena, "%s/checkpoint", directory), *text = nullptr;
     size_t size_bytes = 0;
     mr_status status = path == nullptr ? mr_fail_memory(error, strlen(directory))
-                                       : mr_file_read_all(path, STATE_BYTES_MAX, &text, &size_bytes, error);
+                                       : mr_file_read_regular(path, STATE_BYTES_MAX, &text, &size_bytes, error);
     if (status == MR_OK) status = read_lines(text, directory, state, error);
     free(text);
     if (status != MR_OK) mr_checkpoint_state_deinit(state);

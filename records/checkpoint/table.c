@@ -199,7 +199,7 @@ mr_status mr_table_read(const char *path, mr_table *table, mr_error *error)
     char *file = nullptr;
     size_t size_bytes = 0;
     *table = (mr_table){0};
-    MR_TRY(mr_file_read_all(path, MR_TABLE_SIZE_MAX, &file, &size_bytes, error));
+    MR_TRY(mr_file_read_regular(path, MR_TABLE_SIZE_MAX, &file, &size_bytes, error));
     mr_status status = mr_table_parse((mr_string){file, size_bytes}, path, table, error);
     if (status != MR_OK)
         free(file);

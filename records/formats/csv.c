@@ -268,7 +268,10 @@ static mr_status read_more(mr_csv_reader *reader, mr_error *error)
         reader->end = kept;
     }
     if (kept == reader->capacity) {
-        if (kept > MR_CSV_ROW_SIZE_MAX) return fail_long(mr_input_file_name(reader->file), reader->offset, error);
+        if (kept > MR_CSV_ROW_SIZE_MAX) {
+            const mr_status status = fail_long(mr_input_file_name(reader->file), reader->offset, error);
+            return mr_fail_prefix(error, status, "line %" PRIu64, reader->line);
+        }
         size_t capacity = kept > 0 ? 2 * kept : WINDOW_BYTES;
         char *grown = realloc(reader->window, capacity);
         if (grown == nullptr) return mr_fail_memory(error, capacity);

@@ -313,6 +313,17 @@ mr_status mr_file_open(const char *path, int *descriptor, mr_error *error)
     return take_opened(open_file(path, O_RDONLY), path, descriptor, error);
 }
 
+/* Without waiting for the other end of a pipe. */
+mr_status mr_file_open_regular(const char *path, int *descriptor, mr_error *error)
+{
+    int opened = -1;
+    struct stat about;
+    MR_TRY(take_opened(open_file(path, O_RDONLY | O_NONBLOCK), path, &opened, error));
+    if (fstat(opened, &about) == 0 && S_ISREG(about.st_mode)) return *descriptor = opened, MR_OK;
+    (void)close(opened);
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not a regular file", path);
+}
+
 mr_status mr_file_open_once(const char *path, int *descriptor, mr_error *error)
 {
     int opened;
@@ -344,10 +355,10 @@ void mr_file_prefetch(int descriptor, uint64_t offset, uint64_t size_bytes)
         (void)posix_fadvise(descriptor, (off_t)offset, (off_t)size_bytes, POSIX_FADV_WILLNEED);
 }
 
-mr_status mr_file_read_all(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error)
+/* Reads and closes the file. */
+static mr_status read_opened(int descriptor, const char *path, size_t size_max, char **bytes, size_t *size_bytes,
+                             mr_error *error)
 {
-    int descriptor = -1;
-    MR_TRY(mr_file_open(path, &descriptor, error));
     assert(descriptor >= 0);
     struct stat about;
     size_t capacity = 0, used = 0;
@@ -386,6 +397,20 @@ mr_status mr_file_read_all(const char *path, size_t size_max, char **bytes, size
     *bytes = data;
     *size_bytes = used;
     return MR_OK;
+}
+
+mr_status mr_file_read_all(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error)
+{
+    int descriptor = -1;
+    MR_TRY(mr_file_open(path, &descriptor, error));
+    return read_opened(descriptor, path, size_max, bytes, size_bytes, error);
+}
+
+mr_status mr_file_read_regular(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error)
+{
+    int descriptor = -1;
+    MR_TRY(mr_file_open_regular(path, &descriptor, error));
+    return read_opened(descriptor, path, size_max, bytes, size_bytes, error);
 }
 
 mr_file_stamp mr_file_stamp_from(const struct stat *about)

@@ -75,7 +75,10 @@ mr_status mr_file_write_no_sync(const char *path, const void *bytes, size_t size
 /* Opens a file for reading; a directory is an error.
  * errors  as mr_file_fail */
 mr_status mr_file_open(const char *path, int *descriptor, mr_error *error);
-/* The same, but does not close idle files when the process has too many open files. */
+/* The same for a file that is found by its name in a directory, not chosen by the user: a pipe would block, so anything
+ * but a regular file is MR_INVALID_ARGUMENT. */
+mr_status mr_file_open_regular(const char *path, int *descriptor, mr_error *error);
+/* As mr_file_open, but does not close idle files when the process has too many open files. */
 mr_status mr_file_open_once(const char *path, int *descriptor, mr_error *error);
 /* Sets the function that closes an idle file when the process has too many open files; it returns false if no file is
  * idle. The failed call, which opens or creates a file, is then repeated.
@@ -91,6 +94,8 @@ void mr_file_prefetch(int descriptor, uint64_t offset, uint64_t size_bytes);
  * bytes   owned by the caller: free(); followed by a null byte that is not counted
  * errors  MR_RESOURCE_EXHAUSTED if the file is larger */
 mr_status mr_file_read_all(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error);
+/* The same, opened by mr_file_open_regular. */
+mr_status mr_file_read_regular(const char *path, size_t size_max, char **bytes, size_t *size_bytes, mr_error *error);
 
 /* ---- Names ---- */
 

@@ -211,7 +211,7 @@ mr_status mr_record_index_load(const mr_index_source *file, const mr_file_stamp 
         index->origin = MR_INDEX_STALE;
         if (index_stamp.size_bytes <= most) {
             index->origin = MR_INDEX_DAMAGED;
-            status = mr_file_read_all(name, most, &bytes, &size, nullptr);
+            status = mr_file_read_regular(name, most, &bytes, &size, nullptr);
         }
         if (status == MR_OK) status = mr_index_sample(file, &checksum, nullptr);
         if (status == MR_OK) status = mr_record_index_decode(bytes, size, stamp, checksum, index);
@@ -234,7 +234,7 @@ bool mr_record_index_load_count(const mr_index_source *file, uint64_t *count)
     size_t held = 0, got = 0;
     int descriptor = -1;
     char *name = index_path(file->path);
-    bool is_valid = name != nullptr && mr_file_open(name, &descriptor, nullptr) == MR_OK &&
+    bool is_valid = name != nullptr && mr_file_open_regular(name, &descriptor, nullptr) == MR_OK &&
                     mr_index_sample(file, &checksum, nullptr) == MR_OK;
     /* The last four bytes of a piece are kept for the next one, because they may be the checksum. */
     do {

@@ -47,6 +47,19 @@ static mr_status use_queue(const void *options, mr_error *error)
     return status;
 }
 
+static mr_status use_profile(const void *options, mr_error *error)
+{
+    mr_graph *graph = mr_graph_new();
+    mr_profile *profile = nullptr;
+    mr_profile_view *view = nullptr;
+    mr_status status = mr_profile_new(graph, &profile, error);
+    if (status == MR_OK) status = mr_profile_view_new(profile, MR_PROFILE_SCOPE, options, &view, error);
+    mr_profile_view_free(view);
+    mr_profile_free(profile);
+    mr_graph_free(graph);
+    return status;
+}
+
 static mr_status use_writer(const void *options, mr_error *error)
 {
     mr_record_writer *writer = nullptr;
@@ -194,6 +207,7 @@ TEST(options_of_functions_with_any_size)
     CHECK_SIZES(use_scan, mr_record_scan_options, .threads = 2, .damage = MR_DAMAGE_SKIP, .damage_max = 5);
     CHECK_SIZES(use_image, mr_image_options, .height = 8, .width = 8, .crop = MR_CROP_RANDOM, .pixels_max = 1000);
     CHECK_SIZES(use_training, mr_training_options, MR_TRAINING_OPTIONS_DEFAULTS);
+    CHECK_SIZES(use_profile, mr_profile_options, MR_PROFILE_TIME_AND_MEMORY);
 }
 
 TEST(options_of_datasets_with_any_size)

@@ -7,6 +7,7 @@
 
 mr_status predict(const char *meta_path, const char *checkpoint, float x, float *y, mr_error *error);
 mr_status train_line(const char *meta_path, int steps, const char *checkpoint, mr_error *error);
+mr_status count_parameters(const char *meta_path, int64_t *parameters, mr_error *error);
 
 /* Writes line.pb, and the checkpoint run/line-0, in which all variables are zero. */
 static void make_line(void)
@@ -47,5 +48,8 @@ TEST(guide_tensorflow_graphs)
     CHECK_OK(train_line(test_path("run/line-0.meta"), 200, test_path("run/line"), &error));
     CHECK_OK(predict(test_path("run/line-0.meta"), test_path("run/line-200"), 2, &y, &error));
     CHECK_NEAR(y, 4, 1e-5);
+    int64_t parameters = 0;
+    CHECK_OK(count_parameters(test_path("run/line-0.meta"), &parameters, &error));
+    CHECK_EQ(parameters, 2);
     CHECK_STATUS(predict(test_path("run/none.meta"), test_path("run/line-0"), 2, &y, &error), MR_NOT_FOUND);
 }

@@ -2,6 +2,7 @@
  *
  *     deploy_graphs init CHECKPOINT PARTS FROM TO [FROM TO …]   init_from_checkpoint; prints initializers and elements
  *     deploy_graphs warm CHECKPOINT PARTS PATTERN [NAME PREVIOUS …]
+ *     deploy_graphs vocab CHECKPOINT PARTS NEW SIZE OOV OLD SIZE AXIS BACKUP
  *     deploy_graphs freeze MODEL CHECKPOINT OUTPUTS RESULT [BLACKLIST]
  *     deploy_graphs extract MODEL OUTPUTS RESULT
  *     deploy_graphs training MODEL PROTECTED RESULT             remove_training_nodes
@@ -98,6 +99,44 @@ static mr_status initialize(int argc, char **argv, bool is_warm, mr_error *error
                              error));
     else
         MR_TRY(mr_init_from_checkpoint(g, argv[2], (mr_assignments){assignments, count}, error));
+    mr_status status = print_variables(g, error);
+    mr_graph_free(g);
+    return status;
+}
+
+static mr_initializer backup_named(const char *name)
+{
+    if (strcmp(name, "ones") == 0) return (mr_initializer){.kind = MR_INIT_ONES};
+    if (strcmp(name, "constant") == 0) return (mr_initializer){.kind = MR_INIT_CONSTANT, .scale = 2.5f};
+    if (strcmp(name, "uniform") == 0) return (mr_initializer){.kind = MR_INIT_UNIFORM, .min = -3, .max = 5, .seed = 4};
+    if (strcmp(name, "normal") == 0) return (mr_initializer){.kind = MR_INIT_NORMAL, .mean = 1, .scale = 2, .seed = 5};
+    if (strcmp(name, "truncated") == 0)
+        return (mr_initializer){.kind = MR_INIT_TRUNCATED_NORMAL, .mean = -1, .scale = 0.5f, .seed = 6};
+    return (mr_initializer){0};
+}
+
+static mr_status vocabulary(char **argv, mr_error *error)
+{
+    mr_graph *g = mr_graph_new();
+    mr_graph_set_seed(g, 7);
+    const int32_t parts = atoi(argv[3]);
+    const mr_partitioner partitioner = {.kind = parts > 1 ? MR_PARTITION_FIXED_SIZE : MR_PARTITION_DEFAULT,
+                                        .parts_max = parts > 1 ? parts : 0};
+    const mr_vocab_info info = {.name = "table",
+                                .new_vocab = argv[4],
+                                .new_vocab_size = atoi(argv[5]),
+                                .num_oov_buckets = atoi(argv[6]),
+                                .old_vocab = argv[7],
+                                .old_vocab_size = atoi(argv[8]),
+                                .axis = atoi(argv[9]),
+                                .backup_initializer = backup_named(argv[10])};
+    const int64_t size = info.new_vocab_size + info.num_oov_buckets;
+    (void)mr_get_variable(g, "table", info.axis == 0 ? MR_SHAPE(size, 2) : MR_SHAPE(7, size),
+                          .partitioner = partitioner);
+    MR_TRY(mr_warm_start(g, argv[2],
+                         MR_OPTIONS(mr_warm_start_options, .previous_names = MR_PREVIOUS_NAMES({"table", "old/table"}),
+                                    .vocab_infos = {&info, 1}),
+                         error));
     mr_status status = print_variables(g, error);
     mr_graph_free(g);
     return status;
@@ -237,6 +276,7 @@ static mr_status work(int argc, char **argv, mr_error *error)
 {
     const char *what = argv[1];
     if (strcmp(what, "init") == 0 && argc > 5) return initialize(argc, argv, false, error);
+    if (strcmp(what, "vocab") == 0 && argc == 11) return vocabulary(argv, error);
     if (strcmp(what, "warm") == 0 && argc > 4) return initialize(argc, argv, true, error);
     if (strcmp(what, "freeze") == 0 && argc > 5) return freeze(argc, argv, error);
     if (strcmp(what, "extract") == 0 && argc > 4) return cut(argv, false, error);

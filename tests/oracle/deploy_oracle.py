@@ -97,6 +97,63 @@ def warm_starts(directory):
                 check_initial(lines, tf.global_variables_initializer())
 
 
+VOCABS = [
+    # new words, number used, OOV buckets, number of old words used, axis, backup initializer, parts, shape
+    ("gbxay", 5, 0, 0, 0, "zeros", 1),
+    ("gbxay", 3, 2, 0, 0, "constant", 1),
+    ("gbxay", 5, 3, 3, 0, "uniform", 1),
+    ("xyz", 3, 0, 0, 0, "normal", 1),
+    ("abcdefg", 7, 1, 0, 0, "truncated", 3),
+    ("gbxay", 5, 4, 5, 0, "truncated", 5),
+    ("a", 1, 0, 0, 0, "ones", 1),
+    ("rzp", 3, 0, 0, 1, "zeros", 1),
+    ("rzp", 3, 2, 0, 1, "uniform", 1),
+    ("zq", 2, 1, 0, 1, "normal", 3),
+]
+def filled(value):
+    # This version's own constant initializers do not take a shape that is computed.
+    return lambda shape: tf.fill(tf.stack(shape), np.float32(value))
+
+
+BACKUPS = {
+    "zeros": filled(0),
+    "ones": filled(1),
+    "constant": filled(2.5),
+    "uniform": tf.random_uniform_initializer(-3, 5, seed=4),
+    "normal": tf.random_normal_initializer(1, 2, seed=5),
+    "truncated": tf.truncated_normal_initializer(-1, 0.5, seed=6),
+}
+
+
+def vocabularies(directory):
+    def file(name, words):
+        path = os.path.join(directory, name)
+        with open(path, "w") as output:
+            output.write("".join(word + "\n" for word in words))
+        return path
+
+    for saved in (1, 3):
+        path = old_checkpoint(directory, saved)
+        for number, (words, size, oov, old_size, axis, backup, parts) in enumerate(VOCABS):
+            new = file("new-%d" % number, words)
+            old = file("old-words-%d" % axis, "abcdefg" if axis == 0 else "pq")
+            shape = [size + oov, 2] if axis == 0 else [7, size + oov]
+            lines = ours("vocab", path, parts, new, size, oov, old, old_size, axis, backup)
+            with tf.Graph().as_default():
+                tf.set_random_seed(7)
+                partitioner = tf.fixed_size_partitioner(parts) if parts > 1 else None
+                tf.get_variable("table", shape, partitioner=partitioner, use_resource=False)
+                info = tf.estimator.VocabInfo if hasattr(tf.estimator, "VocabInfo") else tf.train.VocabInfo
+                info = info(new, size, oov, old, old_size or -1, BACKUPS[backup], axis)
+                tf.train.warm_start(path, ".*", var_name_to_prev_var_name={"table": "old/table"},
+                                    var_name_to_vocab_info={"table": info})
+                with tf.Session() as session:
+                    session.run(tf.global_variables_initializer())
+                    for line, value in zip(lines, session.run(tf.global_variables()), strict=True):
+                        values = np.array([float(x) for x in line.split()[3:]], np.float32)
+                        np.testing.assert_allclose(values, value.ravel(), rtol=1e-6, err_msg=str(VOCABS[number]))
+
+
 # ---- Freezing ----
 
 
@@ -313,6 +370,7 @@ def main():
     tests = [
         initial_values,
         warm_starts,
+        vocabularies,
         freezing,
         training_nodes,
         transforms,

@@ -24,7 +24,16 @@ static int write_graph(mr_graph *g, const char *directory, const char *name)
 
 /* How the table is read. */
 typedef enum table_kind { NO_TABLE, TABLE, RESOURCE_TABLE } table_kind;
-typedef enum change { UNCHANGED, CLIP_EACH, CLIP_ALL, CLIP_AVERAGE, AVERAGE } change;
+typedef enum change {
+    UNCHANGED,
+    CLIP_EACH,
+    CLIP_ALL,
+    CLIP_AVERAGE,
+    AVERAGE,
+    ONE_VARIABLE, /* b alone */
+    GRAD_LOSS,
+    COLOCATE,
+} change;
 
 /* Rows of a table that the model averages: those that x selects, and others for each example. */
 static mr_output looked_up(mr_graph *g, mr_output x, mr_variable table)
@@ -62,7 +71,10 @@ static int write_model(const char *directory, const char *name, const mr_optimiz
     mr_output out = mr_tanh(g, mr_bias_add(g, product, b.value));
     mr_output loss = mr_loss_mean_squared_error(g, y, out);
     mr_output step = mr_global_step(g).ref;
-    mr_gradients_and_variables list = mr_compute_gradients(g, loss);
+    const mr_variables only = how == ONE_VARIABLE ? (mr_variables){&b, 1} : (mr_variables){0};
+    const mr_output grad_loss = how == GRAD_LOSS ? mr_constant_float(g, 0.4f) : (mr_output){0};
+    mr_gradients_and_variables list = mr_compute_gradients(g, loss, .variables = only, .grad_loss = grad_loss,
+                                                           .colocate_gradients_with_ops = how == COLOCATE);
     for (int32_t i = 0; i < list.count && (how == CLIP_EACH || how == CLIP_AVERAGE); i++)
         list.items[i].gradient = how == CLIP_EACH ? mr_clip_by_norm(g, list.items[i].gradient, 0.1f)
                                                   : mr_clip_by_average_norm(g, list.items[i].gradient, 0.01f);
@@ -132,6 +144,9 @@ int main(int argc, char **argv)
     if (argc != 2) return fprintf(stderr, "usage: optimizers_graph DIRECTORY\n"), 2;
     const char *d = argv[1];
     int failed = write_models(d, "descent", mr_gradient_descent(.learning_rate = 0.3f), UNCHANGED);
+    failed |= write_models(d, "only", mr_adam(.learning_rate = 0.02f), ONE_VARIABLE);
+    failed |= write_models(d, "weighted", mr_gradient_descent(.learning_rate = 0.3f), GRAD_LOSS);
+    failed |= write_models(d, "colocated", mr_gradient_descent(.learning_rate = 0.3f), COLOCATE);
     failed |= write_models(d, "momentum", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f), UNCHANGED);
     failed |=
         write_models(d, "nesterov", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f, .nesterov = true), UNCHANGED);

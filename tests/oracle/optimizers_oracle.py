@@ -269,9 +269,12 @@ def model(name):
     b = tf.Variable(np.float32([0.1, -0.1]), name="b")
     loss = tf.losses.mean_squared_error(y, tf.tanh(tf.nn.bias_add(product, b)))
     step = tf.train.get_or_create_global_step()
-    kind = {"clip": "descent", "clip_all": "descent", "clip_average": "descent", "average": "adam"}.get(name, name)
+    kind = {"clip": "descent", "clip_all": "descent", "clip_average": "descent", "average": "adam", "only": "adam",
+            "weighted": "descent", "colocated": "descent"}.get(name, name)
     optimizer = OPTIMIZERS[kind](step)
-    pairs = optimizer.compute_gradients(loss)
+    options = {"only": {"var_list": [b]}, "weighted": {"grad_loss": tf.constant(0.4)},
+               "colocated": {"colocate_gradients_with_ops": True}}.get(name, {})
+    pairs = optimizer.compute_gradients(loss, **options)
     if name == "clip":
         pairs = [(tf.clip_by_norm(g, 0.1), v) for g, v in pairs]
     elif name == "clip_average":
@@ -285,10 +288,17 @@ def model(name):
     return loss, train
 
 
+def classes(nodes):
+    """Colocation groups of the nodes of gradients."""
+    return {node.name: list(node.attr["_class"].list.s) for node in nodes
+            if node.name.startswith("gradients/") and "_class" in node.attr}
+
+
 def compare(name, train, loss, bytes_):
     with tf.Graph().as_default(), tf.Session() as session:
         their_loss, their_train = model(name)
         names = [v.op.name for v in tf.global_variables()]
+        groups = classes(session.graph_def.node)
         session.run(tf.global_variables_initializer())
         want = [session.run([their_loss, their_train], {"x:0": x, "y:0": y})[0] for x, y in BATCHES]
         finals = session.run(tf.global_variables())
@@ -297,9 +307,14 @@ def compare(name, train, loss, bytes_):
     got = [ours.run([loss + ":0", train], {"x:0": x, "y:0": y})[0] for x, y in BATCHES]
     check(np.allclose(got, want, 1e-5, 1e-7), f"{name}: losses {got} instead of {want}")
     nodes = tf.MetaGraphDef.FromString(bytes_).graph_def.node
+    if name.startswith("colocated"):
+        common = [node for node in classes(nodes) if node in groups]
+        check(len(common) > 5, f"{name}: only {common} are colocated in both")
+        for node, group in classes(nodes).items():
+            check(group == groups.get(node, group), f"{name}: {node} is in {group}, not {groups.get(node)}")
     found = {node.name for node in nodes if node.op in ("VariableV2", "VarHandleOp")}
     handles = {node.name for node in nodes if node.op == "VarHandleOp"}
-    if name.endswith(("_rows", "_resource")) and not name.startswith("clip_average"):  # which is dense
+    if name.endswith(("_rows", "_resource")) and not name.startswith(("clip_average", "only")):  # dense, or none
         updates = {node.op for node in nodes if "update_w" in node.name}
         check(any("Scatter" in op or "SparseApply" in op for op in updates), f"{name}: the updates are {updates}")
     check(found == set(names), f"{name}: variables {sorted(found)} instead of {sorted(names)}")

@@ -37,8 +37,10 @@ static mr_output sum_of(model *m, const mr_output *values, int32_t count)
 /* Everything that a decoder returns. */
 static mr_output of_decoded(model *m, const mr_decoded *d, const mr_output *states, int32_t count)
 {
-    const mr_output all[] = {d->rnn_output, d->sample_id, d->sequence_lengths, d->alignment_history};
-    mr_output sum = sum_of(m, all, d->alignment_history.node != nullptr ? 4 : 3);
+    const mr_output all[] = {d->rnn_output, d->sample_id, d->sequence_lengths};
+    mr_output sum = sum_of(m, all, 3);
+    for (int32_t i = 0; i < MR_ATTENTIONS_MAX && d->alignment_histories[i].node != nullptr; i++)
+        sum = mr_add_v2(m->g, sum, sum_of(m, &d->alignment_histories[i], 1));
     return mr_add_v2(m->g, sum, sum_of(m, states, count));
 }
 
@@ -132,6 +134,34 @@ static mr_rnn_cell *monotonic_noise(model *m, mr_output memory, const mr_output 
     mr_attention *attention = mr_luong_attention(m->g, UNITS, memory, .monotonic = MR_MONOTONIC_PARALLEL,
                                                  .sigmoid_noise = 1, .sigmoid_noise_seed = 3);
     return mr_attention_wrapper(m->g, mr_gru_cell(m->g, UNITS), attention, .attention_layer_size = 6);
+}
+
+static mr_rnn_cell *several(model *m, mr_output memory, const mr_output *encoded)
+{
+    mr_output lengths = memory_lengths(m);
+    mr_attention *first = mr_bahdanau_attention(m->g, 3, memory, .memory_sequence_length = lengths, .normalize = true);
+    mr_attention *second = mr_luong_attention(m->g, UNITS, memory, .scale = true);
+    mr_attention *third = mr_bahdanau_attention(m->g, 4, memory, .monotonic = MR_MONOTONIC_PARALLEL);
+    mr_attention *fourth = mr_bahdanau_attention(m->g, 2, memory, .memory_sequence_length = lengths);
+    return mr_multi_attention_wrapper(m->g, mr_gru_cell(m->g, UNITS), MR_ATTENTIONS(first, second, third, fourth),
+                                      .attention_layer_sizes = MR_INTS(6, 2, 3, 4), .initial_cell_state = encoded);
+}
+
+static mr_rnn_cell *several_contexts(model *m, mr_output memory, const mr_output *encoded)
+{
+    (void)encoded;
+    mr_attention *first = mr_luong_attention(m->g, UNITS, memory);
+    mr_attention *second = mr_luong_attention(m->g, UNITS, memory, .memory_sequence_length = memory_lengths(m));
+    return mr_multi_attention_wrapper(m->g, mr_basic_lstm_cell(m->g, UNITS), MR_ATTENTIONS(first, second),
+                                      .output_attention = false);
+}
+
+static mr_rnn_cell *one_of_several(model *m, mr_output memory, const mr_output *encoded)
+{
+    (void)encoded;
+    mr_attention *attention = mr_bahdanau_attention(m->g, 3, memory);
+    return mr_multi_attention_wrapper(m->g, mr_gru_cell(m->g, UNITS), MR_ATTENTIONS(attention),
+                                      .attention_layer_sizes = MR_INTS(6));
 }
 
 /* The attention below another cell, run by dynamic_rnn. */
@@ -290,6 +320,10 @@ static mr_output beams(model *m, int32_t width, float penalty)
     C(monotonic, train_with(m, monotonic, true, false, true))                                                          \
     C(monotonic_hard, train_with(m, monotonic_hard, true, false, true))                                                \
     C(monotonic_noise, train_with(m, monotonic_noise, true, false, true))                                              \
+    C(several, train_with(m, several, true, false, true))                                                              \
+    C(several_imputed, train_with(m, several, true, true, false))                                                      \
+    C(several_contexts, train_with(m, several_contexts, false, false, true))                                           \
+    C(one_of_several, train_with(m, one_of_several, true, false, true))                                                \
     C(in_network, in_network(m))                                                                                       \
     C(greedy, infer(m, GREEDY))                                                                                        \
     C(sample, infer(m, SAMPLE))                                                                                        \

@@ -42,7 +42,7 @@ class Attention:
         self.__dict__.update(locals())
         self.mask = None if lengths is None else tf.sequence_mask(lengths, tf.shape(memory)[1])
         self.values = memory if lengths is None else memory * tf.cast(self.mask, tf.float32)[:, :, None]
-        self.keys = tf.layers.dense(self.values, units, use_bias=False, name="memory_layer")
+        self.keys = tf.layers.Dense(units, use_bias=False, name="memory_layer")(self.values)
         self.depth = memory.shape[2]
 
     def score(self, query):
@@ -62,7 +62,7 @@ class Attention:
 
     def align(self, query, previous):
         kind = "monotonic_attention" if self.monotonic else "attention"
-        with tf.variable_scope(("luong_" if self.is_luong else "bahdanau_") + kind):
+        with tf.variable_scope(None, ("luong_" if self.is_luong else "bahdanau_") + kind):
             score = self.score(query)
             if self.monotonic:
                 score += tf.get_variable("attention_score_bias", [], initializer=tf.constant_initializer(self.bias))
@@ -117,6 +117,35 @@ class AttentionWrapper(C.RNNCell):
         return (attention if self.output_attention else output), [cell_state, attention, time + 1, alignments]
 
 
+class Several(C.RNNCell):
+    """AttentionWrapper with a list of mechanisms: the states end with the alignments of each."""
+
+    def __init__(self, cell, attentions, layer_sizes=None, output_attention=True):
+        super().__init__(name="attention_wrapper")
+        self.cell, self.attentions, self.output_attention = cell, attentions, output_attention
+        self.layers_ = [tf.layers.Dense(size, use_bias=False, name="attention_layer") for size in layer_sizes or []]
+        self.size = sum(layer_sizes or [int(attention.depth) for attention in attentions])
+
+    output_size = property(lambda self: self.size if self.output_attention else self.cell.output_size)
+    state_size = property(lambda self: [self.cell.state_size, self.size, 1] +
+                          [attention.keys.shape[1] for attention in self.attentions])
+
+    def zero(self, batch, cell_state=None):
+        states = [AttentionWrapper(self.cell, attention).zero(batch, cell_state) for attention in self.attentions]
+        return [states[0][0], tf.zeros([batch, self.size]), tf.constant(0)] + [state[3] for state in states]
+
+    def call(self, inputs, states):
+        cell_state, attention, time, *previous = states
+        output, cell_state = self.cell(tf.concat([inputs, attention], 1), cell_state)
+        alignments, parts = [], []
+        for i, (mechanism, before) in enumerate(zip(self.attentions, previous)):
+            alignments.append(mechanism.align(output, before))
+            context = tf.einsum("bt,btd->bd", alignments[-1], mechanism.values)
+            parts.append(self.layers_[i](tf.concat([output, context], 1)) if self.layers_ else context)
+        attention = tf.concat(parts, 1)
+        return (attention if self.output_attention else output), [cell_state, attention, time + 1] + alignments
+
+
 # ---- Decoders ----
 
 def choose(finished, old, new):
@@ -145,7 +174,7 @@ def decode(cell, states, inputs, finished, layer, sample, following, steps, impu
                 new = tf.nest.map_structure(lambda old, value: choose(finished, old, value), states, new)
             parts = squares(emitted) + squares(emitted_ids)
             if keeps_alignments:
-                parts += squares(new[-1])
+                parts += tf.add_n([squares(value) for value in new[3:]])
             total += 0.01 * tf.where(runs, parts, 0.0)
             lengths = tf.where(tf.logical_or(finished, tf.logical_not(runs)), lengths, tf.fill([BATCH], step + 1))
             states = tf.nest.map_structure(lambda old, value: tf.where(runs, value, old), states, new)
@@ -211,6 +240,22 @@ def monotonic_hard(memory, encoded):
 def monotonic_noise(memory, encoded):
     attention = Attention(UNITS, memory, is_luong=True, monotonic=parallel)
     return AttentionWrapper(C.GRUCell(UNITS), attention, 6), None
+
+
+def several(memory, encoded):
+    attentions = [Attention(3, memory, MEMORY_LENGTHS, normalize=True),
+                  Attention(UNITS, memory, scale=True, is_luong=True),
+                  Attention(4, memory, monotonic=parallel), Attention(2, memory, MEMORY_LENGTHS)]
+    return Several(C.GRUCell(UNITS), attentions, [6, 2, 3, 4]), encoded
+
+
+def several_contexts(memory, encoded):
+    attentions = [Attention(UNITS, memory, is_luong=True), Attention(UNITS, memory, MEMORY_LENGTHS, is_luong=True)]
+    return Several(C.BasicLSTMCell(UNITS), attentions, output_attention=False), None
+
+
+def one_of_several(memory, encoded):
+    return Several(C.GRUCell(UNITS), [Attention(3, memory)], [6]), None
 
 
 def in_network():
@@ -393,6 +438,10 @@ CASES = {
     "monotonic": lambda: train_with(monotonic, True, False, True),
     "monotonic_hard": lambda: train_with(monotonic_hard, True, False, True),
     "monotonic_noise": lambda: train_with(monotonic_noise, True, False, True),
+    "several": lambda: train_with(several, True, False, True),
+    "several_imputed": lambda: train_with(several, True, True, False),
+    "several_contexts": lambda: train_with(several_contexts, False, False, True),
+    "one_of_several": lambda: train_with(one_of_several, True, False, True),
     "in_network": in_network,
     "greedy": lambda: infer(argmax),
     "sample": lambda: infer(argmax),

@@ -73,7 +73,7 @@ TEST(csv_rows_are_typed_and_bad_cells_cost_one_row)
     CHECK_EQ(mr_tensor_int64s(&element.tensors[1])[0], 7);
     CHECK_NEAR(mr_tensor_floats(&element.tensors[2])[0], 2.0, 0);
     CHECK_EQ(mr_iterator_next(iterator, &element, &error), MR_INVALID_ARGUMENT);
-    CHECK(strstr(error.message, "table.csv: the row at byte 38: column 1 \"x\" is not a valid int64") != nullptr);
+    CHECK(strstr(error.message, "table.csv: line 4, at byte 38: column 1 \"x\" is not a valid int64") != nullptr);
     mr_element_deinit(&element);
     mr_iterator_free(iterator);
     mr_dataset_free(d);
@@ -277,6 +277,7 @@ TEST(tar_samples_are_members_of_one_name)
 {
     const char *path = test_path("wds.tar");
     FILE *file = fopen(path, "wb");
+    CHECK(file != nullptr);
     add_member(file, "a/1.jpg", "j1");
     add_member(file, "a/1.cls", "3");
     add_member(file, "a/2.png", "p2");
@@ -385,4 +386,48 @@ TEST(sources_and_caches_go_on_from_every_element)
         check_states(kept, which, 1024);
         check_restored(kept, which);
     }
+}
+
+/* The next error of a CSV dataset; "" at its end. */
+static const char *next_error(mr_iterator *iterator, mr_error *error)
+{
+    for (;;) {
+        mr_element element = {0};
+        const mr_status status = mr_iterator_next(iterator, &element, error);
+        mr_element_deinit(&element);
+        if (status == MR_OUT_OF_RANGE) return "";
+        if (status != MR_OK) return error->message;
+    }
+}
+
+TEST(csv_errors_name_the_line_and_the_column)
+{
+    mr_error error = {0};
+    mr_iterator *iterator = nullptr;
+    mr_tensor state = {0};
+    const char *path =
+        write_text("lines.csv", "a,b\r\n1,2\r\n\"3\",\"x\ny\r\nz\"\r\n4\r5,6\rq,7\n\n8,\"9\n\",3\n0,r\n");
+    mr_csv_column columns[] = {{0, MR_INT32, nullptr}, {1, MR_INT64, nullptr}};
+    static const char *const texts[] = {
+        "lines.csv: line 3, at byte 10: column 1 \"x",
+        "lines.csv: line 6, at byte 24: column 1 is missing: the row has 1 cells",
+        "lines.csv: line 8, at byte 30: column 0 \"q\" is not a valid int32",
+        "lines.csv: line 9, at byte 34: column 0 is empty and has no default value",
+        "lines.csv: line 12, at byte 44: column 1 \"r\" is not a valid int64",
+        "",
+    };
+    mr_dataset *d = mr_dataset_csv(path, columns, 2, .has_header = true);
+    CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error));
+    for (int i = 0; i < 6; i++) {
+        CHECK_CONTAINS(next_error(iterator, &error), texts[i]);
+        if (i == 1) CHECK_OK(mr_iterator_save(iterator, &state, &error));
+    }
+    mr_iterator_free(iterator);
+    iterator = nullptr;
+    CHECK_OK(mr_iterator_new(d, nullptr, &iterator, &error)); /* lines before the restored position count too */
+    CHECK_OK(mr_iterator_restore(iterator, &state, &error));
+    for (int i = 2; i < 6; i++) CHECK_CONTAINS(next_error(iterator, &error), texts[i]);
+    mr_tensor_deinit(&state);
+    mr_iterator_free(iterator);
+    mr_dataset_free(d);
 }

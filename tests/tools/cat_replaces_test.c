@@ -136,7 +136,7 @@ TEST(feed_images_checks_the_range_of_numbers)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const program_result *result = program_run("cd '%s' && feed-images %s a", test_directory(), wrong[i]);
         CHECK_EQ(result->exit_code, 2);
-        CHECK_CONTAINS(result->output, "not a number from ");
+        CHECK_CONTAINS(result->output, ": the value ");
     }
     CHECK_EQ(run("feed-images --seed 9223372036854775807 a")->exit_code, 1);
 }

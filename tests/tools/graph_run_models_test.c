@@ -231,9 +231,34 @@ TEST(graph_run_writes_events_and_times)
     graph_run_make_model();
     graph_run("model.meta --restore run --feed x=[1,2] --fetch y --fetch w --logdir logs --trace t.json --steps 2", 0);
     CHECK_CONTAINS(program_run("ls %s", test_path("logs"))->output, "events.out.tfevents.");
-    CHECK_CONTAINS(program_run("cat %s", test_path("t.json"))->output, "\"traceEvents\": [\n{\"ph\": \"X\"");
+    CHECK_CONTAINS(program_run("cat %s", test_path("t.json"))->output, "\"traceEvents\": [\n{\"ph\": \"M\"");
+    CHECK_CONTAINS(program_run("cat %s", test_path("t.json"))->output, "\"args\": {\"name\": \"y\", \"op\": \"");
     CHECK_CONTAINS(graph_run("model.meta --restore run --fetch w --trace /nowhere/t.json", 1), "/nowhere/t.json");
     CHECK_CONTAINS(graph_run("model.meta --restore run --fetch w --out /dev/full", 1), "full");
+}
+
+TEST(graph_run_prints_views_of_the_last_step)
+{
+    static const char command[] = "model.meta --restore run --feed x=[1,2] --fetch y --steps 3 --profile";
+    char arguments[256];
+    graph_run_make_model();
+    static const struct {
+        const char *option, *title, *line;
+    } cases[] = {
+        {"", " calls, ", " ms  "},
+        {"=op", "node name | requested bytes | total execution time | ", "\nAdd "},
+        {"=scope", "node name | # float_ops | requested bytes | ", "\n  y (2/2 flops, 8B/8B, "},
+        {"=graph", "node name | # float_ops | requested bytes | ", "\n  y (2/4 flops, 8B/"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(arguments, sizeof arguments, "%s%s --no-optimization", command, cases[i].option);
+        const char *text = graph_run(arguments, 0);
+        CHECK_CONTAINS(text, "3 y float[2] [");
+        CHECK_CONTAINS(text, cases[i].title);
+        CHECK_CONTAINS(text, cases[i].line);
+    }
+    CHECK_CONTAINS(graph_run("model.meta --restore run --target train --profile=scope -p --trace t.json", 0),
+                   "\n  AssignAdd (2/2 flops, ");
 }
 
 /* The operators of V1 checkpoints write and read; a read-only session writes nothing. */

@@ -1,4 +1,5 @@
 /* Options of mr_optimizer_compute_gradients: gates, aggregation, variables, the gradient of the loss; and mistakes. */
+#include "graph/ir/graph.h"
 #include "tests/test.h"
 #include <millrace/millrace.h>
 
@@ -132,4 +133,81 @@ TEST(compute_gradients_reports_mistakes)
     CHECK_STATUS(mr_graph_status(other.graph, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "the optimizer is null");
     mr_graph_free(other.graph);
+}
+
+/* ---- mr_minimize ---- */
+
+static void take_step(const model *m, mr_node *train, float *values)
+{
+    mr_error error = {0};
+    mr_session *session = nullptr;
+    mr_tensor results[2] = {0};
+    mr_node *init = mr_initialize_variables(m->graph, MR_GLOBAL_VARIABLES, nullptr);
+    const mr_output refs[] = {m->w.ref, m->table.ref};
+    CHECK_OK(mr_graph_status(m->graph, &error));
+    CHECK_OK(mr_session_new(m->graph, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &train, 1, &error));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(mr_session_read_variable(session, refs[i], &results[i], &error));
+        values[i] = mr_tensor_floats(&results[i])[(i == 1 ? m->ids[0] : 0) * 2];
+        mr_tensor_deinit(&results[i]);
+    }
+    mr_session_free(session);
+}
+
+TEST(minimize_updates_only_the_variables_of_its_list)
+{
+    for (int which = 0; which < 3; which++) {
+        float values[2];
+        model m = build(5);
+        int uses = 0;
+        for (int i = 0; i < IDS; i++) uses += m.ids[i] == m.ids[0];
+        const mr_variables list = which == 0 ? (mr_variables){0} : (mr_variables){which == 1 ? &m.w : &m.table, 1};
+        mr_node *train = mr_minimize(m.graph, mr_gradient_descent(.learning_rate = 1), m.loss, (mr_output){0},
+                                     .variables = list, .grad_loss = mr_constant_float(m.graph, 2));
+        take_step(&m, train, values);
+        CHECK_NEAR((double)values[0], which == 2 ? 1 : 1 - 2 * m.factor, 1e-5);
+        CHECK_NEAR((double)values[1], which == 1 ? 1 : 1 - 2 * uses, 1e-5);
+        mr_graph_free(m.graph);
+    }
+}
+
+TEST(minimize_reports_a_loss_that_does_not_depend_on_the_list)
+{
+    mr_error error = {0};
+    model m = build(3);
+    mr_variable other = mr_get_variable(m.graph, "other", MR_SHAPE(2));
+    (void)mr_minimize(m.graph, mr_adam(), m.loss, (mr_output){0}, .variables = MR_VARIABLES(other));
+    CHECK_STATUS(mr_graph_status(m.graph, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "the loss loss does not depend on any of the 1 given variables");
+    mr_graph_free(m.graph);
+    m = build(3);
+    mr_variable parts = mr_get_variable(m.graph, "parts", MR_SHAPE(2),
+                                        .partitioner = {.kind = MR_PARTITION_FIXED_SIZE, .parts_max = 2});
+    (void)mr_compute_gradients(m.graph, m.loss, .variables = MR_VARIABLES(m.w, parts));
+    CHECK_STATUS(mr_graph_status(m.graph, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "variable 1 is partitioned; its parts are variables: mr_variable_parts");
+    mr_graph_free(m.graph);
+}
+
+/* The nodes of a gradient function have the colocation group of the operator. */
+TEST(compute_gradients_colocates_gradients_with_operators)
+{
+    for (int colocate = 0; colocate < 2; colocate++) {
+        mr_graph *g = mr_graph_new();
+        mr_variable w = mr_get_variable(g, "w", MR_SHAPE(2, 2));
+        mr_graph_push_device(g, "/cpu:0");
+        mr_output product = mr_mat_mul(g, w.value, w.value, .name = "product");
+        mr_graph_pop_device(g);
+        mr_output loss = mr_sum(g, product, mr_constant_ints(g, MR_INTS(0, 1)), .name = "loss");
+        mr_compute_gradients(g, loss, .colocate_gradients_with_ops = colocate);
+        CHECK_STATUS(mr_graph_status(g, nullptr), MR_OK);
+        const mr_node *node = mr_graph_find(g, "gradients/product_grad/MatMul");
+        CHECK(node != nullptr);
+        const mr_attr *attr = mr_attrs_find(&node->attrs, "_class");
+        CHECK_EQ(attr != nullptr, colocate);
+        if (attr != nullptr) CHECK_STR(attr->values[0].string.data, "loc:@product");
+        mr_graph_free(g);
+    }
 }

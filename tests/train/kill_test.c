@@ -113,7 +113,7 @@ static found check_directory(const char *directory)
         } else if ((ending = strstr(path, ".data-")) != nullptr) {
             strcpy(ending, ".index");
             f.leftovers += access(path, F_OK) != 0;
-        } else if (entry->d_name[0] != '.') {
+        } else if (entry->d_name[0] != '.' && strcmp(entry->d_name, "graph.pbtxt") != 0) {
             CHECK_STR(entry->d_name, "checkpoint");
         }
     }

@@ -318,7 +318,7 @@ TEST(scaffolds_initialize_and_are_checked)
                             .scaffold = MR_OPTIONS(mr_scaffold, .init_op = mr_group(m.graph, only_step, 1, "some"))),
                  &session, &error),
              MR_FAILED_PRECONDITION);
-    CHECK_STR(error.message, "1 variables are not initialized after init_op and local_init_op: w");
+    CHECK_STR(error.message, "1 variables are not initialized after init_op: w");
 
     mr_output fed = mr_placeholder(m.graph, MR_FLOAT, .shape = MR_SCALAR);
     mr_node *both[] = {m.step.initializer, mr_variable_assign(m.graph, m.w, fed).node};

@@ -207,5 +207,5 @@ TEST(optimizers_of_contrib_report_mistakes)
     CHECK_MISTAKE("PowerSignOptimizer: alpha has no effect for this optimizer", mr_power_sign(.alpha = 1));
     CHECK_MISTAKE("AddSignOptimizer: beta is 1, but must be at least 0 and less than 1", mr_add_sign(.beta = 1));
     CHECK_MISTAKE("unknown optimizer kind",
-                  &(mr_optimizer){.size = sizeof(mr_optimizer), MR_OPTIMIZER_DEFAULTS, .kind = MR_WRAPPED_OPTIMIZER});
+                  (&(mr_optimizer){.size = sizeof(mr_optimizer), MR_OPTIMIZER_DEFAULTS, .kind = MR_WRAPPED_OPTIMIZER}));
 }

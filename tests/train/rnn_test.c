@@ -256,3 +256,71 @@ TEST(rnn_cells_inside_of_each_other_are_limited)
         mr_graph_free(g);
     }
 }
+
+/* What a cell of the caller's does wrong: a state of another size, no state, another dtype of the output, no output. */
+static mr_output call_wrong(void *context, mr_graph *g, mr_output input, const mr_output *states, mr_output *next)
+{
+    const int *what = context;
+    mr_output half = mr_slice(g, input, mr_constant_ints(g, MR_INTS(0, 0)), mr_constant_ints(g, MR_INTS(-1, 2)));
+    next[0] = *what == 0 ? half : mr_identity(g, states[0]);
+    if (*what == 1) next[0] = (mr_output){0};
+    if (*what == 2) return mr_cast(g, input, MR_DOUBLE);
+    return *what == 3 ? (mr_output){0} : mr_identity(g, input);
+}
+
+TEST(what_a_cell_returns_is_checked)
+{
+    static const char *const texts[] = {
+        "my_cell: call has set state 0 to float[3,2], but it must be float[?,4]",
+        "my_cell: call has not set state 0",
+        "my_cell: call has set the output to double[3,4], but it must be float[?,4]",
+        "my_cell: call has not set the output",
+    };
+    for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        const mr_rnn_cell_functions functions = {.size = sizeof functions,
+                                                 .state_count = 1,
+                                                 .state_sizes = (int64_t[]){4},
+                                                 .output_size = 4,
+                                                 .default_name = "my_cell",
+                                                 .call = call_wrong};
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3, 5, 4)), final;
+        (void)mr_dynamic_rnn(g, mr_rnn_cell_new(g, &functions, &i), x, &final);
+        CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, texts[i]);
+        mr_graph_free(g);
+    }
+}
+
+/* Lengths of two sequences, for three: refused when the graph is built, or when it runs. */
+TEST(lengths_are_those_of_the_batch)
+{
+    for (int is_known = 0; is_known < 2; is_known++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(is_known ? 3 : -1, 5, 4));
+        mr_output lengths = mr_placeholder(g, MR_INT32, .shape = MR_SHAPE(is_known ? 2 : -1)), final;
+        mr_output outputs = mr_dynamic_rnn(g, mr_gru_cell(g, 4), x, &final, .sequence_length = lengths);
+        mr_status status = mr_graph_status(g, &error);
+        if (!is_known) {
+            mr_session *session = nullptr;
+            mr_tensor result = {0};
+            mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+            mr_feed feeds[] = {{x, {0}}, {lengths, {0}}};
+            CHECK_OK(mr_tensor_init(&feeds[0].value, MR_FLOAT, MR_SHAPE(3, 5, 4), &error));
+            CHECK_OK(mr_tensor_init_copy(&feeds[1].value, MR_INT32, MR_SHAPE(2), (int32_t[]){1, 2}, &error));
+            CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+            CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+            status = mr_session_run(session, (mr_feeds){feeds, 2}, MR_OUTPUTS(outputs), &result, nullptr, 0, &error);
+            for (int i = 0; i < 2; i++) mr_tensor_deinit(&feeds[i].value);
+            mr_session_free(session);
+        }
+        CHECK_STATUS(status, MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, is_known ? "a recurrent network: the batch size of the inputs is 3, but that of "
+                                                 "sequence_length is 2"
+                                               : "a recurrent network: the batch sizes of the inputs and of "
+                                                 "sequence_length differ");
+        mr_graph_free(g);
+    }
+}

@@ -143,14 +143,14 @@ TEST(monotonic_attention_refuses_what_does_not_fit)
 TEST(decoders_refuse_what_does_not_fit)
 {
     static const char *const texts[] = {
-        "a helper needs an input of 3 dimensions",
-        "a helper needs the lengths of its inputs",
-        "lengths is float[3,4,5], but must be int32[batch] or int64[batch]",
+        "training_helper needs an input of 3 dimensions",
+        "training_helper: there are no lengths of the inputs",
+        "training_helper: lengths is float[3,4,5], but must be int32[batch] or int64[batch]",
         "greedy_embedding_helper: the embedding has no variable",
         "greedy_embedding_helper: start_tokens must be int32[batch]",
         "greedy_embedding_helper: there are no start_tokens",
         "sample_embedding_helper: softmax_temperature is 0, but must be above 0",
-        "scheduled_embedding_training_helper: sampling_probability is int32[3], but must be a float scalar",
+        "scheduled_embedding_training_helper: sampling_probability is int32[3], but must be float[] or float[batch]",
         "the embedding has 5 features, but the inputs 2",
         "basic_decoder: there is no helper",
         "basic_decoder: there is no cell",
@@ -159,12 +159,12 @@ TEST(decoders_refuse_what_does_not_fit)
         "dynamic_decode: there is no decoder",
         "dynamic_decode: maximum_iterations must be at least 0",
         "dynamic_decode: maximum_iterations and maximum_iterations_output are both set",
-        "decoder: alignment_history needs a cell with an attention_wrapper",
-        "decoder: state 0 has the shape [2,6], but must have [3,6]",
+        "decoder: dynamic_decode: alignment_history needs a cell with an attention_wrapper",
+        "decoder: basic_decoder: state 0 of initial_state has the shape [2,6], but must have [3,6]",
         "units is required",
         "activity_regularizer has no effect",
         "scheduled_output_training_helper: the output has 6 features, but the input 5",
-        "state 0 of the cell gru_cell",
+        "basic_decoder: state 0 of initial_state is no output of the graph",
         "dynamic_decode: parallel_iterations must be at least 1",
         "seed has no effect, as no ids are drawn",
     };
@@ -225,10 +225,14 @@ static mr_output sample_wrong(void *context, mr_graph *g, mr_helper_step *step)
 TEST(custom_helpers_are_checked)
 {
     static const char *const texts[] = {
-        "mr_helper_functions: features must be at least 1",  "mr_helper_functions: dtype must be float, double or half",
-        "mr_helper_functions: initialize is missing",        "mr_helper_functions: batch must be at least 0",
-        "decoder: the helper must set finished to bool[3]",  "decoder: the helper must set inputs to float[3,5]",
-        "decoder: the helper must set inputs to float[3,5]", "the helper must sample int32[batch]",
+        "mr_helper_functions: features must be at least 1",
+        "mr_helper_functions: dtype must be float, double or half",
+        "mr_helper_functions: initialize is missing",
+        "mr_helper_functions: batch must be at least 0",
+        "custom_helper: initialize has set finished to bool[], but it must be bool[3]",
+        "custom_helper: initialize has not set inputs, which must be float[3,5]",
+        "custom_helper: initialize has set inputs to float[3,2], but it must be float[3,5]",
+        "custom_helper: sample has set the sample ids to float[3,6], but it must be int32[3]",
     };
     for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
         mr_graph *g = mr_graph_new();
@@ -254,10 +258,10 @@ TEST(beam_search_refuses_what_does_not_fit)
         "beam_search_decoder: there are no start_tokens",
         "dynamic_decode: impute_finished has no effect on beam search",
         "dynamic_decode: alignment_history has no effect on beam search",
-        "decoder: state 0 has the shape [3,6], but must have [6,6]",
+        "state 0 of initial_state has the shape [3,6], but must have [6,6]; initial_state needs mr_tile_batch",
         "tile_batch: multiplier is 0, but must be at least 1",
         "tile_batch: the value must have 1 to",
-        "beam_gather_tree: step_ids and parent_ids must be int32[time,batch,beam]",
+        "beam_gather_tree: step_ids is int32[3], but must be int32[time,batch,beam]",
         "beam_width is 2000000000, which is too many for outputs of size 6",
     };
     for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
@@ -293,10 +297,10 @@ static void say_nothing(void *context, mr_graph *g, mr_raw_rnn_step *step)
 TEST(raw_networks_refuse_what_does_not_fit)
 {
     static const char *const texts[] = {
-        "rnn: the loop function must set finished to bool[batch]",
-        "rnn: the loop function must set finished to bool[batch]",
-        "rnn: the loop function must set input",
-        "rnn: the loop function must set all states",
+        "rnn: raw_rnn: the loop function must set finished to bool[batch]",
+        "rnn: raw_rnn: the loop function must set finished to bool[batch]",
+        "rnn: raw_rnn: the loop function must set input",
+        "rnn: raw_rnn: the loop function must set all states",
         "rnn: state 0 of the cell gru_cell is float[3,5], not float[?,6]",
         "raw_rnn: there is no loop function",
         "raw_rnn: there is no cell",

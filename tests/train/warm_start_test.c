@@ -207,3 +207,162 @@ TEST(init_from_checkpoint_takes_a_directory_and_monitored_sessions_use_it)
     mr_graph_free(old.g);
     mr_graph_free(m.g);
 }
+
+/* ---- Vocabularies ---- */
+
+/* Rows of the checkpoint's old/w by word: a 0, b 1, c 2, d 3. */
+static const char *words(const char *name, const char *text)
+{
+    FILE *file = fopen(test_path("%s", name), "w");
+    CHECK(file != nullptr);
+    CHECK(fputs(text, file) >= 0 && fclose(file) == 0);
+    return test_path("%s", name);
+}
+
+static void check_rows(mr_graph *g, mr_variable v, const float *expected)
+{
+    mr_error error = {0};
+    mr_session *session = nullptr;
+    mr_tensor value = {0};
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, nullptr);
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(v.value), &value, nullptr, 0, &error));
+    for (int64_t i = 0; i < mr_tensor_count(&value); i++) CHECK_EQ(mr_tensor_floats(&value)[i], expected[i]);
+    mr_tensor_deinit(&value);
+    mr_session_free(session);
+}
+
+TEST(warm_start_finds_rows_by_their_words)
+{
+    mr_error error = {0};
+    const char *path = old_checkpoint();
+    const mr_vocab_info info = {.name = "new/w",
+                                .new_vocab = words("new.txt", "d\nnew\na\nb\nunused\n"),
+                                .new_vocab_size = 4,
+                                .num_oov_buckets = 2,
+                                .old_vocab = words("old.txt", "a\nb\nc\nd\n"),
+                                .backup_initializer = {.kind = MR_INIT_CONSTANT, .scale = -1}};
+    const float rows[] = {9, 10, 11, -1, -1, -1, 0, 1, 2, 3, 4, 5, -1, -1, -1, -1, -1, -1};
+    for (int32_t parts = 1; parts <= 6; parts++)
+        for (int resource = 0; resource < 2; resource++) {
+            mr_graph *g = mr_graph_new();
+            const mr_partitioner partitioner = {.kind = parts > 1 ? MR_PARTITION_FIXED_SIZE : MR_PARTITION_DEFAULT,
+                                                .parts_max = parts > 1 ? parts : 0};
+            mr_variable w =
+                mr_get_variable(g, "new/w", MR_SHAPE(6, 3), .partitioner = partitioner, .use_resource = resource);
+            mr_get_variable(g, "new/b", MR_SHAPE(3), .use_resource = resource);
+            CHECK_OK(mr_warm_start(
+                g, path,
+                MR_OPTIONS(mr_warm_start_options,
+                           .previous_names = MR_PREVIOUS_NAMES({"new/w", "old/w"}, {"new/b", "old/sub/b"}),
+                           .vocab_infos = {&info, 1}),
+                &error));
+            check_rows(g, w, rows);
+            mr_graph_free(g);
+        }
+}
+
+TEST(warm_start_finds_columns_by_their_words)
+{
+    mr_error error = {0};
+    const char *path = old_checkpoint();
+    const mr_vocab_info info = {.name = "new/w",
+                                .new_vocab = words("new.txt", "c\nnew\na\n"),
+                                .new_vocab_size = 3,
+                                .num_oov_buckets = 1,
+                                .old_vocab = words("old.txt", "a\nb\nc\n"),
+                                .axis = 1};
+    const float rows[] = {2, 0, 0, 0, 5, 0, 3, 0, 8, 0, 6, 0, 11, 0, 9, 0};
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "new/w", MR_SHAPE(4, 4));
+    CHECK_OK(mr_warm_start(g, path,
+                           MR_OPTIONS(mr_warm_start_options, .previous_names = MR_PREVIOUS_NAMES({"new/w", "old/w"}),
+                                      .vocab_infos = {&info, 1}),
+                           &error));
+    check_rows(g, w, rows);
+    mr_graph_free(g);
+}
+
+TEST(warm_start_uses_the_first_words_of_the_old_vocabulary)
+{
+    mr_error error = {0};
+    const char *path = old_checkpoint();
+    const mr_vocab_info info = {.name = "old/w",
+                                .new_vocab = words("new.txt", "b\nc\n"),
+                                .new_vocab_size = 2,
+                                .old_vocab = words("old.txt", "a\nb\nc\nd\n"),
+                                .old_vocab_size = 2};
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "old/w", MR_SHAPE(2, 3));
+    CHECK_OK(mr_warm_start(g, path, MR_OPTIONS(mr_warm_start_options, .vocab_infos = {&info, 1}), &error));
+    check_rows(g, w, (float[]){3, 4, 5, 0, 0, 0});
+    mr_graph_free(g);
+}
+
+TEST(warm_start_refuses_vocabularies_that_do_not_fit)
+{
+    mr_error error = {0};
+    const char *path = old_checkpoint();
+    const mr_vocab_info good = {.name = "old/w",
+                                .new_vocab = words("new.txt", "a\nb\nc\nd\n"),
+                                .new_vocab_size = 4,
+                                .old_vocab = words("old.txt", "a\nb\nc\nd\n")};
+    mr_vocab_info bad[15];
+    for (int i = 0; i < 15; i++) bad[i] = good;
+    const char *const messages[15] = {
+        "vocab_infos has other, which is not among the variables; there is old/w",
+        "vocab_infos of old/w: new_vocab is missing",
+        "old_vocab is missing",
+        "new_vocab_size must be at least 1",
+        "num_oov_buckets must be at least 0",
+        "old_vocab_size must be at least 0",
+        "axis must be 0 or 1",
+        "old_vocab_size has no effect on axis 1",
+        "backup_initializer must be zeros, ones, constant, uniform, normal or truncated normal",
+        "axis 0 of old/w is 4, but new_vocab_size + num_oov_buckets is 5",
+        "axis 1 of old/w is 3, but new_vocab_size + num_oov_buckets is 4",
+        "backup_initializer.scale must be greater than 0",
+        "a name of vocab_infos is null",
+        "backup_initializer.min must be less than backup_initializer.max",
+        "has no key gone",
+    };
+    bad[0].name = "other";
+    bad[1].new_vocab = nullptr;
+    bad[2].old_vocab = "";
+    bad[3].new_vocab_size = 0;
+    bad[4].num_oov_buckets = -1;
+    bad[5].old_vocab_size = -1;
+    bad[6].axis = 2;
+    bad[7].axis = 1;
+    bad[7].old_vocab_size = 2;
+    bad[8].backup_initializer.kind = MR_INIT_GLOROT_UNIFORM;
+    bad[9].num_oov_buckets = 1;
+    bad[10].axis = 1;
+    bad[11].backup_initializer.kind = MR_INIT_NORMAL;
+    bad[12].name = nullptr;
+    bad[13].backup_initializer = (mr_initializer){.kind = MR_INIT_UNIFORM, .min = 2, .max = 1};
+    mr_graph *g = mr_graph_new();
+    (void)mr_get_variable(g, "old/w", MR_SHAPE(4, 3));
+    const int32_t before = mr_graph_node_count(g);
+    for (int i = 0; i < 15; i++) {
+        const mr_previous_names none = {0}, gone = MR_PREVIOUS_NAMES({"old/w", "gone"});
+        CHECK(mr_warm_start(g, path,
+                            MR_OPTIONS(mr_warm_start_options, .vocab_infos = {&bad[i], 1},
+                                       .previous_names = i == 14 ? gone : none),
+                            &error) != MR_OK);
+        CHECK_CONTAINS(error.message, messages[i]);
+        CHECK_EQ(mr_graph_node_count(g), before);
+    }
+    const mr_vocab_info twice[] = {good, good};
+    CHECK_STATUS(mr_warm_start(g, path, MR_OPTIONS(mr_warm_start_options, .vocab_infos = {twice, 2}), &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "vocab_infos has old/w twice");
+    (void)mr_get_variable(g, "old/sub/b", MR_SHAPE(3));
+    bad[0] = good;
+    bad[0].name = "old/sub/b";
+    CHECK_STATUS(mr_warm_start(g, path, MR_OPTIONS(mr_warm_start_options, .vocab_infos = {bad, 1}), &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "old/sub/b is float [3], but a variable with a vocabulary must be a float matrix");
+    mr_graph_free(g);
+}

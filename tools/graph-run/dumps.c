@@ -31,16 +31,16 @@ static void report_nonfinite(dumps *d, int64_t number)
     fputc('\n', stderr);
 }
 
-mr_status dumps_run(dumps *d, mr_graph *graph, mr_step *step, mr_feeds feeds, mr_outputs fetches, mr_tensor *results,
-                    int64_t number, mr_error *error)
+mr_status dumps_run(dumps *d, mr_graph *graph, mr_step *step, mr_feeds feeds, mr_outputs fetches,
+                    mr_run_options options, mr_tensor *results, int64_t number, mr_error *error)
 {
     const mr_watch *watch = nullptr;
     mr_tensor *values = calloc((size_t)feeds.count + 1, sizeof *values);
     if (!values) return mr_fail(error, MR_RESOURCE_EXHAUSTED, "no memory");
     for (int32_t i = 0; i < feeds.count; i++) values[i] = feeds.items[i].value;
     mr_status status = d->dumper ? mr_dumper_begin(d->dumper, graph, feeds, fetches, &watch, error) : MR_OK;
-    if (status == MR_OK)
-        status = mr_step_run_with(step, MR_OPTIONS(mr_run_options, .watch = watch), values, results, error);
+    options.watch = watch;
+    if (status == MR_OK) status = mr_step_run_with(step, &options, values, results, error);
     mr_dumper_end(d->dumper);
     free(values);
     if (d->dumper) report_nonfinite(d, number);

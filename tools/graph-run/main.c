@@ -19,6 +19,7 @@
 
 #include <inttypes.h>
 #include <millrace/device.h>
+#include <millrace/hooks.h>
 #include <millrace/train.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ typedef struct run {
     mr_model *model;
     mr_graph *graph;
     mr_session *session;
-    queue_runners *runners;
+    mr_coordinator *runners; /* of the threads of queue runners; null: none */
     mr_event_writer *events;
     dumps dumps;
     feeds file;
@@ -40,7 +41,8 @@ typedef struct run {
     int feed_count, array_count;
     mr_node *targets[ITEMS_MAX];
     mr_tensor values[2 * ITEMS_MAX], results[ITEMS_MAX];
-    int64_t steps; /* to run */
+    mr_tensor metadata; /* the RunMetadata of the last step, if an option needs it */
+    int64_t steps;      /* to run */
     int64_t done;
     bool has_ended;  /* the input */
     bool is_written; /* what the steps computed */
@@ -243,25 +245,28 @@ static mr_status read_arrays(run *r, int64_t step, mr_error *error)
     return MR_OK;
 }
 
-static mr_status run_dumped(const options *o, run *r, mr_step *step, mr_tensor *results, int64_t number,
-                            mr_error *error)
+static mr_status run_dumped(const options *o, run *r, mr_step *step, mr_run_options options, mr_tensor *results,
+                            int64_t number, mr_error *error)
 {
     mr_feed feeds[2 * ITEMS_MAX];
     int32_t count = r->feed_count + r->array_count;
     for (int32_t i = 0; i < count; i++) feeds[i] = (mr_feed){r->feeds[i], r->values[i]};
     return dumps_run(&r->dumps, r->graph, step, (mr_feeds){feeds, count}, (mr_outputs){r->fetches, o->fetch_count},
-                     results, number, error);
+                     options, results, number, error);
 }
 
 static mr_status run_step(const options *o, run *r, mr_step *step, int64_t number, mr_error *error)
 {
     mr_tensor results[ITEMS_MAX] = {0};
+    mr_tensor metadata = {0};
     MR_TRY(read_arrays(r, number, error));
-    mr_session_trace(r->session, o->profile || o->trace); /* any step may be the last one */
+    const mr_run_options options = trace_begin(o, r->session, &metadata);
     watchdog_begin();
-    mr_status status = run_dumped(o, r, step, results, number, error);
+    mr_status status = run_dumped(o, r, step, options, results, number, error);
     watchdog_end();
     MR_TRY(status);
+    mr_tensor_deinit(&r->metadata);
+    r->metadata = metadata;
     for (int i = 0; i < o->fetch_count; i++) {
         mr_tensor_deinit(&r->results[i]);
         r->results[i] = results[i];
@@ -300,12 +305,12 @@ static mr_status write_out(const options *o, run *r, mr_error *error)
 
 static mr_status write_times(const options *o, run *r, mr_error *error)
 {
-    return o->trace && r->done > 0 ? trace_write(r->session, o->trace, error) : MR_OK;
+    return o->trace && r->done > 0 ? mr_timeline_write(mr_tensor_strings(&r->metadata)[0], o->trace, error) : MR_OK;
 }
 
 static mr_status print_times(const options *o, run *r, mr_error *error)
 {
-    mr_status status = o->profile && r->done > 0 ? trace_print(r->session, error) : MR_OK;
+    mr_status status = o->profile && r->done > 0 ? trace_print(o, r->graph, r->session, &r->metadata, error) : MR_OK;
     mr_session_trace(r->session, false);
     return status;
 }
@@ -342,7 +347,7 @@ static void print_error(const mr_error *error)
 /* Whether the run writes something after its steps. */
 static bool has_files(const options *o)
 {
-    return o->save || o->out || o->write || o->trace;
+    return o->save || o->out || o->write || o->trace || o->pprof;
 }
 
 /* The steps, and what they leave. What they computed before an error is written as well. */
@@ -397,12 +402,11 @@ static mr_status run_model(const options *o, run *r, mr_error *error)
     /* Interrupted, the run ends after the current step, so that what it has computed is written. */
     if (has_files(o) || o->logdir) interrupt_defer_pipe();
     mr_status status = prepare(o, r, error);
-    if (status == MR_OK) {
+    if (status == MR_OK)
         status = run_prepared(o, r, error);
-    } else {
-        (void)queue_runners_stop(r->runners, &late);
-        r->runners = nullptr;
-    }
+    else
+        (void)queue_runners_stop(r->runners, nullptr);
+    r->runners = nullptr;
     dumps_close(&r->dumps);
     mr_status closed = r->events ? mr_event_writer_close(r->events, &late) : MR_OK;
     r->events = nullptr;
@@ -447,6 +451,7 @@ int main(int argc, char **argv)
     if (exit_code < 0) exit_code = run_graph(&o, &r);
     for (int i = 0; i < r.feed_count + r.array_count; i++) mr_tensor_deinit(&r.values[i]);
     for (int i = 0; i < o.fetch_count; i++) mr_tensor_deinit(&r.results[i]);
+    mr_tensor_deinit(&r.metadata);
     feeds_close(&r.file);
     npz_deinit(&r.results_file);
     mr_session_free(r.session);

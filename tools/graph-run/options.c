@@ -59,7 +59,12 @@ static const char help[] = "graph-run runs a graph written by TensorFlow 1.\n"
                            "      --tags TAGS        graph of a SavedModel with several: serve,gpu\n"
                            "  -d, --device DEVICE    device of nodes without one: /device:GPU:0\n"
                            "  -j, --threads N        number of threads, 1 to 1024 (one per processor)\n"
-                           "  -p, --profile          print the slowest operators of the last step\n"
+                           "  -p, --profile[=VIEW]   print the slowest operators of the last step, or a VIEW\n"
+                           "                         of its time, memory and float operations: op for\n"
+                           "                         each kind of operator, scope for each name scope,\n"
+                           "                         graph along the inputs of the nodes\n"
+                           "      --pprof FILE       write the VIEW of --profile for pprof instead of\n"
+                           "                         printing it: FILE.pb.gz\n"
                            "  -l, --list             list what the graph has instead of running\n"
                            "  -h, --help             print this help\n"
                            "      --version          print the version\n"
@@ -155,6 +160,17 @@ static int set_timeout(options *o)
     return -1;
 }
 
+static int set_profile(options *o)
+{
+    static const char *const views[] = {"op", "scope", "graph"};
+    o->profile = true;
+    if (!optarg) return -1;
+    if (o->profile_view) return refuse("--profile is given twice: %s, %s", o->profile_view, optarg);
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++)
+        if (strcmp(optarg, views[i]) == 0) o->profile_view = views[i];
+    return o->profile_view ? -1 : refuse("--profile %s is not op, scope or graph", optarg);
+}
+
 /* Options without a letter. */
 enum {
     FEEDS = 256,
@@ -169,7 +185,8 @@ enum {
     READ_ONLY,
     NO_OPTIMIZATION,
     DUMP,
-    DUMP_NODES
+    DUMP_NODES,
+    PPROF
 };
 
 static int parse_option(int option, options *o)
@@ -189,6 +206,8 @@ static int parse_option(int option, options *o)
         return set_text("dump", &o->dump);
     case DUMP_NODES:
         return set_text("dump-nodes", &o->dump_nodes);
+    case PPROF:
+        return set_text("pprof", &o->pprof);
     case TAGS:
         return set_text("tags", &o->tags);
     case SEED:
@@ -223,8 +242,7 @@ static int parse_option(int option, options *o)
     case 'j':
         return set_number("threads", 1024, &o->threads);
     case 'p':
-        o->profile = true;
-        return -1;
+        return set_profile(o);
     case 'l':
         o->list = true;
         return -1;
@@ -257,6 +275,7 @@ static int check_effects(const options *o)
         {"device", o->device, "it places the nodes of a run"},
         {"threads", o->threads > 0, "it is the number of threads of a run"},
         {"profile", o->profile, "it shows the times of a run"},
+        {"pprof", o->pprof, "it writes the times of a run"},
         {"feeds", o->feeds_file, "it sets inputs of a run"},
         {"save", o->save, "it saves the variables after a run"},
         {"queue-runners", o->queue_runners, "it runs nodes"},
@@ -305,6 +324,8 @@ static int check_effects(const options *o)
     if (o->dump_nodes && !o->dump)
         return refuse("--dump-nodes has no effect without --dump: it selects what is written");
     if (o->dump && o->no_optimization) return refuse("--no-optimization has no effect with --dump, which implies it");
+    if (o->pprof && !o->profile_view)
+        return refuse("--pprof has no effect without --profile=VIEW: it writes this view");
     if (o->save && o->read_only) return refuse("--save contradicts --read-only: operators of the graph save it");
     return -1;
 }
@@ -331,13 +352,14 @@ int options_parse(int argc, char **argv, options *o)
                                           {"write", 1, nullptr, 'w'},
                                           {"device", 1, nullptr, 'd'},
                                           {"threads", 1, nullptr, 'j'},
-                                          {"profile", 0, nullptr, 'p'},
+                                          {"profile", 2, nullptr, 'p'},
                                           {"list", 0, nullptr, 'l'},
                                           {"help", 0, nullptr, 'h'},
                                           {"feeds", 1, nullptr, FEEDS},
                                           {"save", 1, nullptr, SAVE},
                                           {"logdir", 1, nullptr, LOGDIR},
                                           {"out", 1, nullptr, OUT},
+                                          {"pprof", 1, nullptr, PPROF},
                                           {"trace", 1, nullptr, TRACE},
                                           {"seed", 1, nullptr, SEED},
                                           {"timeout", 1, nullptr, TIMEOUT},

@@ -8,7 +8,8 @@ constexpr int ITEMS_MAX = 256;
 
 typedef struct options {
     const char *graph, *restore, *write, *device;
-    const char *tags, *save, *logdir, *feeds_file, *out, *trace, *dump, *dump_nodes;
+    const char *tags, *save, *logdir, *feeds_file, *out, *trace, *dump, *dump_nodes, *pprof;
+    const char *profile_view; /* "op", "scope" or "graph"; null: the slowest nodes */
     const char *feeds[ITEMS_MAX], *fetches[ITEMS_MAX], *targets[ITEMS_MAX], *firsts[ITEMS_MAX];
     int feed_count, fetch_count, target_count, first_count;
     int64_t steps;   /* 0: not given */

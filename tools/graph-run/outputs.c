@@ -112,6 +112,7 @@ mr_status outputs_check(const options *o, mr_error *error)
     if (o->write) MR_TRY(with_option("write", check_results(o, error), error));
     if (o->out) MR_TRY(with_option("out", check_file(o->out, error), error));
     if (o->trace) MR_TRY(with_option("trace", check_file(o->trace, error), error));
+    if (o->pprof) MR_TRY(with_option("pprof", check_file(o->pprof, error), error));
     return o->save ? with_option("save", check_prefix(o->save, error), error) : MR_OK;
 }
 

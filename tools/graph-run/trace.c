@@ -1,11 +1,10 @@
 #include "graph-run/trace.h"
 
-#include "common/file.h"
-#include "common/out.h"
 #include "common/text.h"
 
-#include <inttypes.h>
+#include <millrace/profiler.h>
 #include <stdlib.h>
+#include <string.h>
 
 static mr_status trace_times(const mr_session *session, mr_node_time **times, int32_t *count, mr_error *error)
 {
@@ -20,56 +19,13 @@ static mr_status trace_times(const mr_session *session, mr_node_time **times, in
     }
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const mr_node_time *x = a, *y = b;
-    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
-}
-
-/* Nodes that run at the same time are on different lines. */
-static void put_times(out *o, const mr_node_time *times, int32_t count)
-{
-    enum { LINES = 64 };
-    uint64_t ends[LINES] = {0};
-    out_text(o, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [");
-    for (int32_t i = 0; i < count; i++) {
-        int line = 0;
-        char number[128];
-        while (line + 1 < LINES && ends[line] > times[i].start_ns) line++;
-        ends[line] = times[i].start_ns + times[i].duration_ns;
-        out_text(o, i ? ",\n{\"ph\": \"X\", \"pid\": 0, \"name\": " : "\n{\"ph\": \"X\", \"pid\": 0, \"name\": ");
-        out_json_string(o, mr_string_from(times[i].op), text_is_utf8(mr_string_from(times[i].op)));
-        out_text(o, ", \"args\": {\"name\": ");
-        out_json_string(o, mr_string_from(times[i].node), text_is_utf8(mr_string_from(times[i].node)));
-        snprintf(number, sizeof number, "}, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f}", line,
-                 (double)times[i].start_ns / 1e3, (double)times[i].duration_ns / 1e3);
-        out_text(o, number);
-    }
-    out_text(o, "\n]}\n");
-}
-
-mr_status trace_write(const mr_session *session, const char *path, mr_error *error)
-{
-    mr_node_time *times;
-    int32_t count;
-    out o = {0};
-    MR_TRY(trace_times(session, &times, &count, error));
-    qsort(times, (size_t)count, sizeof *times, by_start);
-    put_times(&o, times, count);
-    free(times);
-    mr_status status = o.has_failed ? mr_fail(error, MR_RESOURCE_EXHAUSTED, "--trace: no memory")
-                                    : file_write_all(path, o.bytes, o.size, error);
-    out_deinit(&o);
-    return status;
-}
-
 static int by_duration(const void *a, const void *b)
 {
     const mr_node_time *x = a, *y = b;
     return x->duration_ns < y->duration_ns ? 1 : x->duration_ns > y->duration_ns ? -1 : 0;
 }
 
-mr_status trace_print(const mr_session *session, mr_error *error)
+static mr_status print_slowest(const mr_session *session, mr_error *error)
 {
     mr_node_time *times;
     int32_t count;
@@ -86,4 +42,65 @@ mr_status trace_print(const mr_session *session, mr_error *error)
     }
     free(times);
     return MR_OK;
+}
+
+/* ---- Views ---- */
+
+static void print_lines(const char *text)
+{
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+        char *line = strndup(text, (size_t)(end - text));
+        text_print_sentence(stdout, line ? line : "(no memory)");
+        printf("\n");
+        free(line);
+    }
+}
+
+/* out: null: print */
+static mr_status show_view(const mr_profile *profile, mr_profile_kind kind, const char *out, mr_error *error)
+{
+    mr_profile_view *view;
+    const mr_profile_options options = {.size = sizeof options,
+                                        .min_micros = 1,
+                                        .order_by = MR_PROFILE_MICROS,
+                                        .select = MR_PROFILE_MICROS | MR_PROFILE_BYTES | MR_PROFILE_FLOAT_OPS |
+                                                  MR_PROFILE_OCCURRENCE};
+    MR_TRY(mr_profile_view_new(profile, kind, &options, &view, error));
+    mr_status status = MR_OK;
+    if (out)
+        status = mr_profile_view_write_pprof(view, out, error);
+    else
+        print_lines(mr_profile_view_text(view));
+    mr_profile_view_free(view);
+    return status;
+}
+
+static mr_status show_run(const options *o, const mr_graph *graph, const mr_tensor *metadata, mr_error *error)
+{
+    const char *view = o->profile_view;
+    const mr_profile_kind kind = strcmp(view, "op") == 0      ? MR_PROFILE_OP
+                                 : strcmp(view, "scope") == 0 ? MR_PROFILE_SCOPE
+                                                              : MR_PROFILE_GRAPH;
+    mr_profile *profile;
+    MR_TRY(mr_profile_new(graph, &profile, error));
+    mr_status status = mr_profile_add_run(profile, 0, mr_tensor_strings(metadata)[0], error);
+    if (status == MR_OK) status = show_view(profile, kind, o->pprof, error);
+    mr_profile_free(profile);
+    return status;
+}
+
+/* ---- Steps ---- */
+
+mr_run_options trace_begin(const options *o, mr_session *session, mr_tensor *metadata)
+{
+    const bool needs_metadata = o->profile_view || o->trace;
+    mr_session_trace(session, o->profile && !o->profile_view);
+    return (mr_run_options){
+        .size = sizeof(mr_run_options), .metadata = needs_metadata ? metadata : nullptr, .trace = needs_metadata};
+}
+
+mr_status trace_print(const options *o, const mr_graph *graph, const mr_session *session, const mr_tensor *metadata,
+                      mr_error *error)
+{
+    return o->profile_view ? show_run(o, graph, metadata, error) : print_slowest(session, error);
 }

@@ -1,0 +1,54 @@
+/* The graph in the files of a training run: with the shapes of its outputs, as TensorFlow writes it. */
+#include "graph/train/write_graph.h"
+#include "base/status.h"
+#include "graph/ir/convert.h"
+#include "proto/text.h"
+#include "records/io/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static mr_status with_shapes(const mr_graph *graph, mr_arena *arena, Mr__GraphDef **def, mr_error *error)
+{
+    MR_TRY(mr_graph_write(graph, arena, def, error));
+    return mr_graph_write_shapes(graph, *def, arena, error);
+}
+
+mr_status mr_train_write_graph_text(const mr_graph *graph, const char *directory, mr_error *error)
+{
+    mr_arena arena = {0};
+    mr_string text = {0};
+    Mr__GraphDef *def = nullptr;
+    const char *path = mr_arena_printf(&arena, "%s/graph.pbtxt", directory);
+    mr_status status = path != nullptr ? with_shapes(graph, &arena, &def, error) : mr_fail_memory(error, 1);
+    if (status == MR_OK) status = mr_proto_text_write(def, &text, error);
+    if (status == MR_OK) status = mr_file_write_no_sync(path, text.data, text.size_bytes, error);
+    free((void *)text.data);
+    mr_arena_deinit(&arena);
+    return status;
+}
+
+mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *graph, mr_error *error)
+{
+    mr_arena arena = {0};
+    mr_string bytes = {0};
+    Mr__GraphDef *def = nullptr;
+    mr_status status = with_shapes(graph, &arena, &def, error);
+    if (status == MR_OK) status = mr_proto_pack(def, &arena, &bytes, error);
+    if (status == MR_OK) status = mr_event_writer_add_graph_def(writer, 0, bytes, error);
+    mr_arena_deinit(&arena);
+    return status;
+}
+
+mr_status mr_train_write_graph_events(const mr_graph *graph, mr_event_writer *writer, mr_error *error)
+{
+    mr_arena arena = {0};
+    mr_string bytes = {0};
+    Mr__MetaGraphDef *meta = nullptr;
+    MR_TRY(mr_event_writer_add_graph(writer, graph, error));
+    mr_status status = mr_graph_write_meta(graph, true, &arena, &meta, error);
+    if (status == MR_OK) status = mr_proto_pack(meta, &arena, &bytes, error);
+    if (status == MR_OK) status = mr_event_writer_add_meta_graph_def(writer, 0, bytes, error);
+    mr_arena_deinit(&arena);
+    return status;
+}
