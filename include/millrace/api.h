@@ -99,6 +99,14 @@ template <class Options> const Options *mr_options_(const Options &options)
 {
     return &options;
 }
+namespace {
+/* Options that are being set. Each MR_OPTIONS of a file has its own, by number. */
+template <class Options, int number> Options &mr_options_being_set_()
+{
+    static thread_local Options options;
+    return options;
+}
+} // namespace
 #define MR_VALUE_(type, ...) (type{__VA_ARGS__})
 #define MR_COUNT_(type, ...) sizeof(mr_count_(__VA_ARGS__))
 #define MR_LIST_(type, item, ...) (mr_list_<type, item>({__VA_ARGS__}))
@@ -107,52 +115,56 @@ template <class Options> const Options *mr_options_(const Options &options)
 #define MR_WITH_OPTIONS_(call, type, ...)                                                                              \
     ([&] {                                                                                                             \
         type options_ = {};                                                                                            \
-        return MR_SET_(__VA_ARGS__), call;                                                                             \
+        return MR_SET_(options_, __VA_ARGS__), call;                                                                   \
     }())
-#define MR_OPTIONS_(type, ...) mr_options_(MR_WITH_SIZE_(options_, type, __VA_ARGS__))
+/* Likewise until the end of the caller's expression, which may not be in a block of its own. */
+#define MR_OPTIONS_(type, ...)                                                                                         \
+    MR_OPTIONS_AT_((mr_options_being_set_<type, __COUNTER__>), type, .size = sizeof(type), __VA_ARGS__)
+#define MR_OPTIONS_AT_(options, type, ...)                                                                             \
+    (options() = type(), MR_SET_(options(), __VA_ARGS__), mr_options_(type(options())))
 #define MR_OPTIONS(type, ...) MR_OPTIONS_(type, __VA_ARGS__)
-/* MR_SET_(.a = 1, .b = 2) is (void)(options_.a = 1), (void)(options_.b = 2). */
-#define MR_SET_(...)                                                                                                   \
+/* MR_SET_(o, .a = 1, .b = 2) is (void)(o.a = 1), (void)(o.b = 2). */
+#define MR_SET_(options, ...)                                                                                          \
     MR_SET_PICK_(__VA_ARGS__, MR_SET_32_, MR_SET_31_, MR_SET_30_, MR_SET_29_, MR_SET_28_, MR_SET_27_, MR_SET_26_,      \
                  MR_SET_25_, MR_SET_24_, MR_SET_23_, MR_SET_22_, MR_SET_21_, MR_SET_20_, MR_SET_19_, MR_SET_18_,       \
                  MR_SET_17_, MR_SET_16_, MR_SET_15_, MR_SET_14_, MR_SET_13_, MR_SET_12_, MR_SET_11_, MR_SET_10_,       \
-                 MR_SET_9_, MR_SET_8_, MR_SET_7_, MR_SET_6_, MR_SET_5_, MR_SET_4_, MR_SET_3_, MR_SET_2_, MR_SET_1_, 0) \
-    (__VA_ARGS__)
+                 MR_SET_9_, MR_SET_8_, MR_SET_7_, MR_SET_6_, MR_SET_5_, MR_SET_4_, MR_SET_3_, MR_SET_2_, MR_SET_1_,    \
+                 0)(options, __VA_ARGS__)
 #define MR_SET_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21,   \
                      a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, pick, ...)                                 \
     pick
-#define MR_SET_1_(a) (void)(options_ a)
-#define MR_SET_2_(a, ...) MR_SET_1_(a), MR_SET_1_(__VA_ARGS__)
-#define MR_SET_3_(a, ...) MR_SET_1_(a), MR_SET_2_(__VA_ARGS__)
-#define MR_SET_4_(a, ...) MR_SET_1_(a), MR_SET_3_(__VA_ARGS__)
-#define MR_SET_5_(a, ...) MR_SET_1_(a), MR_SET_4_(__VA_ARGS__)
-#define MR_SET_6_(a, ...) MR_SET_1_(a), MR_SET_5_(__VA_ARGS__)
-#define MR_SET_7_(a, ...) MR_SET_1_(a), MR_SET_6_(__VA_ARGS__)
-#define MR_SET_8_(a, ...) MR_SET_1_(a), MR_SET_7_(__VA_ARGS__)
-#define MR_SET_9_(a, ...) MR_SET_1_(a), MR_SET_8_(__VA_ARGS__)
-#define MR_SET_10_(a, ...) MR_SET_1_(a), MR_SET_9_(__VA_ARGS__)
-#define MR_SET_11_(a, ...) MR_SET_1_(a), MR_SET_10_(__VA_ARGS__)
-#define MR_SET_12_(a, ...) MR_SET_1_(a), MR_SET_11_(__VA_ARGS__)
-#define MR_SET_13_(a, ...) MR_SET_1_(a), MR_SET_12_(__VA_ARGS__)
-#define MR_SET_14_(a, ...) MR_SET_1_(a), MR_SET_13_(__VA_ARGS__)
-#define MR_SET_15_(a, ...) MR_SET_1_(a), MR_SET_14_(__VA_ARGS__)
-#define MR_SET_16_(a, ...) MR_SET_1_(a), MR_SET_15_(__VA_ARGS__)
-#define MR_SET_17_(a, ...) MR_SET_1_(a), MR_SET_16_(__VA_ARGS__)
-#define MR_SET_18_(a, ...) MR_SET_1_(a), MR_SET_17_(__VA_ARGS__)
-#define MR_SET_19_(a, ...) MR_SET_1_(a), MR_SET_18_(__VA_ARGS__)
-#define MR_SET_20_(a, ...) MR_SET_1_(a), MR_SET_19_(__VA_ARGS__)
-#define MR_SET_21_(a, ...) MR_SET_1_(a), MR_SET_20_(__VA_ARGS__)
-#define MR_SET_22_(a, ...) MR_SET_1_(a), MR_SET_21_(__VA_ARGS__)
-#define MR_SET_23_(a, ...) MR_SET_1_(a), MR_SET_22_(__VA_ARGS__)
-#define MR_SET_24_(a, ...) MR_SET_1_(a), MR_SET_23_(__VA_ARGS__)
-#define MR_SET_25_(a, ...) MR_SET_1_(a), MR_SET_24_(__VA_ARGS__)
-#define MR_SET_26_(a, ...) MR_SET_1_(a), MR_SET_25_(__VA_ARGS__)
-#define MR_SET_27_(a, ...) MR_SET_1_(a), MR_SET_26_(__VA_ARGS__)
-#define MR_SET_28_(a, ...) MR_SET_1_(a), MR_SET_27_(__VA_ARGS__)
-#define MR_SET_29_(a, ...) MR_SET_1_(a), MR_SET_28_(__VA_ARGS__)
-#define MR_SET_30_(a, ...) MR_SET_1_(a), MR_SET_29_(__VA_ARGS__)
-#define MR_SET_31_(a, ...) MR_SET_1_(a), MR_SET_30_(__VA_ARGS__)
-#define MR_SET_32_(a, ...) MR_SET_1_(a), MR_SET_31_(__VA_ARGS__)
+#define MR_SET_1_(o, a) (void)(o a)
+#define MR_SET_2_(o, a, ...) MR_SET_1_(o, a), MR_SET_1_(o, __VA_ARGS__)
+#define MR_SET_3_(o, a, ...) MR_SET_1_(o, a), MR_SET_2_(o, __VA_ARGS__)
+#define MR_SET_4_(o, a, ...) MR_SET_1_(o, a), MR_SET_3_(o, __VA_ARGS__)
+#define MR_SET_5_(o, a, ...) MR_SET_1_(o, a), MR_SET_4_(o, __VA_ARGS__)
+#define MR_SET_6_(o, a, ...) MR_SET_1_(o, a), MR_SET_5_(o, __VA_ARGS__)
+#define MR_SET_7_(o, a, ...) MR_SET_1_(o, a), MR_SET_6_(o, __VA_ARGS__)
+#define MR_SET_8_(o, a, ...) MR_SET_1_(o, a), MR_SET_7_(o, __VA_ARGS__)
+#define MR_SET_9_(o, a, ...) MR_SET_1_(o, a), MR_SET_8_(o, __VA_ARGS__)
+#define MR_SET_10_(o, a, ...) MR_SET_1_(o, a), MR_SET_9_(o, __VA_ARGS__)
+#define MR_SET_11_(o, a, ...) MR_SET_1_(o, a), MR_SET_10_(o, __VA_ARGS__)
+#define MR_SET_12_(o, a, ...) MR_SET_1_(o, a), MR_SET_11_(o, __VA_ARGS__)
+#define MR_SET_13_(o, a, ...) MR_SET_1_(o, a), MR_SET_12_(o, __VA_ARGS__)
+#define MR_SET_14_(o, a, ...) MR_SET_1_(o, a), MR_SET_13_(o, __VA_ARGS__)
+#define MR_SET_15_(o, a, ...) MR_SET_1_(o, a), MR_SET_14_(o, __VA_ARGS__)
+#define MR_SET_16_(o, a, ...) MR_SET_1_(o, a), MR_SET_15_(o, __VA_ARGS__)
+#define MR_SET_17_(o, a, ...) MR_SET_1_(o, a), MR_SET_16_(o, __VA_ARGS__)
+#define MR_SET_18_(o, a, ...) MR_SET_1_(o, a), MR_SET_17_(o, __VA_ARGS__)
+#define MR_SET_19_(o, a, ...) MR_SET_1_(o, a), MR_SET_18_(o, __VA_ARGS__)
+#define MR_SET_20_(o, a, ...) MR_SET_1_(o, a), MR_SET_19_(o, __VA_ARGS__)
+#define MR_SET_21_(o, a, ...) MR_SET_1_(o, a), MR_SET_20_(o, __VA_ARGS__)
+#define MR_SET_22_(o, a, ...) MR_SET_1_(o, a), MR_SET_21_(o, __VA_ARGS__)
+#define MR_SET_23_(o, a, ...) MR_SET_1_(o, a), MR_SET_22_(o, __VA_ARGS__)
+#define MR_SET_24_(o, a, ...) MR_SET_1_(o, a), MR_SET_23_(o, __VA_ARGS__)
+#define MR_SET_25_(o, a, ...) MR_SET_1_(o, a), MR_SET_24_(o, __VA_ARGS__)
+#define MR_SET_26_(o, a, ...) MR_SET_1_(o, a), MR_SET_25_(o, __VA_ARGS__)
+#define MR_SET_27_(o, a, ...) MR_SET_1_(o, a), MR_SET_26_(o, __VA_ARGS__)
+#define MR_SET_28_(o, a, ...) MR_SET_1_(o, a), MR_SET_27_(o, __VA_ARGS__)
+#define MR_SET_29_(o, a, ...) MR_SET_1_(o, a), MR_SET_28_(o, __VA_ARGS__)
+#define MR_SET_30_(o, a, ...) MR_SET_1_(o, a), MR_SET_29_(o, __VA_ARGS__)
+#define MR_SET_31_(o, a, ...) MR_SET_1_(o, a), MR_SET_30_(o, __VA_ARGS__)
+#define MR_SET_32_(o, a, ...) MR_SET_1_(o, a), MR_SET_31_(o, __VA_ARGS__)
 
 #endif
 

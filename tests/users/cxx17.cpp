@@ -122,10 +122,32 @@ static int use_graph()
     return 0;
 }
 
+static size_t name_bytes(const mr_warm_start_options *options)
+{
+    size_t bytes = 0;
+    for (int32_t i = 0; i < options->names.count; i++) bytes += strlen(options->names.items[i]);
+    return bytes;
+}
+
+/* The arrays of lists exist as long as the call: also those of two structs of one type, and of the second of two calls
+ * at one place. */
+static int use_lists_in_options()
+{
+    for (size_t i = 0; i < 3; i++) {
+        const char *name = &"ccc"[i];
+        size_t both = name_bytes(MR_OPTIONS(mr_warm_start_options, .names = MR_NAMES("a", "bbbbb", name))) +
+                      10 * name_bytes(MR_OPTIONS(mr_warm_start_options, .names = MR_NAMES(name)));
+        CHECK(both == 6 + 11 * (3 - i));
+    }
+    CHECK(name_bytes(MR_OPTIONS(mr_warm_start_options, .names = {})) == 0);
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     mr_error error = {};
     CHECK(count == 2);
     CHECK(strcmp(mr_version(), MR_VERSION) == 0);
-    return use_dataset(10) || use_nested_options() || use_records(arguments[1]) || use_graph();
+    return use_dataset(10) || use_nested_options() || use_records(arguments[1]) || use_graph() ||
+           use_lists_in_options();
 }
