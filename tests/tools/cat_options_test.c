@@ -115,8 +115,8 @@ TEST(cat_usage_error_names_the_commands_of_an_option)
 {
     examples_write(test_path("a"), 2, (mr_record_writer_options){0});
     check_refused("--verify --head 3 a",
-                  "--head is for showing records, --json, --csv, --dump, --count, --schema, "
-                  "--stats, --extract, --html, --merge, --split and --shuffle, not for --verify\n");
+                  "--head is for showing records, --json, --csv, --count, --schema, "
+                  "--stats, --extract, --html, --merge, --split, --shuffle and --dump, not for --verify\n");
     check_refused("--svg x a", "--svg is for --stats, not for showing records\n");
     check_refused("--split 2 --shards 3 --out x a", "--shards is for --merge and --shuffle, not for --split\n");
     check_refused("--stats --pretty a", "--pretty is for --json\n");
