@@ -36,7 +36,8 @@ struct mr_flow_context {
     const char *frame;
     int64_t parallel_iterations;
     bool back_prop, swap_memory;
-    bool pops; /* imported: takes values from stacks, so that it is the gradient of another loop */
+    int32_t imported_count; /* of its nodes, those that were imported with it */
+    bool pops;              /* imported: takes values from stacks, so that it is the gradient of another loop */
     mr_output loop_cond;
     mr_output body_pivot; /* runs in every iteration: the first variable in the test, then the one in the body */
     mr_output *exits;

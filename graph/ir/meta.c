@@ -99,16 +99,17 @@ static mr_status write_collections(const mr_graph *graph, mr_arena *arena, Mr__M
     Mr__MetaGraphDef__CollectionEntry *entries = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry, count + 1);
     meta->collection_def = MR_ARENA_NEW(arena, Mr__MetaGraphDef__CollectionEntry *, count + 2);
     if (entries == nullptr || meta->collection_def == nullptr) return mr_fail_memory(error, count * sizeof *entries);
+    size_t contexts = 0;
+    MR_TRY(mr_graph_write_contexts(graph, arena, meta->collection_def, &contexts, error));
+    meta->n_collection_def = contexts;
     for (size_t i = 0; i < count; i++) {
+        if (contexts > 0 && mr_is_context_collection(graph->collections[i].name)) continue;
         mr__meta_graph_def__collection_entry__init(&entries[i]);
         entries[i].key = (char *)graph->collections[i].name;
         MR_TRY(write_collection(&graph->collections[i], arena, &entries[i].value, error));
-        meta->collection_def[i] = &entries[i];
+        meta->collection_def[meta->n_collection_def++] = &entries[i];
     }
-    meta->n_collection_def = count;
-    MR_TRY(mr_graph_write_contexts(graph, arena, meta->collection_def + count, &count, error));
-    meta->n_collection_def += count;
-    qsort(meta->collection_def, count, sizeof *meta->collection_def, compare_entries);
+    qsort(meta->collection_def, meta->n_collection_def, sizeof *meta->collection_def, compare_entries);
     return MR_OK;
 }
 
@@ -232,11 +233,11 @@ static mr_status read_collection(mr_graph *graph, const char *name, const Mr__Co
 }
 
 static mr_status read_collections(mr_graph *graph, const Mr__MetaGraphDef *meta, mr_arena *arena, bool add,
-                                  bool has_contexts, mr_error *error)
+                                  mr_error *error)
 {
     for (size_t i = 0; i < meta->n_collection_def; i++) {
         const Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
-        if (entry->value == nullptr || (has_contexts && mr_is_context_collection(entry->key))) continue;
+        if (entry->value == nullptr) continue;
         mr_status status = read_collection(graph, entry->key, entry->value, arena, add, error);
         if (status != MR_OK) return mr_fail_prefix(error, status, "collection %.80s", entry->key);
     }
@@ -250,14 +251,14 @@ static mr_status read_meta(mr_graph *graph, const Mr__MetaGraphDef *meta, size_t
     mr_string saver = {0};
     if (meta->graph_def == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "it contains no graph");
     MR_TRY(mr_graph_read(graph, meta->graph_def, size_bytes, nullptr, error));
-    mr_status status = read_collections(graph, meta, arena, false, false, error);
+    mr_status status = read_collections(graph, meta, arena, false, error);
     if (status == MR_OK && meta->saver_def != nullptr) status = mr_proto_pack(meta->saver_def, arena, &saver, error);
     if (status != MR_OK) {
         mr_graph_truncate(graph, before);
         return status;
     }
-    const bool has_contexts = mr_graph_read_contexts(graph, meta, before, arena);
-    MR_TRY(read_collections(graph, meta, arena, true, has_contexts, error));
+    mr_graph_read_contexts(graph, meta, before, arena);
+    MR_TRY(read_collections(graph, meta, arena, true, error));
     return meta->saver_def == nullptr ? MR_OK : mr_graph_set_saver_def(graph, saver, error);
 }
 

@@ -218,14 +218,14 @@ bool mr_is_context_collection(const char *name)
     return strcmp(name, "while_context") == 0 || strcmp(name, "cond_context") == 0;
 }
 
-bool mr_graph_read_contexts(mr_graph *graph, const Mr__MetaGraphDef *meta, int32_t first, mr_arena *arena)
+void mr_graph_read_contexts(mr_graph *graph, const Mr__MetaGraphDef *meta, int32_t first, mr_arena *arena)
 {
     const int32_t count = graph->node_count - first, missing = graph->missing_count;
-    if (graph->flow != nullptr || graph->status != MR_OK || count <= 0) return false;
+    if (graph->flow != nullptr || graph->status != MR_OK || count <= 0) return;
     reading r = {.graph = graph, .arena = arena, .first = first, .fits = true};
     r.flows = MR_ARENA_NEW(arena, mr_flow_context *, (size_t)count);
     bool any = false;
-    if (r.flows == nullptr) return false;
+    if (r.flows == nullptr) return;
     for (size_t i = 0; i < meta->n_collection_def; i++) {
         const Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
         if (entry->value == nullptr || !mr_is_context_collection(entry->key)) continue;
@@ -234,7 +234,9 @@ bool mr_graph_read_contexts(mr_graph *graph, const Mr__MetaGraphDef *meta, int32
     }
     graph->missing_count = missing;
     for (int32_t i = 0; i < count && r.fits; i++) r.fits = check_node(&r, graph->nodes[first + i]);
-    if (!any || !r.fits || graph->status != MR_OK) return false;
-    for (int32_t i = 0; i < count; i++) graph->nodes[first + i]->flow = r.flows[i];
-    return true;
+    if (!any || !r.fits || graph->status != MR_OK) return;
+    for (int32_t i = 0; i < count; i++) {
+        graph->nodes[first + i]->flow = r.flows[i];
+        if (r.flows[i] != nullptr) r.flows[i]->imported_count++;
+    }
 }

@@ -10,7 +10,7 @@
 typedef struct written {
     mr_flow_context *context;
     Mr__ControlFlowContextDef *def;
-    int32_t nested, values;        /* counts */
+    int32_t nested, values, nodes; /* counts */
     int32_t first_node, last_node; /* of the context itself; -1: none */
 } written;
 
@@ -210,6 +210,7 @@ static mr_status collect(writing *w, mr_error *error)
         assert(own != nullptr);
         *(own->first_node < 0 ? &own->first_node : &w->next_nodes[own->last_node]) = i;
         own->last_node = i;
+        own->nodes++;
         for (written *item = own; item != nullptr; item = find(w, item->context->outer))
             item->values += node->output_count;
     }
@@ -267,11 +268,17 @@ static mr_status write_entry(const writing *w, bool is_loop, Mr__MetaGraphDef__C
     return MR_OK;
 }
 
-static bool has_collection(const mr_graph *graph, const char *name)
+/* Whether the imported collections say what is in the graph, or were not understood. */
+static bool keeps_imported(const writing *w)
 {
-    for (int32_t i = 0; i < graph->collection_count; i++)
-        if (strcmp(graph->collections[i].name, name) == 0) return true;
-    return false;
+    bool has_collection = false, is_known = false, is_changed = false;
+    for (int32_t i = 0; i < w->graph->collection_count; i++)
+        has_collection |= mr_is_context_collection(w->graph->collections[i].name);
+    for (int32_t i = 0; i < w->count; i++) {
+        is_known |= w->items[i].context->imported_count > 0;
+        is_changed |= w->items[i].context->imported_count != w->items[i].nodes;
+    }
+    return has_collection && (!is_known || !is_changed);
 }
 
 mr_status mr_graph_write_contexts(const mr_graph *graph, mr_arena *arena, Mr__MetaGraphDef__CollectionEntry **entries,
@@ -280,14 +287,14 @@ mr_status mr_graph_write_contexts(const mr_graph *graph, mr_arena *arena, Mr__Me
     writing w = {.graph = graph, .arena = arena};
     *count = 0;
     MR_TRY(collect(&w, error));
+    if (w.count == 0 || keeps_imported(&w)) return MR_OK;
     write_values(&w);
     nest(&w);
     for (int k = 0; k < 2; k++) {
         bool any = false;
         for (int32_t i = 0; i < w.count; i++)
             any |= w.items[i].context->outer == nullptr && w.items[i].context->is_loop == (k == 1);
-        /* An imported collection that was not understood is exported as it is. */
-        if (!any || has_collection(graph, k == 1 ? "while_context" : "cond_context")) continue;
+        if (!any) continue;
         MR_TRY(write_entry(&w, k == 1, &entries[*count], error));
         ++*count;
     }

@@ -110,13 +110,13 @@ typedef struct mr_attention_wrapper_options {
     const char *name; /* default "attention_wrapper" */
     mr_reuse reuse;
 } mr_attention_wrapper_options;
+#define MR_ATTENTION_WRAPPER_DEFAULTS .output_attention = true
 /* A cell that attends to a memory. Its input is concatenated with the attention of the step before. The attention is
  * computed from the cell's output and the memory: weighted by the alignments, the memory's mean is the context.
  * States: those of the cell; then the attention; the time, an int32 scalar; the alignments, [batch, memory time].
  * cell    its output is the query
  * errors  MR_INVALID_ARGUMENT if the batch of the memory is not that of the input or of the initial state; at run time
  *         if the sizes are not known before */
-#define MR_ATTENTION_WRAPPER_DEFAULTS .output_attention = true
 MR_API mr_rnn_cell *mr_attention_wrapper_(mr_graph *graph, mr_rnn_cell *cell, mr_attention *attention,
                                           const mr_attention_wrapper_options *options);
 #define mr_attention_wrapper(graph, cell, attention, ...)                                                              \
@@ -127,7 +127,7 @@ MR_API mr_rnn_cell *mr_attention_wrapper_(mr_graph *graph, mr_rnn_cell *cell, mr
 #define MR_ATTENTIONS_MAX 8
 typedef mr_attention *mr_attention_pointer;
 typedef struct mr_attentions {
-    const mr_attention_pointer *items;
+    const mr_attention_pointer *items; /* borrowed */
     int32_t count;
 } mr_attentions;
 #define MR_ATTENTIONS(...) MR_LIST_(mr_attentions, mr_attention_pointer, __VA_ARGS__)
@@ -145,8 +145,8 @@ MR_API mr_rnn_cell *mr_multi_attention_wrapper_(mr_graph *graph, mr_rnn_cell *ce
  * embedding     one variable, or the parts of one: mr_variable_parts(g, v); [ids, features]
  * start_tokens  int32 [batch]: the ids of the first inputs
  * end_token     the id that ends a sequence
- * lengths       int32 or int64 [batch]: where the sequences end; at most the time of the inputs, or, at run time,
- *               decoding fails with MR_OUT_OF_RANGE when it gets there; one for each example, or MR_INVALID_ARGUMENT */
+ * lengths       int32 or int64 [batch]: where the sequences end; one for each example, at most the time of the inputs.
+ *               Otherwise MR_INVALID_ARGUMENT; at run time where the inputs end, or if sizes are not known before */
 
 typedef struct mr_helper mr_helper;
 

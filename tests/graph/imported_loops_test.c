@@ -91,6 +91,11 @@ TEST(loops_of_an_imported_meta_graph_have_gradients)
         if (!is_close) {
             check_values(copy, gradient_of(copy), at, expected, seed);
             check_values(second, gradient_of(second), at, expected, seed);
+            mr_tensor extended = export_meta(second); /* with the nodes of the gradient */
+            mr_graph *third = import_meta(&extended);
+            check_values(third, gradient_of(third), at, expected, seed);
+            mr_tensor_deinit(&extended);
+            mr_graph_free(third);
         }
         mr_tensor_deinit(&meta);
         mr_tensor_deinit(&again);

@@ -187,6 +187,30 @@ TEST(the_initial_state_of_an_attention_wrapper_is_checked)
 
 /* ---- Limits ---- */
 
+TEST(decoding_ends_with_an_error_where_the_inputs_end)
+{
+    for (int longer = 0; longer < 2; longer++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_session *session = nullptr;
+        mr_output state = mr_constant_floats(g, MR_SHAPE(BATCH, UNITS), (float[BATCH * UNITS]){0}, nullptr);
+        mr_output x =
+            mr_constant_floats(g, MR_SHAPE(BATCH, TIME, FEATURES), (float[BATCH * TIME * FEATURES]){0}, nullptr);
+        mr_output lengths = mr_constant_int32s(g, MR_SHAPE(BATCH), (int32_t[]){1, TIME + longer, 2}, nullptr);
+        mr_decoder *decoder = mr_basic_decoder(g, mr_gru_cell(g, UNITS), mr_training_helper(g, x, lengths), &state);
+        mr_decoded d = mr_dynamic_decode(g, decoder, nullptr);
+        mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+        mr_tensor result = {0};
+        CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+        CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(d.rnn_output), &result, nullptr, 0, &error),
+                     longer ? MR_INVALID_ARGUMENT : MR_OK);
+        mr_tensor_deinit(&result);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
+
 TEST(no_iterations_are_no_steps)
 {
     for (int i = 0; i < 4; i++) {
