@@ -126,45 +126,6 @@ void mr_supervisor_free(mr_supervisor *supervisor)
     free(s);
 }
 
-/* ---- The session, for several threads ---- */
-
-mr_session *mr_supervisor_enter(mr_supervisor *supervisor, mr_error *error)
-{
-    pthread_mutex_lock(&supervisor->session_mutex);
-    mr_session *session = supervisor->session;
-    supervisor->session_users += session != nullptr;
-    pthread_mutex_unlock(&supervisor->session_mutex);
-    if (session == nullptr) (void)mr_fail(error, MR_FAILED_PRECONDITION, "the supervisor has no open session");
-    return session;
-}
-
-void mr_supervisor_leave(mr_supervisor *supervisor)
-{
-    pthread_mutex_lock(&supervisor->session_mutex);
-    assert(supervisor->session_users > 0);
-    if (--supervisor->session_users == 0) pthread_cond_broadcast(&supervisor->session_left);
-    pthread_mutex_unlock(&supervisor->session_mutex);
-}
-
-static void show_session(mr_supervisor *s, mr_session *session)
-{
-    pthread_mutex_lock(&s->session_mutex);
-    assert(s->session == nullptr && s->session_users == 0);
-    s->session = session;
-    pthread_mutex_unlock(&s->session_mutex);
-}
-
-/* New calls find no session; those in progress end first. */
-static mr_session *take_session(mr_supervisor *s)
-{
-    pthread_mutex_lock(&s->session_mutex);
-    mr_session *session = s->session;
-    s->session = nullptr;
-    while (s->session_users > 0) pthread_cond_wait(&s->session_left, &s->session_mutex);
-    pthread_mutex_unlock(&s->session_mutex);
-    return session;
-}
-
 /* ---- Open ---- */
 
 static mr_status create_session(mr_supervisor *s, const mr_supervisor_session_options *o, mr_session **session,
@@ -202,7 +163,7 @@ static mr_status open_session(mr_supervisor *s, const mr_supervisor_session_opti
         mr_session_free(session);
         return status;
     }
-    show_session(s, session);
+    mr_supervisor_show_session(s, session);
     if (o->no_standard_services) return MR_OK;
     if (!s->is_worker) MR_TRY(mr_supervisor_start_standard_services(s, error));
     return mr_supervisor_start_queue_runners(s, nullptr, error);
@@ -282,7 +243,7 @@ mr_status mr_supervisor_close_session(mr_supervisor *supervisor, mr_status statu
     mr_status stopped = mr_supervisor_stop(s, nullptr, &reason);
     if (stopped != MR_OK) mr_session_cancel(s->session); /* threads may still be waiting in it */
     (void)mr_coordinator_join(s->coordinator, -1, nullptr);
-    mr_session_free(take_session(s));
+    mr_session_free(mr_supervisor_take_session(s));
     s->has_services = false;
     mr_run_directory_close(&s->directory);
     const bool is_end = status == MR_OK || status == MR_OUT_OF_RANGE;

@@ -42,6 +42,10 @@ struct mr_supervisor {
  * threads  any */
 mr_session *mr_supervisor_enter(mr_supervisor *supervisor, mr_error *error);
 void mr_supervisor_leave(mr_supervisor *supervisor);
+/* Opens it for other threads. */
+void mr_supervisor_show_session(mr_supervisor *supervisor, mr_session *session);
+/* Closes it: new calls find no session, and those in progress are waited for. Null: none was open. */
+mr_session *mr_supervisor_take_session(mr_supervisor *supervisor);
 
 /* The files of a session that has just been created from `restored` (nullable). */
 mr_status mr_supervisor_open_files(mr_supervisor *supervisor, mr_session *session, const char *restored,
