@@ -1,6 +1,5 @@
 /* The coordinator: threads that stop together (queue.h). */
-#include <millrace/queue.h>
-
+#include "queue/coordinator.h"
 #include "base/thread.h"
 
 #include <assert.h>
@@ -65,6 +64,23 @@ static bool is_clean(const mr_error *reason)
            reason->status == MR_CANCELLED;
 }
 
+/* Mutex locked. The first error is kept. */
+static void keep_reason(mr_coordinator *coordinator, const mr_error *reason)
+{
+    if (coordinator->reason.status != MR_OK || is_clean(reason)) return;
+    coordinator->reason = *reason;
+    if (reason->message[0] == '\0')
+        (void)mr_fail(&coordinator->reason, reason->status, "%s", mr_status_name(reason->status));
+}
+
+void mr_coordinator_record(mr_coordinator *coordinator, const mr_error *error)
+{
+    pthread_mutex_lock(&coordinator->mutex);
+    if (coordinator->is_stopping) keep_reason(coordinator, error);
+    check(coordinator);
+    pthread_mutex_unlock(&coordinator->mutex);
+}
+
 void mr_coordinator_request_stop(mr_coordinator *coordinator, const mr_error *reason)
 {
     if (coordinator == nullptr) return;
@@ -72,7 +88,7 @@ void mr_coordinator_request_stop(mr_coordinator *coordinator, const mr_error *re
     check(coordinator);
     bool is_first = !coordinator->is_stopping;
     /* Later errors are ignored: they are consequences of the stop. */
-    if (is_first && !is_clean(reason)) coordinator->reason = *reason;
+    if (is_first) keep_reason(coordinator, reason);
     coordinator->is_stopping = true;
     member *members = coordinator->members;
     coordinator->stops += is_first;

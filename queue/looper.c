@@ -1,5 +1,5 @@
 /* Threads of a coordinator that call a function at regular times (queue.h). */
-#include <millrace/queue.h>
+#include "queue/coordinator.h"
 
 #include <assert.h>
 #include <math.h>
@@ -34,7 +34,10 @@ static mr_status run(void *context, mr_coordinator *coordinator, mr_error *error
         next_ns += t->interval_ns;
         MR_TRY(looper->run(looper->context, error));
     }
-    return looper->stop != nullptr ? looper->stop(looper->context, error) : MR_OK;
+    mr_error failure = {0};
+    failure.status = looper->stop != nullptr ? looper->stop(looper->context, &failure) : MR_OK;
+    if (failure.status != MR_OK) mr_coordinator_record(coordinator, &failure);
+    return MR_OK;
 }
 
 static void release(void *context)

@@ -42,9 +42,10 @@ static bool is_name(const char *name)
     return name != nullptr && *name != '\0' && *name != '-' && name[strspn(name, letters)] == '\0';
 }
 
-static bool is_reserved(const char *name)
+static bool is_reserved(const mr_flags *flags, const char *name)
 {
-    return strcmp(name, "flagfile") == 0 || strcmp(name, "undefok") == 0;
+    const mr_flag *flag = mr_flag_find(flags, name);
+    return strcmp(name, "flagfile") == 0 || strcmp(name, "undefok") == 0 || (flag != nullptr && flag->is_special);
 }
 
 /* Enters the flag in the order of names. */
@@ -92,13 +93,14 @@ static bool check_names(mr_flags *flags, const char *name, const mr_flag_options
         fail(flags, MR_INVALID_ARGUMENT, "flag --%s cannot have the short name \"%.100s\"", name, short_name);
         return false;
     }
-    const char *taken = is_reserved(name) || mr_flag_find(flags, name) != nullptr ? name
-                        : short_name != nullptr && (is_reserved(short_name) || strcmp(short_name, name) == 0 ||
-                                                    mr_flag_find(flags, short_name) != nullptr)
-                            ? short_name
-                            : nullptr;
-    if (taken != nullptr) fail(flags, MR_ALREADY_EXISTS, "flag --%s is defined twice", taken);
-    return taken == nullptr;
+    const char *both[] = {name, short_name};
+    for (size_t i = 0; i < 2 && both[i] != nullptr; i++) {
+        const bool is_special = is_reserved(flags, both[i]);
+        if (!is_special && mr_flag_find(flags, both[i]) == nullptr && (i == 0 || strcmp(both[1], name) != 0)) continue;
+        fail(flags, MR_ALREADY_EXISTS, "flag --%s is %s", both[i], is_special ? "reserved" : "defined twice");
+        return false;
+    }
+    return true;
 }
 
 static bool check_options(mr_flags *flags, const mr_flag *flag)
@@ -114,6 +116,8 @@ static bool check_options(mr_flags *flags, const mr_flag *flag)
              flag->lower, flag->upper);
     else if (flag->value == nullptr)
         fail(flags, MR_INVALID_ARGUMENT, "flag --%s: value is null", flag->name);
+    else if (!mr_flag_has_list(flag))
+        fail(flags, MR_INVALID_ARGUMENT, "flag --%s: its default is not a list of values", flag->name);
     else
         return true;
     return false;

@@ -56,6 +56,8 @@ mr_flag *mr_flag_find(const mr_flags *flags, const char *name);
 mr_status mr_flag_parse(mr_flags *flags, mr_flag *flag, const char *text, mr_error *error);
 /* Whether the variable has a value, of the command line or the default. */
 bool mr_flag_is_given(const mr_flag *flag);
+/* Whether a variable of several values is a list: without a null or a negative count. */
+bool mr_flag_has_list(const mr_flag *flag);
 /* Checks the bounds of a default. */
 bool mr_flag_is_valid(const mr_flag *flag);
 /* Value number `index`, as it would be given; null: no memory. */

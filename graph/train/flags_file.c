@@ -87,7 +87,12 @@ static mr_status add_file(expansion *e, const char *name, mr_error *error)
     if (e->depth == DEPTH_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%.200s: files of flags include others more than %d levels deep",
                        path, DEPTH_MAX);
-    MR_TRY(mr_file_read_all(path, e->rest_bytes, &bytes, &size_bytes, error));
+    MR_TRY(mr_file_read_all(path, BYTES_MAX, &bytes, &size_bytes, error));
+    if (size_bytes > e->rest_bytes) {
+        free(bytes);
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "%.200s: the files of flags have more than %zu bytes in all", path,
+                       BYTES_MAX);
+    }
     e->rest_bytes -= size_bytes;
     char *text = mr_arena_strndup(&e->flags->arena, bytes, size_bytes);
     free(bytes);
@@ -149,8 +154,8 @@ static mr_status append(char **text, size_t *used, const char *part, mr_error *e
 static mr_status append_flag(const mr_flag *flag, mr_arena *arena, char **text, size_t *used, mr_error *error)
 {
     if (flag->is_special) return MR_OK;
-    const bool is_text = flag->kind == MR_FLAG_STRING || flag->kind == MR_FLAG_ENUM;
-    if (!flag->is_multi && is_text && !mr_flag_is_given(flag)) return MR_OK;
+    const bool may_lack = flag->kind == MR_FLAG_STRING || flag->kind == MR_FLAG_ENUM || flag->kind == MR_FLAG_LIST;
+    if (!flag->is_multi && may_lack && !mr_flag_is_given(flag)) return MR_OK;
     for (int32_t i = 0; i < mr_flag_value_count(flag); i++) {
         const char *value = mr_flag_value_text(flag, i, arena);
         const bool is_bool = flag->kind == MR_FLAG_BOOL;
@@ -204,6 +209,7 @@ static mr_status append_file(const char *path, const char *text, mr_error *error
 mr_status mr_flags_append_to_file(const mr_flags *flags, const char *path, mr_error *error)
 {
     char *text = nullptr;
+    if (flags == nullptr) return mr_session_null("mr_flags_append_to_file: flags", error);
     if (path == nullptr) return mr_session_null("mr_flags_append_to_file: path", error);
     MR_TRY(mr_flags_into_string(flags, &text, error));
     assert(text != nullptr);

@@ -167,6 +167,14 @@ static mr_status check_exclusive(const mr_flag_rule *rule, mr_error *error)
     return mr_fail(error, MR_INVALID_ARGUMENT, "one of the flags %s is required", names);
 }
 
+static mr_status check_validator(const mr_flag_rule *rule, const mr_flags *flags, mr_error *error)
+{
+    mr_error reason = {0};
+    const mr_status status = rule->check(rule->context, flags, &reason);
+    if (status == MR_OK) return MR_OK;
+    return mr_fail(error, status, "%s", reason.message[0] != '\0' ? reason.message : "the validator failed");
+}
+
 static mr_status check_rules(const mr_flags *flags, mr_error *error)
 {
     for (int32_t i = 0; i < flags->flag_count; i++)
@@ -174,7 +182,7 @@ static mr_status check_rules(const mr_flags *flags, mr_error *error)
             return mr_fail(error, MR_INVALID_ARGUMENT, "flag --%s is required", flags->flags[i]->name);
     for (int32_t i = 0; i < flags->rule_count; i++) {
         const mr_flag_rule *rule = &flags->rules[i];
-        MR_TRY(rule->check != nullptr ? rule->check(rule->context, flags, error) : check_exclusive(rule, error));
+        MR_TRY(rule->check != nullptr ? check_validator(rule, flags, error) : check_exclusive(rule, error));
     }
     return MR_OK;
 }

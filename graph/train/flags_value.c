@@ -295,6 +295,28 @@ int32_t mr_flag_value_count(const mr_flag *flag)
                                          : ((const mr_names *)flag->value)->count;
 }
 
+static bool is_list_of_texts(mr_names list)
+{
+    if (list.count < 0 || (list.count > 0 && list.items == nullptr)) return false;
+    for (int32_t i = 0; i < list.count; i++)
+        if (list.items[i] == nullptr) return false;
+    return true;
+}
+
+bool mr_flag_has_list(const mr_flag *flag)
+{
+    if (!flag->is_multi && flag->kind != MR_FLAG_LIST) return true;
+    if (flag->kind == MR_FLAG_INT) {
+        const mr_ints *list = flag->value;
+        return list->count == 0 || (list->count > 0 && list->items != nullptr);
+    }
+    if (flag->kind == MR_FLAG_FLOAT) {
+        const mr_doubles *list = flag->value;
+        return list->count == 0 || (list->count > 0 && list->items != nullptr);
+    }
+    return is_list_of_texts(*(const mr_names *)flag->value);
+}
+
 bool mr_flag_is_given(const mr_flag *flag)
 {
     if (flag->count > 0) return true;

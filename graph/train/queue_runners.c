@@ -79,8 +79,9 @@ static mr_status check_nodes(const mr_graph *graph, mr_output queue, mr_node *co
             return mr_fail(error, MR_INVALID_ARGUMENT, "queue runner: enqueue_ops[%d] does not belong to the graph",
                            (int)i);
     for (int32_t i = 0; i < o->closed_status_count; i++)
-        if (o->closed_statuses[i] == MR_OK)
-            return mr_fail(error, MR_INVALID_ARGUMENT, "queue runner: closed_statuses[%d] is MR_OK", (int)i);
+        if (o->closed_statuses[i] < MR_CANCELLED || o->closed_statuses[i] > MR_UNAUTHENTICATED)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "queue runner: closed_statuses[%d] is %s", (int)i,
+                           o->closed_statuses[i] == MR_OK ? "MR_OK" : "not a status");
     return MR_OK;
 }
 

@@ -46,6 +46,25 @@ static mr_status check_node(const mr_graph *graph, const mr_node *node, const ch
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s belongs to another graph", what, name);
 }
 
+/* Names, or the integers of mr_assert_variables_initialized. */
+static mr_status check_ready_op(const mr_graph *graph, mr_output op, const char *what, const char *name,
+                                mr_error *error)
+{
+    if (op.node == nullptr) return MR_OK;
+    MR_TRY(check_node(graph, op.node, what, name, error));
+    if (op.index < 0 || op.index >= mr_node_output_count(op.node))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s is output %d of %s, which has %d", what, name, (int)op.index,
+                       mr_node_name(op.node), (int)mr_node_output_count(op.node));
+    const mr_dtype dtype = mr_output_dtype(op);
+    if (dtype != MR_STRING && dtype != MR_INT32)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s is %s, not a vector of strings", what, name,
+                       mr_dtype_name(dtype));
+    const int32_t rank = mr_output_shape(op).rank;
+    if (dtype == MR_STRING && rank >= 0 && rank != 1)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has rank %d, not 1", what, name, (int)rank);
+    return MR_OK;
+}
+
 static mr_status check_feeds(const char *what, const char *name, mr_feeds feeds, const mr_node *node, const char *of,
                              mr_error *error)
 {
@@ -58,8 +77,8 @@ static mr_status check_given(const mr_graph *graph, const mr_scaffold *given, co
 {
     MR_TRY(check_node(graph, given->init_op, what, "init_op", error));
     MR_TRY(check_node(graph, given->local_init_op, what, "local_init_op", error));
-    MR_TRY(check_node(graph, given->ready_op.node, what, "ready_op", error));
-    MR_TRY(check_node(graph, given->ready_for_local_init_op.node, what, "ready_for_local_init_op", error));
+    MR_TRY(check_ready_op(graph, given->ready_op, what, "ready_op", error));
+    MR_TRY(check_ready_op(graph, given->ready_for_local_init_op, what, "ready_for_local_init_op", error));
     MR_TRY(check_node(graph, given->summary.node, what, "summary", error));
     if (given->summary.node != nullptr && mr_output_dtype(given->summary) != MR_STRING)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: summary is %s, not a serialized summary", what,
@@ -172,8 +191,8 @@ static void report_names(const mr_tensor *names, const char *when, mr_error *rea
 }
 
 /* Ready are: no names; integers, as those of mr_assert_variables_initialized, which fails instead. */
-static mr_status check_ready(mr_output op, const char *name, mr_session *session, const char *when, bool *is_ready,
-                             mr_error *reason, mr_error *error)
+static mr_status check_ready(mr_output op, mr_session *session, const char *when, bool *is_ready, mr_error *reason,
+                             mr_error *error)
 {
     mr_tensor names = {0};
     mr_error failure = {0};
@@ -189,12 +208,9 @@ static mr_status check_ready(mr_output op, const char *name, mr_session *session
     if (names.dtype == MR_STRING && mr_tensor_count(&names) > 0) {
         *is_ready = false;
         report_names(&names, when, reason);
-    } else if (names.dtype != MR_STRING && names.dtype != MR_INT32) {
-        status = mr_fail(error, MR_INVALID_ARGUMENT, "scaffold: %s is %s, not a vector of strings", name,
-                         mr_dtype_name(names.dtype));
     }
     mr_tensor_deinit(&names);
-    return status;
+    return MR_OK;
 }
 
 /* The state of iterators and random operators is restored after the local initializers, which may start iterators. */
@@ -205,14 +221,13 @@ mr_status mr_scaffold_complete(const mr_ready_scaffold *s, mr_session *session, 
     *is_ready = true;
     snprintf(when, sizeof when, "%s%s", before != nullptr ? " after " : "", before != nullptr ? before : "");
     if (s->local_init_op != nullptr)
-        MR_TRY(
-            check_ready(s->ready_for_local_init_op, "ready_for_local_init_op", session, when, is_ready, reason, error));
+        MR_TRY(check_ready(s->ready_for_local_init_op, session, when, is_ready, reason, error));
     if (!*is_ready) return MR_OK;
     MR_TRY(run_node(session, s->local_init_feeds, s->local_init_feed_count, s->local_init_op, error));
     if (checkpoint != nullptr) MR_TRY(mr_saver_restore_state(s->saver, session, checkpoint, true, error));
     snprintf(when, sizeof when, " after %s%slocal_init_op", before != nullptr ? before : "",
              before != nullptr ? " and " : "");
-    return check_ready(s->ready_op, "ready_op", session, when, is_ready, reason, error);
+    return check_ready(s->ready_op, session, when, is_ready, reason, error);
 }
 
 static mr_status initialize(const mr_ready_scaffold *s, mr_session *session, const char *checkpoint, mr_error *error)
@@ -224,7 +239,11 @@ static mr_status initialize(const mr_ready_scaffold *s, mr_session *session, con
         return mr_fail(error, MR_FAILED_PRECONDITION,
                        "there is no checkpoint, and no init_op, init_fn or local_init_op to initialize the session");
     MR_TRY(run_node(session, s->init_feeds, s->init_feed_count, s->init_op, error));
-    return s->init_fn != nullptr ? s->init_fn(s->init_context, session, error) : MR_OK;
+    if (s->init_fn == nullptr) return MR_OK;
+    mr_error reason = {0};
+    const mr_status status = s->init_fn(s->init_context, session, &reason);
+    if (status == MR_OK) return MR_OK;
+    return mr_fail(error, status, "%s", reason.message[0] != '\0' ? reason.message : "init_fn failed");
 }
 
 mr_status mr_scaffold_prepare(const mr_ready_scaffold *s, mr_session *session, const char *checkpoint, mr_error *error)

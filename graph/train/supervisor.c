@@ -39,6 +39,8 @@ static mr_status read_files(mr_supervisor *s, const mr_supervisor_options *o, mr
                                                            : nullptr;
     if (o->logdir == nullptr) return idle == nullptr ? MR_OK : fail(error, idle, "has no effect without logdir");
     if (o->no_saver && o->save_model_secs > 0) return fail(error, "save_model_secs", "has no effect with no_saver");
+    if (o->no_summary && o->no_global_step && o->save_summaries_secs > 0)
+        return fail(error, "save_summaries_secs", "has no effect with no_summary and no_global_step");
     MR_TRY(mr_run_directory_check(o->logdir, error));
     s->logdir = strdup(o->logdir);
     if (s->logdir == nullptr || asprintf(&s->save_path, "%s/%s", o->logdir, base) < 0) {
@@ -95,6 +97,8 @@ mr_status mr_supervisor_new(mr_graph *graph, const mr_supervisor_options *option
     mr_supervisor *s = calloc(1, sizeof *s);
     if (s == nullptr) return mr_fail_memory(error, sizeof *s);
     s->graph = graph;
+    pthread_mutex_init(&s->session_mutex, nullptr);
+    pthread_cond_init(&s->session_left, nullptr);
     pthread_mutex_init(&s->writer_mutex, nullptr);
     pthread_mutex_init(&s->saver_mutex, nullptr);
     mr_status status = init_supervisor(s, options, error);
@@ -112,6 +116,8 @@ void mr_supervisor_free(mr_supervisor *supervisor)
     (void)mr_supervisor_close_session(s, MR_OK, nullptr);
     mr_coordinator_free(s->coordinator);
     mr_scaffold_deinit(&s->scaffold);
+    pthread_mutex_destroy(&s->session_mutex);
+    pthread_cond_destroy(&s->session_left);
     pthread_mutex_destroy(&s->writer_mutex);
     pthread_mutex_destroy(&s->saver_mutex);
     free(s->session_device);
@@ -122,7 +128,8 @@ void mr_supervisor_free(mr_supervisor *supervisor)
 
 /* ---- Open ---- */
 
-static mr_status create_session(mr_supervisor *s, const mr_supervisor_session_options *o, mr_error *error)
+static mr_status create_session(mr_supervisor *s, const mr_supervisor_session_options *o, mr_session **session,
+                                mr_error *error)
 {
     char *restored = nullptr;
     const bool restores = s->logdir != nullptr && s->scaffold.saver != nullptr;
@@ -137,20 +144,26 @@ static mr_status create_session(mr_supervisor *s, const mr_supervisor_session_op
         return fail(error, "max_wait_secs", "has no effect without wait_for_checkpoint");
     MR_TRY(mr_session_read_secs("supervisor", "max_wait_secs", o->max_wait_secs, 7200, true, &source.max_wait_secs,
                                 error));
-    if (s->is_worker) return mr_session_wait(s->graph, &s->session_options, &s->scaffold, &source, &s->session, error);
+    if (s->is_worker) return mr_session_wait(s->graph, &s->session_options, &s->scaffold, &source, session, error);
     if (source.waits) MR_TRY(mr_session_source_find(&source, &restored, error)); /* of a run that has the lock */
     free(restored);
     source.waits = false;
     if (s->logdir != nullptr) MR_TRY(mr_run_directory_open(s->logdir, &s->directory, error));
-    MR_TRY(mr_session_create(s->graph, &s->session_options, &s->scaffold, &source, &s->session, &restored, error));
-    mr_status status = mr_supervisor_open_files(s, restored, error);
+    MR_TRY(mr_session_create(s->graph, &s->session_options, &s->scaffold, &source, session, &restored, error));
+    mr_status status = mr_supervisor_open_files(s, *session, restored, error);
     free(restored);
     return status;
 }
 
 static mr_status open_session(mr_supervisor *s, const mr_supervisor_session_options *o, mr_error *error)
 {
-    MR_TRY(create_session(s, o, error));
+    mr_session *session = nullptr;
+    mr_status status = create_session(s, o, &session, error);
+    if (status != MR_OK) {
+        mr_session_free(session);
+        return status;
+    }
+    mr_supervisor_show_session(s, session);
     if (o->no_standard_services) return MR_OK;
     if (!s->is_worker) MR_TRY(mr_supervisor_start_standard_services(s, error));
     return mr_supervisor_start_queue_runners(s, nullptr, error);
@@ -230,8 +243,7 @@ mr_status mr_supervisor_close_session(mr_supervisor *supervisor, mr_status statu
     mr_status stopped = mr_supervisor_stop(s, nullptr, &reason);
     if (stopped != MR_OK) mr_session_cancel(s->session); /* threads may still be waiting in it */
     (void)mr_coordinator_join(s->coordinator, -1, nullptr);
-    mr_session_free(s->session);
-    s->session = nullptr;
+    mr_session_free(mr_supervisor_take_session(s));
     s->has_services = false;
     mr_run_directory_close(&s->directory);
     const bool is_end = status == MR_OK || status == MR_OUT_OF_RANGE;

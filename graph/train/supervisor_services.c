@@ -44,9 +44,16 @@ mr_status mr_supervisor_summary_computed(mr_supervisor *supervisor, mr_string su
     if (supervisor == nullptr) return mr_session_null("mr_supervisor_summary_computed: supervisor", error);
     if (summary.data == nullptr && summary.size_bytes > 0)
         return mr_session_null("mr_supervisor_summary_computed: summary", error);
-    if (step < 0 && supervisor->session != nullptr)
-        MR_TRY(mr_train_read_global_step(supervisor->session, supervisor->global_step, &step, error));
-    return write_summary(supervisor, step, summary, error);
+    if (step < -1)
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "mr_supervisor_summary_computed: the step is %" PRId64 ", but must be at least -1", step);
+    if (step >= 0) return write_summary(supervisor, step, summary, error);
+    mr_session *session = mr_supervisor_enter(supervisor, error);
+    if (session == nullptr) return MR_FAILED_PRECONDITION;
+    mr_status status = mr_train_read_global_step(session, supervisor->global_step, &step, error);
+    if (status == MR_OK) status = write_summary(supervisor, step, summary, error);
+    mr_supervisor_leave(supervisor);
+    return status;
 }
 
 static mr_status open_writer(mr_supervisor *s, mr_error *error)
@@ -62,18 +69,28 @@ static mr_status open_writer(mr_supervisor *s, mr_error *error)
     return status;
 }
 
-mr_status mr_supervisor_open_files(mr_supervisor *s, const char *restored, mr_error *error)
+/* The number at the end of a checkpoint's name; -1: it is not one of the supervisor. */
+static int64_t number_of(const mr_supervisor *s, const char *checkpoint)
 {
-    int64_t step = -1;
+    constexpr size_t DIGITS_MAX = 18; /* of which each number is less than the greatest int64_t */
+    const char *base = strrchr(s->save_path, '/') + 1, *slash = strrchr(checkpoint, '/');
+    const char *name = slash != nullptr ? slash + 1 : checkpoint;
+    const size_t length = strlen(base);
+    if (strncmp(name, base, length) != 0 || name[length] != '-') return -1;
+    const char *digits = name + length + 1;
+    const size_t count = strspn(digits, "0123456789");
+    return count > 0 && count <= DIGITS_MAX && digits[count] == '\0' ? strtoll(digits, nullptr, 10) : -1;
+}
+
+mr_status mr_supervisor_open_files(mr_supervisor *s, mr_session *session, const char *restored, mr_error *error)
+{
     s->saved_step = -1;
     if (s->logdir == nullptr) return MR_OK;
     if (restored != nullptr && s->scaffold.saver != nullptr) {
-        char *prefix = nullptr;
-        MR_TRY(mr_train_read_global_step(s->session, s->global_step, &step, error));
-        if (asprintf(&prefix, "%s-%" PRId64, s->save_path, step) < 0)
-            return mr_fail_memory(error, strlen(s->save_path));
-        if (strcmp(prefix, restored) == 0) s->saved_step = step;
-        free(prefix);
+        int64_t step;
+        const int64_t number = number_of(s, restored);
+        MR_TRY(mr_train_read_global_step(session, s->global_step, &step, error));
+        if (s->global_step.ref.node == nullptr || number == step) s->saved_step = number;
         MR_TRY(mr_saver_clean(s->scaffold.saver, s->save_path, error));
     }
     return open_writer(s, error);
@@ -94,27 +111,30 @@ mr_status mr_supervisor_close_files(mr_supervisor *s, mr_error *error)
 /* ---- Checkpoints ---- */
 
 /* What was written to the event file before the checkpoint is complete when the checkpoint is. saver_mutex locked. */
-static mr_status save_step(mr_supervisor *s, int64_t step, mr_error *error)
+static mr_status save_step(mr_supervisor *s, mr_session *session, int64_t step, mr_error *error)
 {
     mr_status status = MR_OK;
     pthread_mutex_lock(&s->writer_mutex);
     if (s->writer != nullptr) status = mr_event_writer_flush(s->writer, error);
     pthread_mutex_unlock(&s->writer_mutex);
     MR_TRY(status);
-    MR_TRY(mr_saver_save(s->scaffold.saver, s->session, s->save_path, step, error));
+    if (s->global_step.ref.node == nullptr) s->saved_step = step; /* a save that fails may have been named */
+    MR_TRY(mr_saver_save(s->scaffold.saver, session, s->save_path, step, error));
     s->saved_step = step;
     if (s->global_step.ref.node == nullptr) return MR_OK;
     return log_session(s, step, MR_SESSION_CHECKPOINT, s->save_path, error);
 }
 
 /* only_new: a checkpoint of this step is not written again: while its files are replaced, a process that dies would
- * leave none. */
-static mr_status save(mr_supervisor *s, bool only_new, mr_error *error)
+ * leave none. For the same reason, checkpoints without a global step are numbered. */
+static mr_status save(mr_supervisor *s, mr_session *session, bool only_new, mr_error *error)
 {
     int64_t step;
     pthread_mutex_lock(&s->saver_mutex);
-    mr_status status = mr_train_read_global_step(s->session, s->global_step, &step, error);
-    if (status == MR_OK && (!only_new || step < 0 || step != s->saved_step)) status = save_step(s, step, error);
+    mr_status status = mr_train_read_global_step(session, s->global_step, &step, error);
+    if (s->global_step.ref.node == nullptr) step = s->saved_step + 1;
+    if (status == MR_OK && (!only_new || step < 0 || step != s->saved_step))
+        status = save_step(s, session, step, error);
     pthread_mutex_unlock(&s->saver_mutex);
     return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "saving a checkpoint");
 }
@@ -124,15 +144,19 @@ mr_status mr_supervisor_save(mr_supervisor *supervisor, mr_error *error)
     if (supervisor == nullptr) return mr_session_null("mr_supervisor_save: supervisor", error);
     const char *missing = supervisor->logdir == nullptr           ? "logdir"
                           : supervisor->scaffold.saver == nullptr ? "saver"
-                          : supervisor->session == nullptr        ? "open session"
                                                                   : nullptr;
     if (missing != nullptr) return mr_fail(error, MR_FAILED_PRECONDITION, "the supervisor has no %s", missing);
-    return save(supervisor, false, error);
+    mr_session *session = mr_supervisor_enter(supervisor, error);
+    if (session == nullptr) return MR_FAILED_PRECONDITION;
+    mr_status status = save(supervisor, session, false, error);
+    mr_supervisor_leave(supervisor);
+    return status;
 }
 
 static mr_status run_checkpoint(void *context, mr_error *error)
 {
-    return save(context, true, error);
+    mr_supervisor *s = context;
+    return save(s, s->session, true, error);
 }
 
 /* ---- Summaries ---- */

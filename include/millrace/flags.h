@@ -144,7 +144,7 @@ typedef struct mr_flags_parse_options {
  * argv    argc strings, borrowed during the call; argv[0] is the program's name for the help
  * errors  of a definition; MR_INVALID_ARGUMENT, with the flag: a flag that is not defined, with the nearest name; no
  *         value, or one that is not valid; a rule. Those of opening and reading a file of flags, which must not include
- *         itself and has at most 1 MiB */
+ *         itself; MR_RESOURCE_EXHAUSTED: all files of a call together have more than 1 MiB */
 MR_API mr_status mr_flags_parse(mr_flags *flags, int argc, char *const *argv, mr_error *error);
 /* The same with options, which may be null. */
 MR_API mr_status mr_flags_parse_with(mr_flags *flags, int argc, char *const *argv,
@@ -162,8 +162,8 @@ MR_API int32_t mr_flags_count(const mr_flags *flags, const char *name);
  * value  null: --name of a boolean flag
  * errors MR_NOT_FOUND: not defined; MR_INVALID_ARGUMENT: the value is not valid */
 MR_API mr_status mr_flags_set(mr_flags *flags, const char *name, const char *value, mr_error *error);
-/* The values of the flags as lines of a file of flags, in the order of their names; flags without a value are left out
- * (flags_into_string).
+/* The values of the flags as lines of a file of flags, in the order of their names; flags without a value are left out;
+ * an empty list that was given is not (flags_into_string).
  * text  owned by the caller: free() */
 MR_API mr_status mr_flags_into_string(const mr_flags *flags, char **text, mr_error *error);
 /* Appends these lines to a file, which is created if it does not exist (append_flags_into_file). */

@@ -91,8 +91,9 @@ MR_API const mr_queue_options *mr_queue_describe(const mr_queue *queue);
 
 /* ---- Coordinator ---- */
 
-/* Stops a group of threads together. The first error of a thread is returned by join. MR_OUT_OF_RANGE (end of the data)
- * and MR_CANCELLED stop the group without an error. */
+/* Stops a group of threads together. The first error of a thread is returned by join. After a stop is requested, errors
+ * of threads are dropped, as in TensorFlow, except that of a looper's `stop` if there is no other. MR_OUT_OF_RANGE (end
+ * of the data) and MR_CANCELLED stop the group without an error. */
 typedef struct mr_coordinator mr_coordinator;
 MR_API mr_status mr_coordinator_new(mr_coordinator **coordinator, mr_error *error);
 /* Stops and joins threads that are still running. Null is allowed. */
@@ -115,15 +116,16 @@ typedef struct mr_member {
 /* member  copied. On an error release is not called */
 MR_API mr_status mr_coordinator_start(mr_coordinator *coordinator, const mr_member *member, mr_error *error);
 /* Waits for all threads; after a stop request, at most grace_ns (below 0: no limit).
- * errors  the first reason that is an error; MR_DEADLINE_EXCEEDED: threads that did not stop in time. They continue to
- *         run, and free joins them */
+ * errors  the first reason that is an error, or else the first error of a looper's `stop`; MR_DEADLINE_EXCEEDED:
+ *         threads that did not stop in time. They continue to run, and free joins them */
 MR_API mr_status mr_coordinator_join(mr_coordinator *coordinator, int64_t grace_ns, mr_error *error);
 /* Makes the coordinator usable again after join. */
 MR_API void mr_coordinator_clear_stop(mr_coordinator *coordinator);
 /* What a thread does repeatedly (tf.train.LooperThread). An error of one of these functions requests a stop and ends
  * the thread.
  * start    called once, before the first run; may be null
- * stop     called once, after the last run; not after an error; may be null
+ * stop     called once, after the last run; not after an error; its own error is returned by join, unless there is
+ *          another one; may be null
  * release  called after the thread has been joined; may be null */
 typedef struct mr_looper {
     mr_status (*start)(void *context, mr_error *error);

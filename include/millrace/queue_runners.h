@@ -63,7 +63,8 @@ MR_API void mr_add_queue_runner_(mr_graph *graph, mr_output queue, mr_node *cons
  * thread_count  receives the number of threads that were started; may be null. 0: there are no queue runners, or all
  *               are running
  * errors        MR_INVALID_ARGUMENT: the collection does not contain queue runners, or one names a missing node; then
- *               no thread is started. MR_RESOURCE_EXHAUSTED: some threads may be running
+ *               no thread is started, nor after MR_DATA_LOSS: a damaged queue runner of an imported graph, and
+ *               MR_UNIMPLEMENTED: an operation that cannot be run. MR_RESOURCE_EXHAUSTED: some threads may be running
  * lifetime      the session is freed after the coordinator's threads have been joined */
 MR_API mr_status mr_start_queue_runners(mr_session *session, mr_coordinator *coordinator, const char *collection,
                                         int32_t *thread_count, mr_error *error);

@@ -41,7 +41,8 @@ typedef struct mr_session_manager_options {
     mr_node *local_init_op; /* run in each new session; default: none */
     mr_feeds local_init_feeds;
     /* A vector of the names that are not ready, as of mr_report_uninitialized_variables: the session is ready if it is
-     * empty. One that fails because a variable is uninitialized is not ready either. Default: not checked */
+     * empty. Or the output of mr_assert_variables_initialized: one that fails because a variable is uninitialized is
+     * not ready either. Default: not checked */
     mr_output ready_op;
     mr_output ready_for_local_init_op; /* the same, checked before local_init_op is run */
     double recovery_wait_secs;         /* between two attempts while waiting; above 0; default 30 */

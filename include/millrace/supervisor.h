@@ -27,8 +27,9 @@
  * The chief initializes the session or restores it, and writes the files of logdir: graph.pbtxt, checkpoints, and an
  * event file with the graph, the start and the end of the session, summaries and checkpoints. Other supervisors wait
  * until their session is ready. The services of the chief and the queue runners of the graph are threads of one
- * coordinator: an error of one of them stops all, and closing the session returns it. As in TensorFlow, no checkpoint
- * is saved at the end: mr_supervisor_save does.
+ * coordinator: an error of one of them stops all, and closing the session returns it. After a stop is requested, errors
+ * of threads are dropped, except that of a looper's `stop`. As in TensorFlow, no checkpoint is saved at the end:
+ * mr_supervisor_save does.
  *
  * Options follow the rules of api.h. */
 #ifndef MILLRACE_SUPERVISOR_H
@@ -89,10 +90,11 @@ typedef struct mr_supervisor_session_options {
 MR_API mr_status mr_supervisor_open_session(mr_supervisor *supervisor, const mr_supervisor_session_options *options,
                                             mr_session **session, mr_error *error);
 /* Requests a stop, stops as mr_supervisor_stop does, and frees the session. With mr_supervisor_open_session it takes
- * the place of Supervisor.managed_session. A thread that does not stop in time is cancelled and waited for.
+ * the place of Supervisor.managed_session. A thread that does not stop in time is cancelled and waited for. Calls of
+ * mr_supervisor_save and mr_supervisor_summary_computed that are in progress in other threads are waited for, too.
  * supervisor  null is allowed: then status is returned
  * status      of the loop. The result is the first error of the loop or a thread; MR_OUT_OF_RANGE, the end of the data,
- *             is none. Without such an error it is that of the end, or MR_OK
+ *             is none. Without such an error it is that of a looper's `stop` or of the end, or MR_OK
  * error       that of the loop; keeps its message if the result is `status` */
 MR_API mr_status mr_supervisor_close_session(mr_supervisor *supervisor, mr_status status, mr_error *error);
 
@@ -111,12 +113,14 @@ MR_API mr_status mr_supervisor_loop(mr_supervisor *supervisor, double interval_s
                                     mr_error *error);
 /* Writes a summary to the event file.
  * summary  a serialized Summary
- * step     -1: the global step
- * errors   MR_FAILED_PRECONDITION: no event file is open
+ * step     at least 0; -1: the global step of the open session
+ * errors   MR_FAILED_PRECONDITION: no event file is open, or no session
  * threads  any */
 MR_API mr_status mr_supervisor_summary_computed(mr_supervisor *supervisor, mr_string summary, int64_t step,
                                                 mr_error *error);
-/* Saves logdir/model.ckpt-STEP now, and writes it to the event file; without a global step logdir/model.ckpt.
+/* Saves logdir/model.ckpt-STEP now, and writes it to the event file. Without a global step, STEP is a count of the
+ * checkpoints, so that a process that dies leaves the one before; TensorFlow writes over logdir/model.ckpt. A save at
+ * the step of the latest checkpoint writes over it (saver.h).
  * errors   MR_FAILED_PRECONDITION: not the chief, no logdir, no saver, or no session is open
  * threads  any */
 MR_API mr_status mr_supervisor_save(mr_supervisor *supervisor, mr_error *error);
@@ -139,9 +143,11 @@ typedef struct mr_supervisor_stop_options {
     bool ignore_live_threads; /* threads that do not stop in time are no error */
 } mr_supervisor_stop_options;
 /* Requests a stop, waits for the threads, writes the end of the session and closes the event file. The session stays
- * open. Again, it only returns the same error. Not to be called by one of the threads.
+ * open. Again, it returns the same error, and closes the event file if it was kept open. Not to be called by one of the
+ * threads.
  * options  null: the defaults
- * errors   the first error of a thread; MR_DEADLINE_EXCEEDED: threads did not stop in time; those of writing */
+ * errors   the first error of a thread, as of mr_coordinator_join; MR_DEADLINE_EXCEEDED: threads did not stop in time;
+ *          those of writing */
 MR_API mr_status mr_supervisor_stop(mr_supervisor *supervisor, const mr_supervisor_stop_options *options,
                                     mr_error *error);
 

@@ -8,7 +8,7 @@
 
 typedef struct loop {
     atomic_int starts, runs, stops, releases;
-    int fail_start, fail_run; /* number of the run; 0: never */
+    int fail_start, fail_stop, fail_run; /* number of the run; 0: never */
     mr_coordinator *coordinator;
     int stop_at_run;
     double sleep_secs, first_sleep_secs;
@@ -40,10 +40,11 @@ static mr_status run(void *context, mr_error *error)
     return number == l->fail_run ? mr_fail(error, MR_INTERNAL, "run %d failed", number) : MR_OK;
 }
 
-static mr_status stop(void *context, mr_error *)
+static mr_status stop(void *context, mr_error *error)
 {
-    ((loop *)context)->stops++;
-    return MR_OK;
+    loop *l = context;
+    l->stops++;
+    return l->fail_stop ? mr_fail(error, MR_DATA_LOSS, "the stop failed") : MR_OK;
 }
 
 static void release(void *context)
@@ -113,6 +114,53 @@ TEST(loopers_end_with_an_error)
     loop other = {.fail_start = 1};
     CHECK_STATUS(run_until_stop(&other, 0, &error), MR_DATA_LOSS);
     CHECK_EQ(other.runs, 0);
+}
+
+TEST(loopers_may_fail_at_their_end)
+{
+    mr_error error = {0};
+    CHECK_STATUS(run_until_stop(&(loop){.stop_at_run = 2, .fail_stop = 1}, 0, &error), MR_DATA_LOSS);
+    CHECK_STR(error.message, "the stop failed");
+    /* An earlier error is the one that is returned. */
+    loop one = {.fail_run = 3}, two = {.fail_stop = 1};
+    CHECK_OK(mr_coordinator_new(&one.coordinator, &error));
+    two.coordinator = one.coordinator;
+    CHECK_OK(start_looper(&two, 100, &error));
+    CHECK_OK(start_looper(&one, 0, &error));
+    CHECK_STATUS(mr_coordinator_join(one.coordinator, -1, &error), MR_INTERNAL);
+    CHECK_EQ(two.stops, 1);
+    /* Each group has its own. */
+    mr_coordinator_clear_stop(one.coordinator);
+    CHECK_OK(start_looper(&two, 100, &error));
+    mr_coordinator_request_stop(one.coordinator, nullptr);
+    CHECK_STATUS(mr_coordinator_join(one.coordinator, -1, &error), MR_DATA_LOSS);
+    mr_coordinator_free(one.coordinator);
+}
+
+static mr_status fail_after_stop(void *, mr_coordinator *coordinator, mr_error *error)
+{
+    (void)mr_coordinator_wait_for_stop(coordinator, -1);
+    return mr_fail(error, MR_DATA_LOSS, "late");
+}
+
+static mr_status fail_silently(void *, mr_error *)
+{
+    return MR_ABORTED;
+}
+
+TEST(errors_after_a_stop_are_dropped)
+{
+    mr_error error = {0};
+    mr_coordinator *coordinator = nullptr;
+    CHECK_OK(mr_coordinator_new(&coordinator, &error));
+    CHECK_OK(mr_coordinator_start(coordinator, &(mr_member){.run = fail_after_stop}, &error));
+    mr_coordinator_request_stop(coordinator, nullptr);
+    CHECK_OK(mr_coordinator_join(coordinator, -1, &error));
+    mr_coordinator_clear_stop(coordinator);
+    CHECK_OK(mr_coordinator_start_looper(coordinator, 0, &(mr_looper){.run = fail_silently}, &error));
+    CHECK_STATUS(mr_coordinator_join(coordinator, -1, &error), MR_ABORTED);
+    CHECK_STR(error.message, mr_status_name(MR_ABORTED));
+    mr_coordinator_free(coordinator);
 }
 
 /* A stop ends the wait for the next run, however far it is. */

@@ -148,6 +148,21 @@ static mr_status is_even(void *context, const mr_flags *flags, mr_error *error)
     return v->steps % 2 == 0 ? MR_OK : mr_fail(error, MR_INVALID_ARGUMENT, "--steps must be even");
 }
 
+static mr_status fail_silently(void *, const mr_flags *, mr_error *)
+{
+    return MR_OUT_OF_RANGE;
+}
+
+TEST(validators_need_no_message)
+{
+    mr_error error = {.message = "old"};
+    mr_flags *flags = mr_flags_new(nullptr);
+    mr_flags_validator(flags, fail_silently, nullptr);
+    CHECK_STATUS(PARSE(flags, &error, "a"), MR_OUT_OF_RANGE);
+    CHECK_STR(error.message, "the validator failed");
+    mr_flags_free(flags);
+}
+
 TEST(flags_follow_rules)
 {
     mr_error error = {0};
@@ -215,6 +230,25 @@ TEST(flags_are_written_and_read)
     mr_flags_free(other);
 }
 
+/* An empty list is written only where it takes the place of a default. */
+TEST(flags_without_a_value_are_not_written)
+{
+    mr_error error = {0};
+    char *text = nullptr;
+    mr_names none = {0}, some = MR_NAMES("a");
+    mr_flags *flags = mr_flags_new(nullptr);
+    mr_flags_list(flags, "none", &none, nullptr);
+    mr_flags_list(flags, "some", &some, nullptr);
+    CHECK_OK(mr_flags_into_string(flags, &text, &error));
+    CHECK_STR(text, "--some=a\n");
+    free(text);
+    CHECK_OK(PARSE(flags, &error, "--some="));
+    CHECK_OK(mr_flags_into_string(flags, &text, &error));
+    CHECK_STR(text, "--some=\n");
+    free(text);
+    mr_flags_free(flags);
+}
+
 static void check_file(const char *text, mr_status expected, const char *message)
 {
     mr_error error = {0};
@@ -253,7 +287,7 @@ TEST(files_of_flags_may_be_hostile)
         CHECK_EQ(fclose(file), 0);
     }
     write_text(test_path("file-20"), "--steps=3\n");
-    check_file(text, MR_RESOURCE_EXHAUSTED, "larger than");
+    check_file(text, MR_RESOURCE_EXHAUSTED, "the files of flags have more than 1048576 bytes in all");
     FILE *file = fopen(test_path("file"), "w");
     for (int i = 0; i < (1 << 20) + 1; i++) fputc('\n', file);
     CHECK_EQ(fclose(file), 0);
@@ -295,8 +329,9 @@ TEST(definitions_of_flags_are_checked)
     DEFINED("flag --x is defined twice", mr_flags_bool(f, "x", &b, nullptr));
     DEFINED("flag --x is defined twice", mr_flags_bool(f, "b", &b, nullptr, .short_name = "x"));
     DEFINED("flag --b is defined twice", mr_flags_bool(f, "b", &b, nullptr, .short_name = "b"));
-    DEFINED("flag --help is defined twice", mr_flags_bool(f, "help", &b, nullptr));
-    DEFINED("flag --undefok is defined twice", mr_flags_bool(f, "undefok", &b, nullptr));
+    DEFINED("flag --help is reserved", mr_flags_bool(f, "help", &b, nullptr));
+    DEFINED("flag --helpfull is reserved", mr_flags_bool(f, "b", &b, nullptr, .short_name = "helpfull"));
+    DEFINED("flag --undefok is reserved", mr_flags_bool(f, "undefok", &b, nullptr));
     DEFINED("a flag cannot have the name \"\"", mr_flags_bool(f, "", &b, nullptr));
     DEFINED("a flag cannot have the name \"(null)\"", mr_flags_bool(f, nullptr, &b, nullptr));
     DEFINED("a flag cannot have the name \"-b\"", mr_flags_bool(f, "-b", &b, nullptr));
@@ -313,6 +348,20 @@ TEST(definitions_of_flags_are_checked)
     DEFINED("flag --s: its default is not one of a|b", mr_flags_enum(f, "s", &s, MR_NAMES("a", "b"), ""));
     DEFINED("flag --s: its values are not a list of texts", mr_flags_enum(f, "s", &s, (mr_names){0}, ""));
     DEFINED("flag --s: its values are not a list of texts", mr_flags_multi_enum(f, "s", &list, MR_NAMES(nullptr), ""));
+    DEFINED("flag --s: its values are not a list of texts",
+            mr_flags_enum(f, "s", &s, ((mr_names){(const char *[]){"a"}, -1}), ""));
+    DEFINED("flag --l: its default is not a list of values",
+            mr_flags_list(f, "l", (&(mr_names){(const char *[]){"a", nullptr}, 2}), ""));
+    DEFINED("flag --l: its default is not a list of values", mr_flags_list(f, "l", (&(mr_names){nullptr, 1}), ""));
+    DEFINED("flag --l: its default is not a list of values",
+            mr_flags_multi_string(f, "l", (&(mr_names){(const char *[]){"a"}, -1}), ""));
+    DEFINED("flag --l: its default is not a list of values",
+            mr_flags_multi_enum(f, "l", (&(mr_names){(const char *[]){nullptr}, 1}), MR_NAMES("a"), ""));
+    DEFINED("flag --l: its default is not a list of values", mr_flags_multi_int(f, "l", (&(mr_ints){nullptr, 3}), ""));
+    DEFINED("flag --l: its default is not a list of values",
+            mr_flags_multi_int(f, "l", (&(mr_ints){nullptr, -1}), "", .required = true));
+    DEFINED("flag --l: its default is not a list of values",
+            mr_flags_multi_float(f, "l", (&(mr_doubles){nullptr, 3}), ""));
     DEFINED("mr_flags_mutually_exclusive: names are not a list of at least 2",
             mr_flags_mutually_exclusive(f, MR_NAMES("x"), false));
     DEFINED("mr_flags_mutually_exclusive: there is no flag --y",
@@ -328,6 +377,8 @@ TEST(definitions_of_flags_are_checked)
     CHECK_STATUS(mr_flags_parse(flags, 2, (char *[]){"a", nullptr}, &error), MR_INVALID_ARGUMENT);
     CHECK_STATUS(mr_flags_into_string(flags, nullptr, &error), MR_INVALID_ARGUMENT);
     CHECK_STATUS(mr_flags_append_to_file(flags, nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_flags_append_to_file(nullptr, "flags", &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "mr_flags_append_to_file");
     mr_flags_free(flags);
     mr_flags_free(nullptr);
     mr_flags_bool(nullptr, "b", &b, "");

@@ -223,6 +223,10 @@ TEST(queue_runners_refuse_mistakes)
     mr_add_queue_runner(f.graph, f.queue, &f.enqueue, 1, .closed_statuses = (mr_status[]){MR_OK},
                         .closed_status_count = 1);
     check_refused(f, "closed_statuses[0] is MR_OK");
+    f = build(1);
+    mr_add_queue_runner(f.graph, f.queue, &f.enqueue, 1, .closed_statuses = (mr_status[]){MR_ABORTED, (mr_status)99},
+                        .closed_status_count = 2);
+    check_refused(f, "closed_statuses[1] is not a status");
     mr_add_queue_runner(nullptr, f.queue, &f.enqueue, 1);
 
     open_session(&other);

@@ -265,6 +265,33 @@ static void check_refused(const fixture *f, const mr_session_prepare_options *op
     CHECK_CONTAINS(error.message, message);
 }
 
+static void check_ready_refused(const fixture *f, const mr_session_manager_options *options, const char *message)
+{
+    mr_error error = {0};
+    mr_session_manager *manager = nullptr;
+    CHECK_STATUS(mr_session_manager_new(f->m.graph, options, &manager, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, message);
+    CHECK(manager == nullptr);
+}
+
+TEST(session_managers_refuse_what_cannot_be_names)
+{
+    fixture f = new_fixture(0);
+    const mr_output name = mr_constant_string(f.m.graph, "a");
+    check_ready_refused(&f, MR_OPTIONS(mr_session_manager_options, .ready_op = f.m.w.value),
+                        "session manager: ready_op is float, not a vector of strings");
+    check_ready_refused(&f, MR_OPTIONS(mr_session_manager_options, .ready_op = name),
+                        "session manager: ready_op has rank 0, not 1");
+    check_ready_refused(&f, MR_OPTIONS(mr_session_manager_options, .ready_op = {f.missing.node, 7}),
+                        "session manager: ready_op is output 7 of ");
+    check_ready_refused(&f, MR_OPTIONS(mr_session_manager_options, .ready_op = {f.missing.node, -1}),
+                        "session manager: ready_op is output -1 of ");
+    check_ready_refused(
+        &f, MR_OPTIONS(mr_session_manager_options, .local_init_op = f.init, .ready_for_local_init_op = name),
+        "session manager: ready_for_local_init_op has rank 0, not 1");
+    free_fixture(&f);
+}
+
 TEST(session_managers_refuse_mistakes)
 {
     mr_error error = {0};

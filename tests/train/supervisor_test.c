@@ -188,6 +188,33 @@ TEST(supervisors_do_not_save_a_restored_checkpoint)
     }
 }
 
+/* A checkpoint without a global step never takes the place of the latest one. The numbers go on after a restart. */
+TEST(supervisors_number_checkpoints_without_a_global_step)
+{
+    mr_error error = {0};
+    char directory[1024], latest[2048];
+    snprintf(directory, sizeof directory, "%s", test_path("run"));
+    for (int i = 0; i < 6; i++) {
+        char logdir[1100];
+        model m = build_shared();
+        snprintf(logdir, sizeof logdir, "%s%s", directory, i % 2 == 0 ? "" : "/");
+        mr_supervisor *s = supervise(&m, MR_OPTIONS(mr_supervisor_options, .logdir = logdir, .no_global_step = true,
+                                                    .save_model_secs = -1, .save_summaries_secs = -1));
+        mr_session *session = nullptr;
+        CHECK_OK(mr_supervisor_open_session(s, nullptr, &session, &error));
+        CHECK_EQ(step_of(session, &m), i);
+        CHECK_OK(train(session, &m, &error));
+        CHECK_OK(mr_supervisor_save(s, &error));
+        CHECK_OK(mr_supervisor_save(s, &error));
+        CHECK_OK(mr_supervisor_close_session(s, MR_OK, &error));
+        mr_supervisor_free(s);
+        mr_graph_free(m.graph);
+        CHECK_OK(mr_latest_checkpoint(directory, latest, sizeof latest, &error));
+        CHECK_EQ(strtoll(strrchr(latest, '-') + 1, nullptr, 10), 2 * i + 1);
+    }
+    CHECK_EQ(files(directory, "model.ckpt.index"), 0);
+}
+
 /* Without services, the program writes. */
 TEST(supervisors_write_what_the_program_computes)
 {
@@ -208,6 +235,7 @@ TEST(supervisors_write_what_the_program_computes)
     CHECK_STATUS(mr_supervisor_start_standard_services(s, &error), MR_FAILED_PRECONDITION);
     CHECK_OK(mr_supervisor_summary_computed(s, mr_tensor_strings(&summary)[0], 77, &error));
     CHECK_STATUS(mr_supervisor_summary_computed(s, (mr_string){"\xff", 1}, 78, &error), MR_DATA_LOSS);
+    CHECK_STATUS(mr_supervisor_summary_computed(s, mr_tensor_strings(&summary)[0], -2, &error), MR_INVALID_ARGUMENT);
     CHECK_OK(mr_supervisor_stop(s, MR_OPTIONS(mr_supervisor_stop_options, .keep_summary_writer = true), &error));
     CHECK_OK(mr_supervisor_summary_computed(s, mr_tensor_strings(&summary)[0], 78, &error));
     CHECK_OK(mr_supervisor_stop(s, nullptr, &error));
@@ -276,6 +304,72 @@ TEST(supervisors_return_the_first_error)
     CHECK_OK(run_with(nullptr, &(ticker){0}, MR_OUT_OF_RANGE, &error));
     CHECK_EQ(run_with(nullptr, &(ticker){0}, MR_CANCELLED, &error), MR_CANCELLED);
     CHECK_STR(error.message, "the loop failed");
+}
+
+static mr_status fail_at_end(void *, mr_error *error)
+{
+    return mr_fail(error, MR_DATA_LOSS, "the end failed");
+}
+
+TEST(supervisors_return_errors_of_the_end)
+{
+    mr_error error = {0};
+    model m = build_shared();
+    mr_supervisor *s = supervise(&m, nullptr);
+    mr_session *session = nullptr;
+    const mr_looper looper = {.run = tick, .stop = fail_at_end, .context = &(ticker){0}};
+    CHECK_OK(mr_supervisor_open_session(s, nullptr, &session, &error));
+    CHECK_OK(mr_supervisor_loop(s, 0.01, &looper, &error));
+    CHECK_STATUS(mr_supervisor_close_session(s, MR_OK, &error), MR_DATA_LOSS);
+    CHECK_STR(error.message, "the end failed");
+    mr_supervisor_free(s);
+    mr_graph_free(m.graph);
+}
+
+typedef struct user {
+    mr_supervisor *supervisor;
+    bool saves;
+    atomic_bool has_ended;
+    atomic_int done;
+} user;
+
+static void *use_any_time(void *context)
+{
+    user *u = context;
+    const mr_string summary = {"\x0a\x08\x0a\x01"
+                               "a\x15\0\0\0\0",
+                               10};
+    while (!u->has_ended) {
+        mr_error error = {0};
+        const mr_status status = u->saves ? mr_supervisor_save(u->supervisor, &error)
+                                          : mr_supervisor_summary_computed(u->supervisor, summary, -1, &error);
+        if (status != MR_FAILED_PRECONDITION) CHECK_OK(status);
+        u->done += status == MR_OK;
+    }
+    return nullptr;
+}
+
+/* Sessions are closed while other threads save and write summaries. */
+TEST(supervisors_close_while_they_are_used)
+{
+    mr_error error = {0};
+    model m = build_shared();
+    mr_supervisor *s = supervise(&m, MR_OPTIONS(mr_supervisor_options, .logdir = test_path("run"),
+                                                .save_model_secs = 0.01, .save_summaries_secs = 0.01));
+    user users[] = {{.supervisor = s, .saves = true}, {.supervisor = s}, {.supervisor = s}};
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) CHECK_EQ(pthread_create(&threads[i], nullptr, use_any_time, &users[i]), 0);
+    for (int i = 0; i < 20; i++) {
+        mr_session *session = nullptr;
+        CHECK_OK(mr_supervisor_open_session(s, nullptr, &session, &error));
+        sleep_ms(i % 5 * 4);
+        CHECK_OK(mr_supervisor_close_session(s, MR_OK, &error));
+    }
+    for (int i = 0; i < 3; i++) users[i].has_ended = true;
+    for (int i = 0; i < 3; i++) CHECK_EQ(pthread_join(threads[i], nullptr), 0);
+    CHECK(users[0].done > 0 && users[1].done + users[2].done > 0);
+    mr_supervisor_free(s);
+    mr_graph_free(m.graph);
 }
 
 TEST(supervisors_wait_for_slow_threads)
@@ -597,6 +691,9 @@ TEST(supervisors_refuse_mistakes)
                   "checkpoint_basename has no effect without logdir");
     check_refused(MR_OPTIONS(mr_supervisor_options, .logdir = "run", .no_saver = true, .save_model_secs = 3),
                   "save_model_secs has no effect with no_saver");
+    check_refused(MR_OPTIONS(mr_supervisor_options, .logdir = "run", .no_summary = true, .no_global_step = true,
+                             .save_summaries_secs = 5),
+                  "save_summaries_secs has no effect with no_summary and no_global_step");
     check_refused(MR_OPTIONS(mr_supervisor_options, .logdir = ""), "the name of the directory is empty");
     check_refused(MR_OPTIONS(mr_supervisor_options, .logdir = "/dev/null"), "/dev/null is not a directory");
     check_refused(MR_OPTIONS(mr_supervisor_options, .recovery_wait_secs = -1), "recovery_wait_secs is -1");

@@ -133,6 +133,7 @@ static size_t name_bytes(const mr_warm_start_options *options)
  * at one place. */
 static int use_lists_in_options()
 {
+    mr_error error = {};
     for (size_t i = 0; i < 3; i++) {
         const char *name = &"ccc"[i];
         size_t both = name_bytes(MR_OPTIONS(mr_warm_start_options, .names = MR_NAMES("a", "bbbbb", name))) +
