@@ -11,8 +11,8 @@
 
 constexpr int DEVICE_NAME_SIZE = 128;
 
-static mr_status show(const mr_watch *watch, const mr_node *node, int32_t output, const mr_device *device,
-                      const mr_tensor *value, mr_error *error)
+static mr_status show_value(const mr_watch *watch, const mr_node *node, int32_t output, const mr_device *device,
+                            const mr_tensor *value, mr_error *error)
 {
     char name[DEVICE_NAME_SIZE];
     mr_tensor host = {0};
@@ -29,6 +29,21 @@ static mr_status show(const mr_watch *watch, const mr_node *node, int32_t output
                           .value = &host};
     mr_status status = watch->see(watch->context, &watched, error);
     mr_tensor_deinit(&host);
+    if (status != MR_OK && error && error->status == MR_OK) /* the watch has not said why */
+        return mr_fail(error, status, "%s:%d: the watch has ended the run", node->name, (int)output);
+    return status;
+}
+
+/* Of a reference, the value of its variable, if it has one. */
+static mr_status show(const mr_watch *watch, const mr_node *node, int32_t output, const mr_device *device,
+                      const mr_tensor *value, mr_error *error)
+{
+    mr_resource *variable = node->outputs[output].is_ref ? mr_tensor_resource(value, &mr_variable_class) : nullptr;
+    if (!variable) return show_value(watch, node, output, device, value, error);
+    mr_tensor now = {0};
+    if (mr_variable_snapshot((mr_variable_state *)variable, &now, nullptr) != MR_OK) return MR_OK;
+    mr_status status = show_value(watch, node, output, device, &now, error);
+    mr_tensor_deinit(&now);
     return status;
 }
 

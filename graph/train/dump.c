@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "graph/ir/convert.h"
 #include "graph/run/execute.h"
+#include "graph/run/session.h"
 #include "graph/train/hook.h"
 #include "proto/event.pb-c.h"
 #include "records/io/file.h"
@@ -110,7 +111,7 @@ static mr_status write_graph(mr_dumper *d, const char *device, mr_error *error)
     if (directory == nullptr) return no_memory(error);
     uint32_t hash = mr_crc32c(0, d->graph.data, d->graph.size_bytes);
     char *path =
-        mr_arena_printf(&d->scratch, "%s/" MR_DUMP_PREFIX "graph_hash%" PRIu32 "_%" PRId64, directory, hash, now_us());
+        mr_arena_printf(&d->scratch, "%s/" MR_DUMP_GRAPH "hash%" PRIu32 "_%" PRId64, directory, hash, now_us());
     const char *copy = mr_arena_strdup(&d->arena, device);
     if (path == nullptr || copy == nullptr) return no_memory(error);
     assert(d->device_count < 1 + MR_DEVICES_MAX);
@@ -134,9 +135,10 @@ bool mr_dump_is_nonfinite(const mr_tensor *value)
     return mr_tensor_find_nonfinite(&parts, false) >= 0;
 }
 
-/* A part of a node's name that would leave the directory of the dump. */
+/* Whether a node's name stays in the directory of its device, and is not taken for the graph's there. */
 static bool is_path_safe(const char *name)
 {
+    if (strncmp(name, MR_DUMP_GRAPH, strlen(MR_DUMP_GRAPH)) == 0) return false;
     for (const char *part = name, *end; part != nullptr; part = end != nullptr ? end + 1 : nullptr) {
         end = strchr(part, '/');
         size_t length = end != nullptr ? (size_t)(end - part) : strlen(part);
@@ -256,6 +258,7 @@ static mr_status see(void *context, const mr_watched *watched, mr_error *error)
 mr_status mr_dumper_new(const char *directory, const mr_dump_options *given, mr_dumper **dumper, mr_error *error)
 {
     mr_dump_options options = {.size = sizeof options};
+    if (dumper == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dumper_new: dumper is null");
     *dumper = nullptr;
     if (directory == nullptr || *directory == '\0')
         return mr_fail(error, MR_INVALID_ARGUMENT, "the directory of the dumps is empty");
@@ -348,12 +351,26 @@ static mr_status begin(mr_dumper *d, mr_graph *graph, mr_feeds feeds, mr_outputs
     return status;
 }
 
+static mr_status check_output(const mr_graph *graph, const char *list, int32_t index, mr_output output, mr_error *error)
+{
+    if (output.node != nullptr && output.node->graph == graph && output.index >= 0 &&
+        output.index < output.node->output_count)
+        return MR_OK;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dumper_begin: %s[%d] is not an output of the graph", list,
+                   (int)index);
+}
+
 mr_status mr_dumper_begin(mr_dumper *dumper, mr_graph *graph, mr_feeds feeds, mr_outputs fetches,
                           const mr_watch **watch, mr_error *error)
 {
+    if (watch == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dumper_begin: watch is null");
     *watch = nullptr;
     if (dumper == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dumper_begin: dumper is null");
     if (graph == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dumper_begin: graph is null");
+    MR_TRY(mr_session_check_list("mr_dumper_begin: feeds", feeds.items, feeds.count, error));
+    MR_TRY(mr_session_check_list("mr_dumper_begin: fetches", fetches.items, fetches.count, error));
+    for (int32_t i = 0; i < feeds.count; i++) MR_TRY(check_output(graph, "feeds", i, feeds.items[i].output, error));
+    for (int32_t i = 0; i < fetches.count; i++) MR_TRY(check_output(graph, "fetches", i, fetches.items[i], error));
     if (dumper->is_running)
         return mr_fail(error, MR_FAILED_PRECONDITION, "the previous run of the dump to %s has not ended", dumper->path);
     MR_TRY(begin(dumper, graph, feeds, fetches, error));

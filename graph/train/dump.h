@@ -6,6 +6,7 @@
 
 #define MR_DUMP_PREFIX "_tfdbg_"
 #define MR_DUMP_DEVICE MR_DUMP_PREFIX "device_"
+#define MR_DUMP_GRAPH MR_DUMP_PREFIX "graph_"
 #define MR_DUMP_DEBUG_OP "DebugIdentity"
 
 /* The largest file of a value that is read or written. */

@@ -111,7 +111,7 @@ static mr_status add_file(listing *l, const char *directory, mr_string name, mr_
     char *path = mr_arena_printf(&dump->arena, "%s/%.*s", directory, (int)name.size_bytes, name.data);
     if (path == nullptr) return mr_fail_memory(error, name.size_bytes);
     const char *base = path + strlen(directory) + 1;
-    if (strncmp(base, MR_DUMP_PREFIX, strlen(MR_DUMP_PREFIX)) == 0) return MR_OK; /* the graph */
+    if (strcmp(directory, l->root) == 0 && strncmp(base, MR_DUMP_GRAPH, strlen(MR_DUMP_GRAPH)) == 0) return MR_OK;
     if (!parse_name(base, &item, &node_length, &op, &index))
         return mr_fail(error, MR_DATA_LOSS, "%s: not the name of a dumped value, NODE_OUTPUT_OP_TIME", path);
     MR_TRY(check_file(path, &item.size_bytes, error));
@@ -171,6 +171,7 @@ static mr_status list_dump(mr_dump *dump, const char *path, mr_error *error)
         mr_string name = mr_tensor_strings(&names)[i];
         if (name.size_bytes < strlen(MR_DUMP_PREFIX) || strncmp(name.data, MR_DUMP_PREFIX, strlen(MR_DUMP_PREFIX)) != 0)
             continue;
+        if (strncmp(name.data, MR_DUMP_GRAPH, strlen(MR_DUMP_GRAPH)) == 0) continue; /* in that of a device */
         is_dump = true;
         if (name.size_bytes >= strlen(MR_DUMP_DEVICE) &&
             strncmp(name.data, MR_DUMP_DEVICE, strlen(MR_DUMP_DEVICE)) == 0)
@@ -185,6 +186,7 @@ static mr_status list_dump(mr_dump *dump, const char *path, mr_error *error)
 
 mr_status mr_dump_open(const char *path, mr_dump **dump, mr_error *error)
 {
+    if (dump == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dump_open: dump is null");
     *dump = nullptr;
     if (path == nullptr || *path == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "the path of the dump is empty");
     mr_dump *d = calloc(1, sizeof *d);
@@ -222,8 +224,8 @@ const mr_dump_item *mr_dump_item_at(const mr_dump *dump, int32_t index)
 /* Without elements although its shape has some: TensorFlow writes uninitialized tensors and handles so. */
 static bool is_unset(const Mr__TensorProto *proto)
 {
-    if (proto->tensor_content.len > 0 || proto->n_string_val > 0) return false;
     if (proto->dtype == MR_RESOURCE || proto->dtype == MR_VARIANT) return true;
+    if (proto->tensor_content.len > 0 || proto->n_string_val > 0) return false;
     int64_t count = 1;
     for (size_t i = 0; proto->tensor_shape != nullptr && i < proto->tensor_shape->n_dim; i++)
         if (proto->tensor_shape->dim[i]->size == 0) count = 0;
@@ -250,6 +252,7 @@ mr_status mr_dump_read_file(const char *path, mr_tensor *value, mr_error *error)
     char *bytes = nullptr;
     size_t size_bytes = 0;
     mr_arena arena = {0};
+    if (value == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dump_read: value is null");
     *value = (mr_tensor){0};
     if (path == nullptr || *path == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "the path of the value is empty");
     uint64_t expected_bytes;
@@ -265,7 +268,9 @@ mr_status mr_dump_read_file(const char *path, mr_tensor *value, mr_error *error)
 mr_status mr_dump_read(const mr_dump *dump, int32_t index, mr_tensor *value, mr_error *error)
 {
     const mr_dump_item *item = mr_dump_item_at(dump, index);
+    if (value == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dump_read: value is null");
     *value = (mr_tensor){0};
+    if (dump == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dump_read: dump is null");
     if (item == nullptr)
         return mr_fail(error, MR_OUT_OF_RANGE, "the dump has %d values; there is no %d", (int)mr_dump_count(dump),
                        (int)index);
@@ -276,7 +281,9 @@ mr_status mr_dump_find(const mr_dump *dump,
                        bool (*accepts)(void *context, const mr_dump_item *item, const mr_tensor *value), void *context,
                        int32_t from, int32_t *index, mr_error *error)
 {
+    if (index == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dump_find: index is null");
     *index = -1;
+    if (dump == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dump_find: dump is null");
     if (accepts == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_dump_find: accepts is null");
     for (int32_t i = from > 0 ? from : 0; i < mr_dump_count(dump); i++) {
         mr_tensor value = {0};

@@ -95,18 +95,38 @@ template <class List, class Item, size_t count> List mr_list_(const Item (&items
 {
     return List{items, static_cast<int32_t>(count)};
 }
-template <class Options> const Options *mr_options_(const Options &options)
+/* Options that are being set in an expression, and exist until its end. number is that of the MR_OPTIONS in a file; if
+ * one is reached again while a value is computed, the inner options are above the outer ones. */
+template <class Options, int number> struct mr_being_set_ {
+    static mr_being_set_ *&top()
+    {
+        static thread_local mr_being_set_ *top = nullptr;
+        return top;
+    }
+    Options options = {};
+    mr_being_set_ *below = top();
+    bool is_set = false;
+    mr_being_set_()
+    {
+        top() = this;
+    }
+    mr_being_set_(const mr_being_set_ &) = delete;
+    mr_being_set_ &operator=(const mr_being_set_ &) = delete;
+    ~mr_being_set_()
+    {
+        if (!is_set) top() = below; /* after an exception */
+    }
+    static const Options *set()
+    {
+        mr_being_set_ *done = top();
+        done->is_set = true;
+        top() = done->below;
+        return &done->options;
+    }
+};
+template <class BeingSet> void mr_keep_(const BeingSet &)
 {
-    return &options;
 }
-namespace {
-/* Options that are being set. Each MR_OPTIONS of a file has its own, by number. */
-template <class Options, int number> Options &mr_options_being_set_()
-{
-    static thread_local Options options;
-    return options;
-}
-} // namespace
 #define MR_VALUE_(type, ...) (type{__VA_ARGS__})
 #define MR_COUNT_(type, ...) sizeof(mr_count_(__VA_ARGS__))
 #define MR_LIST_(type, item, ...) (mr_list_<type, item>({__VA_ARGS__}))
@@ -119,9 +139,11 @@ template <class Options, int number> Options &mr_options_being_set_()
     }())
 /* Likewise until the end of the caller's expression, which may not be in a block of its own. */
 #define MR_OPTIONS_(type, ...)                                                                                         \
-    MR_OPTIONS_AT_((mr_options_being_set_<type, __COUNTER__>), type, .size = sizeof(type), __VA_ARGS__)
-#define MR_OPTIONS_AT_(options, type, ...)                                                                             \
-    (options() = type(), MR_SET_(options(), __VA_ARGS__), mr_options_(type(options())))
+    MR_OPTIONS_AT_((mr_being_set_<type, __COUNTER__>), type, .size = sizeof(type), __VA_ARGS__)
+#define MR_OPTIONS_AT_(being_set, type, ...)                                                                           \
+    (mr_keep_(MR_BARE_ being_set()), MR_SET_((MR_BARE_ being_set::top()->options), __VA_ARGS__),                       \
+     MR_BARE_ being_set::set())
+#define MR_BARE_(...) __VA_ARGS__
 #define MR_OPTIONS(type, ...) MR_OPTIONS_(type, __VA_ARGS__)
 /* MR_SET_(o, .a = 1, .b = 2) is (void)(o.a = 1), (void)(o.b = 2). */
 #define MR_SET_(options, ...)                                                                                          \

@@ -115,8 +115,9 @@ MR_API int32_t mr_dump_count(const mr_dump *dump);
 MR_API const mr_dump_item *mr_dump_item_at(const mr_dump *dump, int32_t index);
 /* Reads a value.
  * value   owned by the caller; of dtype MR_DTYPE_INVALID if TensorFlow has written a tensor without elements'
- *         values: an uninitialized one, or a handle
- * errors  MR_OUT_OF_RANGE: no such item; MR_DATA_LOSS: the file is not one value */
+ *         values: an uninitialized one, or a handle or variant
+ * errors  MR_OUT_OF_RANGE: no such item; MR_DATA_LOSS: the file is not one value; MR_UNIMPLEMENTED: a dtype or rank
+ *         that mr_tensor cannot represent */
 MR_API mr_status mr_dump_read(const mr_dump *dump, int32_t index, mr_tensor *value, mr_error *error);
 /* Reads one file of a dump. */
 MR_API mr_status mr_dump_read_file(const char *path, mr_tensor *value, mr_error *error);

@@ -186,7 +186,8 @@ typedef struct mr_projector_embedding {
 } mr_projector_embedding;
 /* Writes directory/projector_config.pbtxt. A missing directory is created, an existing file is replaced.
  *
- * checkpoint  model_checkpoint_path; null: the directory's newest
+ * checkpoint  model_checkpoint_path; null: the directory's newest. TensorBoard looks for a relative path in its own
+ *             working directory, not in this one
  * errors      MR_INVALID_ARGUMENT: an embedding without a name, or sizes of a sprite without its path */
 MR_API mr_status mr_projector_config_write(const char *directory, const char *checkpoint,
                                            const mr_projector_embedding *embeddings, int32_t count, mr_error *error);

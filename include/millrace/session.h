@@ -97,11 +97,12 @@ typedef struct mr_watched {
     int32_t output;         /* of the node */
     const char *device;     /* "/job:localhost/replica:0/task:0/device:CPU:0" */
     int64_t time_us;        /* since 1970 */
-    const mr_tensor *value; /* in host memory. That of a variable may be changed by other operators meanwhile */
+    const mr_tensor *value; /* in host memory; of a reference, that of its variable */
 } mr_watched;
 /* Called with each output of each operator of a run as soon as it is computed, also in each iteration of a loop, and
  * with the constants of the graph before the run. Not with outputs of functions' operators, of Switch, Merge and the
- * like, and with handles and variants, which have no elements. An error ends the run.
+ * like, with handles and variants, which have no elements, and with variables that are not initialized. An error ends
+ * the run.
  * threads  called from any thread of the run, several at a time */
 typedef struct mr_watch {
     mr_status (*see)(void *context, const mr_watched *watched, mr_error *error);

@@ -319,9 +319,13 @@ mr_status mr_file_open_regular(const char *path, int *descriptor, mr_error *erro
     int opened = -1;
     struct stat about;
     MR_TRY(take_opened(open_file(path, O_RDONLY | O_NONBLOCK), path, &opened, error));
-    if (fstat(opened, &about) == 0 && S_ISREG(about.st_mode)) return *descriptor = opened, MR_OK;
-    (void)close(opened);
-    return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not a regular file", path);
+    assert(opened >= 0);
+    if (fstat(opened, &about) != 0 || !S_ISREG(about.st_mode)) {
+        (void)close(opened);
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s is not a regular file", path);
+    }
+    *descriptor = opened;
+    return MR_OK;
 }
 
 mr_status mr_file_open_once(const char *path, int *descriptor, mr_error *error)

@@ -16,7 +16,7 @@ TEST(graph_run_dumps_the_values_of_steps)
     const char *text =
         graph_run("model.meta --restore run --feed x=[1,nan] --fetch y --target train --steps 2 --dump d", 0);
     CHECK_CONTAINS(text, "graph-run: step 1: the first value with a NaN or an infinity is Mul:0\n");
-    CHECK_CONTAINS(text, " values are dumped; those of the last step to d/run_");
+    CHECK_CONTAINS(text, " values are dumped; the last step's directory is d/run_");
     CHECK_EQ(program_run("cd %s && test $(ls d | wc -l) = 2", test_directory())->exit_code, 0);
     text = cat("--dump d/run_*_1", 0);
     CHECK_CONTAINS(text, "y:0");
@@ -31,7 +31,9 @@ TEST(graph_run_dumps_the_values_of_steps)
 
     text = graph_run("model.meta --restore run --feed x=[1,1] --fetch y --dump e --dump-nodes 'y*'", 0);
     CHECK(!strstr(text, "NaN"));
-    CHECK_CONTAINS(text, "graph-run: 1 values are dumped");
+    CHECK_CONTAINS(text, "graph-run: 1 value is dumped");
+    CHECK_CONTAINS(graph_run("model.meta --restore run --feed x=[1,1] --fetch y --dump z --dump-nodes zz", 0),
+                   "graph-run: --dump-nodes selects no node that has run\n");
     text = cat("--dump e/run*", 0);
     CHECK_CONTAINS(text, "0.000 ms  y:0   float [2]       5 5\n");
     text = graph_run("model.meta --restore run --feed x=1 --feed string='[\"ä\", \"b\"]' --feed complex64=@c.npy "

@@ -284,6 +284,22 @@ TEST(runs_of_a_dumper_follow_one_another)
     CHECK_STATUS(mr_dumper_new(nullptr, nullptr, &none, &error), MR_INVALID_ARGUMENT);
     CHECK_STATUS(mr_dumper_begin(nullptr, d.graph, MR_NO_FEEDS, (mr_outputs){0}, &watch, &error), MR_INVALID_ARGUMENT);
     mr_dumper_free(none);
+    mr_dumper_end(d.dumper);
+    const mr_output wrong = {last.node, 9};
+    CHECK_STATUS(mr_dumper_new("x", nullptr, nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_dumper_begin(d.dumper, d.graph, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_dumper_begin(d.dumper, d.graph, (mr_feeds){nullptr, 2}, (mr_outputs){0}, &watch, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_dumper_begin(d.dumper, d.graph, MR_NO_FEEDS, (mr_outputs){&last, -1}, &watch, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_dumper_begin(d.dumper, d.graph, MR_NO_FEEDS, (mr_outputs){&wrong, 1}, &watch, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK(strstr(error.message, "fetches[0]") != nullptr);
+    CHECK_STATUS(mr_dump_open("x", nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_dump_read_file("x", nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_dump_read(nullptr, 0, &(mr_tensor){0}, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_dump_find(nullptr, mr_dump_has_inf_or_nan, nullptr, 0, &(int32_t){0}, &error), MR_INVALID_ARGUMENT);
     const mr_watch empty = {0};
     mr_tensor result = {0};
     CHECK_STATUS(mr_session_run_with(d.session, MR_OPTIONS(mr_run_options, .watch = &empty), MR_NO_FEEDS,
@@ -312,6 +328,30 @@ TEST(a_watch_can_end_a_run)
                                      MR_OUTPUTS(last), &result, nullptr, 0, &error),
                  MR_ABORTED);
     CHECK_OK(mr_session_run(d.session, MR_NO_FEEDS, MR_OUTPUTS(last), &result, nullptr, 0, &error));
+    mr_tensor_deinit(&result);
+    finish(&d);
+}
+
+/* A variable, and what assigns to it, have the value of that time. */
+TEST(references_have_the_values_of_their_variables)
+{
+    mr_error error = {0};
+    model m = build();
+    mr_dump *dump = nullptr;
+    int32_t at = -1;
+    mr_tensor result = {0};
+    mr_node *init = mr_initialize_variables(m.graph, MR_GLOBAL_VARIABLES, "init");
+    mr_output raised = mr_assign_add(m.graph, m.w.ref, mr_constant_float(m.graph, 4), .name = "raised");
+    dumped d = start(m.graph, nullptr);
+    CHECK_OK(run_dumped(&d, MR_NO_FEEDS, (mr_outputs){0}, &error)); /* nothing is computed */
+    CHECK_OK(mr_session_run(d.session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    CHECK_OK(run_dumped(&d, MR_NO_FEEDS, MR_OUTPUTS(raised), &error));
+    CHECK_OK(mr_dump_open(mr_dumper_path(d.dumper), &dump, &error));
+    CHECK_EQ(count_of(dump, "w", 0, &at), 1);
+    CHECK(float_of(dump, at) == 1);
+    CHECK_EQ(count_of(dump, "raised", 0, &at), 1);
+    CHECK(float_of(dump, at) == 5);
+    mr_dump_close(dump);
     mr_tensor_deinit(&result);
     finish(&d);
 }
@@ -369,6 +409,8 @@ TEST(what_is_not_a_dump_is_refused)
     CHECK_STATUS(mr_dump_open(test_path("none"), &dump, &error), MR_NOT_FOUND);
     CHECK(mkdir(test_path("d"), 0700) == 0);
     CHECK_STATUS(mr_dump_open(test_path("d"), &dump, &error), MR_INVALID_ARGUMENT);
+    put(test_path("d/_tfdbg_graph_hash1_2"), "", 0); /* as in the directory of a device */
+    CHECK_STATUS(mr_dump_open(test_path("d"), &dump, &error), MR_INVALID_ARGUMENT);
     CHECK(mkdir(test_path("d/_tfdbg_device_,job_localhost"), 0700) == 0);
     CHECK_OK(mr_dump_open(test_path("d"), &dump, &error));
     CHECK_EQ(mr_dump_count(dump), 0);
@@ -396,6 +438,11 @@ TEST(what_is_not_a_dump_is_refused)
     CHECK(strcmp(mr_dump_item_at(dump, 0)->device, "/job:localhost") == 0);
     CHECK_STATUS(mr_dump_read(dump, 0, &value, &error), MR_DATA_LOSS);
     mr_dump_close(dump);
+    /* A handle, as TensorFlow writes it: dtype 20, and its fields. */
+    put(test_path("d/_tfdbg_device_,job_localhost/x_0_DebugIdentity_12-3"),
+        "\x2a\x0e\x0a\x0c\x42\x0a\x08\x14\x22\x00\x72\x04\x0a\x02/a", 16);
+    CHECK_OK(mr_dump_read_file(test_path("d/_tfdbg_device_,job_localhost/x_0_DebugIdentity_12-3"), &value, &error));
+    CHECK_EQ(value.dtype, MR_DTYPE_INVALID);
     CHECK(mkfifo(test_path("d/_tfdbg_device_,job_localhost/pipe_0_DebugIdentity_12"), 0600) == 0);
     CHECK_STATUS(mr_dump_open(test_path("d"), &dump, &error), MR_DATA_LOSS); /* it would block a reader */
     const char *pipe = test_path("d/_tfdbg_device_,job_localhost/pipe_0_DebugIdentity_12");
@@ -440,7 +487,7 @@ TEST(damaged_dumps_are_reported)
 /* A name from outside that would leave the directory. */
 TEST(names_of_nodes_do_not_leave_the_dump)
 {
-    static const char *const names[] = {"../x", "a/../../x", "a//x", "a/./x", "a/"};
+    static const char *const names[] = {"../x", "a/../../x", "a//x", "a/./x", "a/", "_tfdbg_graph_x"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         mr_error error = {0};
         mr_watched watched = {.node = names[i], .op = "Const", .device = "/device:CPU:0", .time_us = 1};

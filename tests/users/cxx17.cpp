@@ -129,6 +129,14 @@ static size_t name_bytes(const mr_warm_start_options *options)
     return bytes;
 }
 
+/* An option whose value is computed with the same MR_OPTIONS again. */
+static size_t nested_bytes(int depth)
+{
+    if (depth == 0) return 1;
+    return name_bytes(MR_OPTIONS(mr_warm_start_options, .names = MR_NAMES("abc", "d"),
+                                 .pattern = nested_bytes(depth - 1) > 0 ? nullptr : "x"));
+}
+
 /* The arrays of lists exist as long as the call: also those of two structs of one type, and of the second of two calls
  * at one place. */
 static int use_lists_in_options()
@@ -141,6 +149,7 @@ static int use_lists_in_options()
         CHECK(both == 6 + 11 * (3 - i));
     }
     CHECK(name_bytes(MR_OPTIONS(mr_warm_start_options, .names = {})) == 0);
+    CHECK(nested_bytes(3) == 4);
     return 0;
 }
 

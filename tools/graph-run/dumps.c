@@ -18,6 +18,7 @@ mr_status dumps_open(dumps *d, const options *o, mr_error *error)
     if (!o->dump) return MR_OK;
     mr_status status = mr_dumper_new(o->dump, MR_OPTIONS(mr_dump_options, .selects = is_selected, .context = (void *)o),
                                      &d->dumper, error);
+    d->has_patterns = o->dump_nodes != nullptr;
     return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "--dump");
 }
 
@@ -52,7 +53,9 @@ void dumps_close(dumps *d)
     const char *path = mr_dumper_path(d->dumper);
     int64_t count = mr_dumper_count(d->dumper);
     if (path) {
-        fprintf(stderr, "graph-run: %" PRId64 " values are dumped; those of the last step to ", count);
+        if (count == 0 && d->has_patterns) fputs("graph-run: --dump-nodes selects no node that has run\n", stderr);
+        fprintf(stderr, "graph-run: %" PRId64 " value%s dumped; the last step's directory is ", count,
+                count == 1 ? " is" : "s are");
         text_print_sentence(stderr, path);
         fputc('\n', stderr);
     }

@@ -9,6 +9,7 @@
 typedef struct dumps {
     mr_dumper *dumper; /* null: nothing is dumped */
     bool is_reported;  /* the first NaN or infinity */
+    bool has_patterns; /* --dump-nodes */
 } dumps;
 
 /* Without --dump it does nothing. o: borrowed until dumps_close */

@@ -83,14 +83,19 @@ static void put_integer(out *o, const mr_tensor *value, int64_t i)
     char text[32];
     switch (value->dtype) {
     case MR_INT8:
+    case MR_QINT8:
         return out_integer(o, ((const int8_t *)data)[i]);
     case MR_UINT8:
+    case MR_QUINT8:
         return out_integer(o, ((const uint8_t *)data)[i]);
     case MR_INT16:
+    case MR_QINT16:
         return out_integer(o, ((const int16_t *)data)[i]);
     case MR_UINT16:
+    case MR_QUINT16:
         return out_integer(o, ((const uint16_t *)data)[i]);
     case MR_INT32:
+    case MR_QINT32:
         return out_integer(o, ((const int32_t *)data)[i]);
     case MR_UINT32:
         return out_integer(o, ((const uint32_t *)data)[i]);
