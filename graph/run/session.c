@@ -61,6 +61,8 @@ mr_status mr_session_new(mr_graph *graph, const mr_session_options *given, mr_se
     mr_session_options options;
     MR_TRY(MR_OPTIONS_READ(mr_session_options, &options, given, error));
     if (options.device) MR_TRY(check_device(options.device, error));
+    if (options.threads < 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "session.threads is %d, but must be at least 0", options.threads);
     if (options.timeout_ms < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "session.timeout_ms is %" PRId64, options.timeout_ms);
     mr_session *made = calloc(1, sizeof *made);

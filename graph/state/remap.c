@@ -81,7 +81,9 @@ static mr_status generate_vocab_remapping(mr_kernel_call *call, mr_error *error)
     if (status == MR_OK) status = read_vocabulary(new_path, true, -1, &words, &handles[0], error);
     if (status == MR_OK && (__builtin_add_overflow(offset, count, &last) || last > mr_table_count(words)))
         status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                                "lookup table size must be larger than last new vocab entry's line");
+                                "lookup table size must be larger than last new vocab entry's line: %.200s has %lld "
+                                "words, but the words from %lld on, %lld of them, are read",
+                                new_path, (long long)mr_table_count(words), (long long)offset, (long long)count);
     if (status == MR_OK)
         status = read_vocabulary(old_path, false, mr_attr_int_or(call->node->attrs, "old_vocab_size", -1), &lines,
                                  &handles[1], error);

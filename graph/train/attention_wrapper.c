@@ -148,7 +148,8 @@ static bool read_sizes(mr_graph *graph, wrapper *w, const mr_attention_wrapper_o
                             (int)o->attention_layer_size);
         return false;
     }
-    if (sizes.count != 0 && (sizes.count != w->count || sizes.items == nullptr)) {
+    if (sizes.count > 0 && sizes.items == nullptr) return fail(graph, "the items of attention_layer_sizes are null");
+    if (sizes.count != 0 && sizes.count != w->count) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                             "attention_wrapper: there are %d attention_layer_sizes for %d attentions", (int)sizes.count,
                             (int)w->count);

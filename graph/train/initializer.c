@@ -70,7 +70,7 @@ static bool has_fractions(mr_dtype dtype)
     return dtype == MR_FLOAT || dtype == MR_DOUBLE || dtype == MR_HALF || dtype == MR_BFLOAT16;
 }
 
-static const char *wrong_options(const mr_initializer *i)
+const char *mr_initializer_wrong_options(const mr_initializer *i)
 {
     mr_initializer_kind kind = i->kind;
     bool is_normal = kind == MR_INIT_NORMAL || kind == MR_INIT_TRUNCATED_NORMAL;
@@ -127,7 +127,7 @@ static const char *wrong_variable(const mr_initializer *i, mr_shape full, mr_dty
 bool mr_initializer_check(mr_graph *graph, const char *name, const mr_initializer *initializer, mr_shape full,
                           mr_dtype dtype)
 {
-    const char *wrong = wrong_options(initializer);
+    const char *wrong = mr_initializer_wrong_options(initializer);
     if (wrong == nullptr) wrong = wrong_variable(initializer, full, dtype);
     if (wrong == nullptr) return true;
     char text[MR_SHAPE_TEXT_SIZE];

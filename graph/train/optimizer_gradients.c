@@ -9,13 +9,53 @@ static bool fail(mr_graph *graph, const char *what)
     return false;
 }
 
-static bool check(mr_graph *graph, const mr_compute_gradients_options *o)
+/* One element fits one element: [1] is accepted for a scalar, as in TensorFlow. */
+static bool fits(mr_shape loss, mr_shape gradient)
+{
+    return mr_shape_compatible(loss, gradient) || (mr_shape_count(loss) == 1 && mr_shape_count(gradient) == 1);
+}
+
+static bool check_grad_loss(mr_graph *graph, mr_output loss, mr_output gradient)
+{
+    if (gradient.node == nullptr) return true;
+    if (gradient.node->graph != graph || gradient.index < 0 || gradient.index >= gradient.node->output_count)
+        return fail(graph, "grad_loss is no output of this graph");
+    /* A loss that is not valid is reported by the gradients. */
+    if (loss.node == nullptr || loss.node->graph != graph || loss.index < 0 || loss.index >= loss.node->output_count)
+        return true;
+    const mr_dtype dtype = mr_output_dtype(gradient), expected = mr_output_dtype(loss);
+    const mr_shape shape = mr_output_shape(gradient), full = mr_output_shape(loss);
+    if (dtype == expected && fits(full, shape)) return true;
+    char text[MR_SHAPE_TEXT_SIZE], expected_text[MR_SHAPE_TEXT_SIZE];
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                        "compute_gradients: grad_loss %s is %s %s, but the loss %s is %s %s; both must have the same "
+                        "dtype and shape",
+                        mr_node_name(gradient.node), mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text),
+                        mr_node_name(loss.node), mr_dtype_name(expected),
+                        mr_shape_text(full, expected_text, sizeof expected_text));
+    return false;
+}
+
+/* TensorFlow updates a variable that is in the list twice, twice. */
+static bool check_duplicates(mr_graph *graph, mr_variables list)
+{
+    for (int32_t i = 0; i < list.count; i++)
+        for (int32_t j = 0; j < i; j++) {
+            if (list.items[i].ref.node != list.items[j].ref.node) continue;
+            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                                "compute_gradients: the variable %s is in the list of variables twice, at %d and %d",
+                                mr_node_name(list.items[i].ref.node), (int)j, (int)i);
+            return false;
+        }
+    return true;
+}
+
+static bool check(mr_graph *graph, mr_output loss, const mr_compute_gradients_options *o)
 {
     if ((unsigned)o->gate_gradients > MR_GATE_GRAPH) return fail(graph, "unknown gate_gradients");
     if ((unsigned)o->aggregation_method > MR_AGGREGATION_EXPERIMENTAL_ACCUMULATE_N)
         return fail(graph, "unknown aggregation_method");
-    if (o->grad_loss.node != nullptr && o->grad_loss.node->graph != graph)
-        return fail(graph, "grad_loss is no output of this graph");
+    if (!check_grad_loss(graph, loss, o->grad_loss)) return false;
     if (o->variables.count < 0 || (o->variables.count > 0 && o->variables.items == nullptr))
         return fail(graph, "the list of variables is not valid");
     for (int32_t i = 0; i < o->variables.count; i++) {
@@ -32,7 +72,7 @@ static bool check(mr_graph *graph, const mr_compute_gradients_options *o)
             return false;
         }
     }
-    return true;
+    return check_duplicates(graph, o->variables);
 }
 
 static mr_gradients_and_variables differentiate(mr_graph *graph, mr_output loss, const mr_compute_gradients_options *o)
@@ -74,7 +114,7 @@ mr_gradients_and_variables mr_compute_gradients_(mr_graph *graph, mr_output loss
     if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return none;
     const mr_status status = MR_OPTIONS_READ(mr_compute_gradients_options, &options, given, &error);
     if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s", error.message);
-    return status == MR_OK && check(graph, &options) ? differentiate(graph, loss, &options) : none;
+    return status == MR_OK && check(graph, loss, &options) ? differentiate(graph, loss, &options) : none;
 }
 
 mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *graph, const mr_optimizer *given, mr_output loss,
@@ -94,7 +134,7 @@ mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *graph, cons
         (void)mr_graph_fail(graph, status, "%s", error.message);
         return none;
     }
-    if (!check(graph, &options)) return none;
+    if (!check(graph, loss, &options)) return none;
     /* The innermost wrapper differentiates what the outer ones have made of the loss. */
     mr_optimizer_wrapper *wrapper = optimizer.wrapper;
     while (wrapper != nullptr && wrapper->kind->compute == nullptr) wrapper = wrapper->inner.wrapper;

@@ -2,6 +2,7 @@
 #include "graph/train/profiler_flops.h"
 
 #include "base/status.h"
+#include "graph/run/session.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -102,8 +103,9 @@ static mr_status copy_graph(mr_profile *profile, const mr_graph *graph, mr_error
 
 mr_status mr_profile_new(const mr_graph *graph, mr_profile **profile, mr_error *error)
 {
+    if (profile == nullptr) return mr_session_null("mr_profile_new: profile", error);
     *profile = nullptr;
-    if (graph == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_profile_new: the graph is null");
+    if (graph == nullptr) return mr_session_null("mr_profile_new: graph", error);
     mr_profile *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     const mr_status status = copy_graph(made, graph, error);

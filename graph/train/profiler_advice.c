@@ -1,5 +1,6 @@
 /* Advice: what in a profile takes the most time, and what could be faster. */
 #include "base/status.h"
+#include "graph/run/session.h"
 #include "graph/train/profiler_node.h"
 
 #include <stdio.h>
@@ -156,8 +157,9 @@ static mr_status examine(advice *a, const mr_profile *profile, mr_error *error)
 
 mr_status mr_profile_advise(const mr_profile *profile, mr_profile_advice **list, mr_error *error)
 {
+    if (list == nullptr) return mr_session_null("mr_profile_advise: advice", error);
     *list = nullptr;
-    if (profile == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_profile_advise: the profile is null");
+    if (profile == nullptr) return mr_session_null("mr_profile_advise: profile", error);
     advice *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);
     const mr_status status = examine(made, profile, error);

@@ -3,6 +3,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "graph/run/session.h"
 #include "records/io/file.h"
 
 #include <assert.h>
@@ -253,8 +254,9 @@ static mr_status make(mr_profile_view *view, const mr_profile *profile, mr_error
 mr_status mr_profile_view_new(const mr_profile *profile, mr_profile_kind kind, const mr_profile_options *options,
                               mr_profile_view **view, mr_error *error)
 {
+    if (view == nullptr) return mr_session_null("mr_profile_view_new: view", error);
     *view = nullptr;
-    if (profile == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_profile_view_new: the profile is null");
+    if (profile == nullptr) return mr_session_null("mr_profile_view_new: profile", error);
     if (kind != MR_PROFILE_SCOPE && kind != MR_PROFILE_GRAPH && kind != MR_PROFILE_OP)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_profile_view_new: %d is no kind of view", (int)kind);
     mr_profile_view *made = calloc(1, sizeof *made);
@@ -287,12 +289,12 @@ void mr_profile_view_free(mr_profile_view *view)
 
 const mr_profile_entry *mr_profile_view_root(const mr_profile_view *view)
 {
-    return &view->root->entry;
+    return view != nullptr ? &view->root->entry : nullptr;
 }
 
 const char *mr_profile_view_text(const mr_profile_view *view)
 {
-    return view->text;
+    return view != nullptr ? view->text : nullptr;
 }
 
 mr_status mr_profile_view_write(const mr_profile_view *view, const char *path, mr_error *error)

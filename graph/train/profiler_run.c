@@ -2,6 +2,7 @@
  * the graph. */
 #include "base/status.h"
 #include "graph/ir/convert.h"
+#include "graph/run/session.h"
 #include "graph/train/profiler_flops.h"
 #include "proto/proto.h"
 #include "proto/run.pb-c.h"
@@ -225,7 +226,9 @@ mr_status mr_profile_add_run(mr_profile *profile, int64_t step, mr_string run_me
 {
     mr_arena scratch = {0};
     Mr__RunMetadata *metadata;
-    if (profile == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_profile_add_run: the profile is null");
+    if (profile == nullptr) return mr_session_null("mr_profile_add_run: profile", error);
+    if (run_metadata.data == nullptr && run_metadata.size_bytes > 0)
+        return mr_session_null("mr_profile_add_run: run_metadata", error);
     if (step < 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_profile_add_run: step is %lld, less than 0", (long long)step);
     mr_status status = mr_proto_unpack_as(run_metadata, run_metadata, &scratch, &metadata, error);

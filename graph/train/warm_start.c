@@ -24,30 +24,43 @@ typedef struct warming {
 
 /* ---- Selection ---- */
 
-/* Whether the pattern matches the beginning of each name. A graph of its own evaluates the operator. */
-static mr_status match(const mr_string *names, int32_t count, const char *pattern, mr_tensor *matches, mr_error *error)
+/* Whether the regular expression matches each complete name. A graph of its own evaluates the operator. */
+static mr_status match_complete(const mr_string *names, int32_t count, const char *regex, mr_tensor *matches,
+                                mr_error *error)
 {
-    mr_arena arena = {0};
     mr_tensor all = {0};
     mr_session *session = nullptr;
-    const char *complete = mr_arena_printf(&arena, "(?s:(?:%s).*)", pattern);
     mr_graph *graph = mr_graph_create();
-    mr_status status = complete != nullptr && graph != nullptr ? MR_OK : mr_fail_memory(error, strlen(pattern));
+    mr_status status = graph != nullptr ? MR_OK : mr_fail_memory(error, strlen(regex));
     if (status == MR_OK) status = mr_tensor_init_strings(&all, MR_SHAPE(count), names, error);
     if (status == MR_OK) {
         mr_tensor text = {0};
-        status = mr_tensor_init_string(&text, mr_string_from(complete), error);
+        status = mr_tensor_init_string(&text, mr_string_from(regex), error);
         const mr_output input = mr_constant(graph, &all, "names");
         const mr_output result = mr_regex_full_match(graph, input, mr_constant(graph, &text, "pattern"));
         mr_tensor_deinit(&text);
         if (status == MR_OK) status = mr_session_new(graph, nullptr, &session, error);
         if (status == MR_OK)
             status = mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(result), matches, nullptr, 0, error);
-        if (status != MR_OK) status = mr_fail_prefix(error, status, "warm_start: pattern %.200s", pattern);
     }
     mr_session_free(session);
     mr_graph_free(graph);
     mr_tensor_deinit(&all);
+    return status;
+}
+
+/* Whether the pattern matches the beginning of each name. The pattern is evaluated alone first: errors quote it and not
+ * the expression that contains it, and "a)(b" is refused. */
+static mr_status match(const mr_string *names, int32_t count, const char *pattern, mr_tensor *matches, mr_error *error)
+{
+    mr_arena arena = {0};
+    mr_tensor ignored = {0};
+    const char *complete = mr_arena_printf(&arena, "(?s:(?:%s).*)", pattern);
+    mr_status status = complete != nullptr ? MR_OK : mr_fail_memory(error, strlen(pattern));
+    if (status == MR_OK) status = match_complete(names, count, pattern, &ignored, error);
+    if (status == MR_OK) status = match_complete(names, count, complete, matches, error);
+    if (status != MR_OK) status = mr_fail_prefix(error, status, "warm_start: pattern %.200s", pattern);
+    mr_tensor_deinit(&ignored);
     mr_arena_deinit(&arena);
     return status;
 }
@@ -202,9 +215,14 @@ static mr_status check_options(const mr_warm_start_options *o, mr_error *error)
         return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: previous_names is not a list");
     if (infos.count < 0 || (infos.count > 0 && infos.items == nullptr))
         return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: vocab_infos is not a list");
-    for (int32_t i = 0; i < names.count; i++)
+    for (int32_t i = 0; i < names.count; i++) {
         if (names.items[i].name == nullptr || names.items[i].previous == nullptr)
             return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: a name of previous_names is null");
+        for (int32_t j = 0; j < i; j++)
+            if (strcmp(names.items[i].name, names.items[j].name) == 0)
+                return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: previous_names has %.200s twice",
+                               names.items[i].name);
+    }
     for (int32_t i = 0; i < infos.count; i++) {
         if (infos.items[i].name == nullptr)
             return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: a name of vocab_infos is null");

@@ -5,14 +5,12 @@
 #include <millrace/ops.h>
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* ---- Checks ---- */
 
 static const char *find_wrong(const mr_vocab_info *info)
 {
-    const mr_initializer *i = &info->backup_initializer;
     if (info->new_vocab == nullptr || *info->new_vocab == '\0') return "new_vocab is missing";
     if (info->old_vocab == nullptr || *info->old_vocab == '\0') return "old_vocab is missing";
     if (info->new_vocab_size < 1 || info->new_vocab_size > INT32_MAX) return "new_vocab_size must be at least 1";
@@ -20,29 +18,30 @@ static const char *find_wrong(const mr_vocab_info *info)
     if (info->old_vocab_size < 0) return "old_vocab_size must be at least 0";
     if (info->axis != 0 && info->axis != 1) return "axis must be 0 or 1";
     if (info->axis == 1 && info->old_vocab_size != 0) return "old_vocab_size has no effect on axis 1";
-    switch (i->kind) {
+    return nullptr;
+}
+
+/* As mr_get_variable checks an initializer; the default is zeros. */
+static const char *find_wrong_backup(mr_initializer initializer)
+{
+    switch (initializer.kind) {
     case MR_INIT_DEFAULT:
+        initializer.kind = MR_INIT_ZEROS;
+        break;
     case MR_INIT_ZEROS:
     case MR_INIT_ONES:
-        return nullptr;
-    case MR_INIT_CONSTANT:
-        return i->values != nullptr ? "backup_initializer cannot have values, as the number of elements is not known"
-                                    : nullptr;
     case MR_INIT_UNIFORM:
-        if ((i->min != 0 || i->max != 0) && !(i->min < i->max))
-            return "backup_initializer.min must be less than backup_initializer.max";
-        return i->min != 0 || i->max != 0 || (i->scale > 0 && isfinite(i->scale))
-                   ? nullptr
-                   : "backup_initializer.scale must be greater than 0";
     case MR_INIT_NORMAL:
     case MR_INIT_TRUNCATED_NORMAL:
-        return i->scale > 0 && isfinite(i->scale) && isfinite(i->mean)
-                   ? nullptr
-                   : "backup_initializer.scale must be greater than 0";
+        break;
+    case MR_INIT_CONSTANT:
+        if (initializer.values != nullptr) return "it cannot have values, as the number of elements is not known";
+        break;
     default:
-        return "backup_initializer must be zeros, ones, constant, uniform, normal or truncated normal, as the number "
-               "of elements is not known";
+        return "it must be zeros, ones, constant, uniform, normal or truncated normal, as the number of elements is "
+               "not known";
     }
+    return mr_initializer_wrong_options(&initializer);
 }
 
 /* The matrix of the checkpoint. */
@@ -69,6 +68,10 @@ mr_status mr_warm_start_vocab_check(const mr_vocab_info *info, const mr_saver_it
     mr_shape old;
     if (wrong != nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: vocab_infos of %.200s: %s", info->name, wrong);
+    wrong = find_wrong_backup(info->backup_initializer);
+    if (wrong != nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: vocab_infos of %.200s: backup_initializer: %s",
+                       info->name, wrong);
     if (item->dtype != MR_FLOAT || full.rank != 2)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "warm_start: %.200s is %s %s, but a variable with a vocabulary must be a float matrix",

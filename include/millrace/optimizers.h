@@ -128,8 +128,9 @@ typedef enum mr_aggregation_method {
 } mr_aggregation_method;
 typedef struct mr_compute_gradients_options {
     size_t size;            /* of this struct (api.h) */
-    mr_variables variables; /* default: the collection "trainable_variables" */
-    mr_output grad_loss;    /* the gradient of the loss, of its shape and dtype; default: ones */
+    mr_variables variables; /* each once; default: the collection "trainable_variables" */
+    /* The gradient of the loss, of its dtype and shape; if both have one element, shapes may differ. Default: ones */
+    mr_output grad_loss;
     mr_gate_gradients gate_gradients;
     mr_aggregation_method aggregation_method;
     bool colocate_gradients_with_ops; /* gradients are computed on the devices of the operators that they are of */
@@ -146,9 +147,10 @@ MR_API mr_gradients_and_variables mr_optimizer_compute_gradients_(mr_graph *grap
 #define mr_optimizer_compute_gradients(graph, optimizer, loss, ...)                                                    \
     MR_WITH_SIZE_(mr_optimizer_compute_gradients_((graph), (optimizer), (loss), &options_),                            \
                   mr_compute_gradients_options, __VA_ARGS__)
-/* Updates each variable that has a gradient once, then adds 1 to global_step (if specified: a reference, as
- * mr_global_step(graph).ref). Runs after the collection "update_ops". If an update fails, others may have been made.
- * Slot variables are named as in TensorFlow ("w/Adam", "w/Adam_1", "beta1_power"). */
+/* Updates the variable of each item that has a gradient (a variable of two items twice), then adds 1 to
+ * global_step (if specified: a reference, as mr_global_step(graph).ref). Runs after the collection "update_ops". If an
+ * update fails, others may have been made. Slot variables are named as in TensorFlow ("w/Adam", "w/Adam_1",
+ * "beta1_power"). */
 MR_API mr_node *mr_apply_gradients(mr_graph *graph, const mr_optimizer *optimizer, mr_gradients_and_variables list,
                                    mr_output global_step);
 /* mr_optimizer_compute_gradients, then mr_apply_gradients (Optimizer.minimize).

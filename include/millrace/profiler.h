@@ -109,7 +109,8 @@ typedef struct mr_profile_options {
     int32_t max_depth;
     mr_profile_column order_by;
     int32_t select; /* columns of the text: MR_PROFILE_MICROS | MR_PROFILE_BYTES; default MR_PROFILE_MICROS */
-    mr_names account_type_regexes;  /* types of nodes that count; default ".*". Others have no entry */
+    /* Types of nodes that count; default ".*". Others have no entry. A node that several match counts once. */
+    mr_names account_type_regexes;
     mr_names start_name_regexes;    /* entries with which the view starts; default ".*" */
     mr_names trim_name_regexes;     /* entries below which the view ends; in the operator view, before which */
     mr_names show_name_regexes;     /* entries that are not hidden; default ".*" */
@@ -188,10 +189,11 @@ typedef struct mr_profile_view mr_profile_view;
 MR_API mr_status mr_profile_view_new(const mr_profile *profile, mr_profile_kind kind, const mr_profile_options *options,
                                      mr_profile_view **view, mr_error *error);
 MR_API void mr_profile_view_free(mr_profile_view *view); /* null is allowed */
-/* The root, whose total has all entries that count. Its children are the entries of the view. Borrowed. */
+/* The root, whose total has all entries that count. Its children are the entries of the view. Borrowed; null of a null
+ * view. */
 MR_API const mr_profile_entry *mr_profile_view_root(const mr_profile_view *view);
 /* The view as tfprof prints it: a line of column titles, and a line for each entry. Control characters of names are
- * written as "\x1b". Borrowed. */
+ * written as "\x1b". Borrowed; null of a null view. */
 MR_API const char *mr_profile_view_text(const mr_profile_view *view);
 /* Writes the text to a file, which is replaced atomically.
  * errors  those of writing the file */

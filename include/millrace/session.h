@@ -33,7 +33,7 @@ typedef struct mr_session mr_session;
 
 typedef struct mr_session_options {
     size_t size;               /* of this struct (api.h) */
-    int threads;               /* for loops inside operators; 0: one for each available processor */
+    int threads;               /* for loops inside operators, at least 0; 0: one for each available processor */
     bool no_soft_placement;    /* fail if an operator does not support its device, instead of running it on the CPU */
     bool log_device_placement; /* report the device of each node in mr_session_log */
     const char *device;        /* for nodes that request none: "/device:GPU:0"; null: the CPU */
@@ -47,7 +47,7 @@ typedef struct mr_session_options {
 
 /* graph    borrowed; must outlive the session
  * options  null: the defaults
- * errors   the graph's first error; MR_RESOURCE_EXHAUSTED */
+ * errors   the graph's first error; MR_INVALID_ARGUMENT: an option out of range; MR_RESOURCE_EXHAUSTED */
 MR_API mr_status mr_session_new(mr_graph *graph, const mr_session_options *options, mr_session **session,
                                 mr_error *error);
 MR_API void mr_session_free(mr_session *session); /* null is allowed */

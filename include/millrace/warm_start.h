@@ -92,7 +92,7 @@ typedef struct mr_warm_start_options {
     const char *pattern; /* trainable variables of whose name, "scope/w:0", a regular expression matches a beginning */
     mr_names names;      /* global variables, each by such a regular expression */
     mr_variables variables;           /* or the variables themselves */
-    mr_previous_names previous_names; /* each is used, or an error */
+    mr_previous_names previous_names; /* each name once; each is used, or an error */
     mr_vocab_infos vocab_infos;       /* likewise */
 } mr_warm_start_options;
 /* Calls mr_init_from_checkpoint for the variables that the options select, except those with a vocabulary

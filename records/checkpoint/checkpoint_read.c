@@ -323,10 +323,12 @@ static bool is_newer(const struct stat *data, const char *index_path)
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-/* The probable reason of data that does not fit the index. */
+/* A possible reason of data that does not fit the index. */
 static const char *interruption(const shard *file)
 {
-    return file->is_newer ? "; the data is newer than its index: a save over this checkpoint was interrupted" : "";
+    return file->is_newer ? "; the data file is newer than its index; perhaps a save over this checkpoint was "
+                            "interrupted"
+                          : "";
 }
 
 /* Opens the data file of an entry on first use, and checks that the entry's bytes are inside it. */

@@ -96,6 +96,9 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
     if (opened->options.compression < MR_COMPRESSION_NONE || opened->options.compression > MR_COMPRESSION_ZLIB)
         status =
             mr_fail(error, MR_INVALID_ARGUMENT, "%s: unknown compression %d", path, (int)opened->options.compression);
+    else if (opened->options.threads < 0)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: threads is %d, but must be at least 0", path,
+                         (int)opened->options.threads);
     else if (opened->options.compression != MR_COMPRESSION_NONE)
         status = start_deflater(opened, error);
     else if (opened->options.seek_bytes > 0)

@@ -30,6 +30,8 @@ TEST(session_arguments)
     mr_node *target = x.node;
     CHECK(mr_session_new(nullptr, nullptr, &s, &error) != MR_OK && strstr(error.message, "mr_graph_new"));
     REFUSED(mr_session_new(g, nullptr, nullptr, &error), "session is null");
+    REFUSED(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = -5), &s, &error),
+            "session.threads is -5, but must be at least 0");
     CHECK_OK(mr_session_new(g, nullptr, &s, &error));
     for (int32_t count = -1; count > -4; count--) {
         REFUSED(mr_session_run(s, (mr_feeds){nullptr, count}, MR_OUTPUTS(x), r, nullptr, 0, &error),

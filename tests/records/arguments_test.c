@@ -65,6 +65,11 @@ TEST(record_reader_refuses_options_out_of_range)
     }
     CHECK_STATUS(mr_record_scan(&path, 1, MR_OPTIONS(mr_record_scan_options, .threads = -1), nullptr, &error),
                  MR_INVALID_ARGUMENT);
+    mr_record_writer *writer;
+    CHECK_STATUS(mr_record_writer_open(test_path("negative"), MR_OPTIONS(mr_record_writer_options, .threads = -1),
+                                       &writer, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "threads is -1, but must be at least 0");
     CHECK_OK(mr_record_reader_open(path, MR_OPTIONS(mr_record_reader_options, .buffer_count = 64), &reader, &error));
     mr_record_reader_close(reader);
     CHECK_OK(mr_record_quarantine_close(quarantine, &error));

@@ -125,6 +125,13 @@ TEST(compute_gradients_reports_mistakes)
     CHECK_MISTAKE("unknown gate_gradients", .gate_gradients = (mr_gate_gradients)3);
     CHECK_MISTAKE("unknown aggregation_method", .aggregation_method = (mr_aggregation_method)7);
     CHECK_MISTAKE("grad_loss is no output of this graph", .grad_loss = other.loss);
+    CHECK_MISTAKE("grad_loss is no output of this graph", .grad_loss = {m.loss.node, 1});
+    CHECK_MISTAKE("is int32 [], but the loss loss is float []; both must have the same dtype",
+                  .grad_loss = mr_constant_int32(m.graph, 2));
+    CHECK_MISTAKE("is float [2], but the loss loss is float []",
+                  .grad_loss = mr_constant_floats(m.graph, MR_SHAPE(2), (float[]){1, 2}, "two"));
+    CHECK_MISTAKE("the variable w is in the list of variables twice, at 0 and 2",
+                  .variables = MR_VARIABLES(m.w, m.table, m.w));
     CHECK_MISTAKE("the list of variables is not valid", .variables = {.count = -1});
     CHECK_MISTAKE("the list of variables is not valid", .variables = {.count = 1});
     CHECK_MISTAKE("variable 1 is not a variable of the graph", .variables = MR_VARIABLES(m.w, other.w));
@@ -133,6 +140,46 @@ TEST(compute_gradients_reports_mistakes)
     CHECK_STATUS(mr_graph_status(other.graph, &error), MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "the optimizer is null");
     mr_graph_free(other.graph);
+}
+
+/* The loss w * w is float [2], or of unknown shape. */
+static mr_status minimize_with(bool is_known, mr_shape gradient, bool gradient_is_known, mr_error *error)
+{
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "w", MR_SHAPE(2), .initializer = {.kind = MR_INIT_ONES});
+    mr_output loss = mr_mul(g, w.value, w.value);
+    if (!is_known) loss = mr_reshape(g, loss, mr_placeholder(g, MR_INT32));
+    mr_output grad_loss =
+        gradient_is_known ? mr_placeholder(g, MR_FLOAT, .shape = gradient) : mr_placeholder(g, MR_FLOAT);
+    (void)mr_minimize(g, mr_gradient_descent(.learning_rate = 1), loss, (mr_output){0}, .grad_loss = grad_loss);
+    const mr_status status = mr_graph_status(g, error);
+    mr_graph_free(g);
+    return status;
+}
+
+TEST(compute_gradients_compares_known_shapes_of_the_loss_and_its_gradient)
+{
+    mr_error error = {0};
+    CHECK_OK(minimize_with(true, MR_SHAPE(2), true, &error));
+    CHECK_OK(minimize_with(true, MR_SHAPE(-1), true, &error));
+    CHECK_OK(minimize_with(true, MR_SCALAR, false, &error));
+    CHECK_OK(minimize_with(false, MR_SHAPE(2), true, &error));
+    const mr_shape others[] = {MR_SCALAR, MR_SHAPE(1), MR_SHAPE(3), MR_SHAPE(1, 2), MR_SHAPE(-1, 2)};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CHECK_STATUS(minimize_with(true, others[i], true, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, "compute_gradients: grad_loss ");
+    }
+}
+
+/* As TensorFlow: [1] for a scalar. */
+TEST(compute_gradients_takes_one_element_for_one_element)
+{
+    model m = build(5);
+    mr_gradients_and_variables list = mr_compute_gradients(
+        m.graph, m.loss, .grad_loss = mr_constant_floats(m.graph, MR_SHAPE(1), (float[]){3}, "three"));
+    CHECK_STATUS(mr_graph_status(m.graph, nullptr), MR_OK);
+    check_values(&m, list, 3);
+    mr_graph_free(m.graph);
 }
 
 /* ---- mr_minimize ---- */

@@ -31,6 +31,35 @@ TEST(profile_refuses_what_is_no_run)
     CHECK_STATUS(mr_profile_view_new(nullptr, MR_PROFILE_OP, nullptr, &view, &error), MR_INVALID_ARGUMENT);
 }
 
+TEST(profile_refuses_null_arguments)
+{
+    mr_profile *profile;
+    mr_profile_view *view;
+    mr_profile_advice *advice;
+    mr_graph *g = small_graph(2);
+    CHECK_STATUS(mr_profile_new(g, nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "mr_profile_new: profile is null");
+    CHECK_STATUS(mr_profile_new(nullptr, &profile, &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "mr_profile_new: graph is null");
+    CHECK_OK(mr_profile_new(g, &profile, &error));
+    CHECK_STATUS(mr_profile_add_run(nullptr, 0, MR_STR("\x0a\x00"), &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "mr_profile_add_run: profile is null");
+    CHECK_STATUS(mr_profile_add_run(profile, 0, (mr_string){nullptr, 5}, &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "mr_profile_add_run: run_metadata is null");
+    CHECK_STATUS(mr_profile_view_new(profile, MR_PROFILE_OP, nullptr, nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "mr_profile_view_new: view is null");
+    CHECK_STATUS(mr_profile_view_new(nullptr, MR_PROFILE_OP, nullptr, &view, &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "mr_profile_view_new: profile is null");
+    CHECK_STATUS(mr_profile_advise(profile, nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "mr_profile_advise: advice is null");
+    CHECK_STATUS(mr_profile_advise(nullptr, &advice, &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "mr_profile_advise: profile is null");
+    CHECK(mr_profile_view_root(nullptr) == nullptr);
+    CHECK(mr_profile_view_text(nullptr) == nullptr);
+    mr_profile_free(profile);
+    mr_graph_free(g);
+}
+
 /* Bytes of a valid run are changed at random. What is accepted can be viewed in every way. */
 TEST(profile_runs_with_changed_bytes)
 {

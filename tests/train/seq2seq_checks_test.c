@@ -384,6 +384,7 @@ TEST(several_attentions_are_checked)
         "attention_wrapper: there are more than 8 attentions",
         "attention_wrapper: the attentions have different dtypes",
         "attention_wrapper: the batch size of the memory is 2, but that of initial_cell_state 0 is 3",
+        "the items of attention_layer_sizes are null",
     };
     for (int i = 0; i < (int)(sizeof texts / sizeof *texts); i++) {
         mr_graph *g = mr_graph_new();
@@ -408,6 +409,7 @@ TEST(several_attentions_are_checked)
             mr_attention *few = mr_luong_attention(g, UNITS, floats(g, MR_SHAPE(2, TIME, FEATURES)));
             mr_multi_attention_wrapper(g, cell, MR_ATTENTIONS(a, few), .initial_cell_state = &state);
         }
+        if (i == 9) mr_multi_attention_wrapper(g, cell, MR_ATTENTIONS(a, b), .attention_layer_sizes = {nullptr, 2});
         check_refused(g, texts[i]);
     }
 }

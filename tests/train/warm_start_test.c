@@ -170,6 +170,16 @@ TEST(warm_start_selects_variables)
     CHECK_STR(error.message, "warm_start: pattern w selects no variable");
     CHECK_STATUS(mr_warm_start(m.g, path, MR_OPTIONS(mr_warm_start_options, .pattern = "("), &error),
                  MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "warm_start: pattern (: ");
+    CHECK_CONTAINS(error.message, "Invalid pattern: (, error: missing )");
+    CHECK_STATUS(mr_warm_start(m.g, path, MR_OPTIONS(mr_warm_start_options, .pattern = "new)(/w"), &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_warm_start(m.g, path,
+                               MR_OPTIONS(mr_warm_start_options, .pattern = "new/w",
+                                          .previous_names = MR_PREVIOUS_NAMES({"new/w", "old/w"}, {"new/w", "old/v"})),
+                               &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "warm_start: previous_names has new/w twice");
     CHECK_STATUS(mr_warm_start(m.g, path,
                                MR_OPTIONS(mr_warm_start_options, .names = MR_NAMES("new/sub/b"),
                                           .previous_names = MR_PREVIOUS_NAMES({"new/sub/c", "old/sub/b"})),
@@ -319,12 +329,12 @@ TEST(warm_start_refuses_vocabularies_that_do_not_fit)
         "old_vocab_size must be at least 0",
         "axis must be 0 or 1",
         "old_vocab_size has no effect on axis 1",
-        "backup_initializer must be zeros, ones, constant, uniform, normal or truncated normal",
+        "backup_initializer: it must be zeros, ones, constant, uniform, normal or truncated normal",
         "axis 0 of old/w is 4, but new_vocab_size + num_oov_buckets is 5",
         "axis 1 of old/w is 3, but new_vocab_size + num_oov_buckets is 4",
-        "backup_initializer.scale must be greater than 0",
+        "backup_initializer: scale is required by this kind",
         "a name of vocab_infos is null",
-        "backup_initializer.min must be less than backup_initializer.max",
+        "backup_initializer: min must be less than max",
         "has no key gone",
     };
     bad[0].name = "other";
@@ -364,5 +374,66 @@ TEST(warm_start_refuses_vocabularies_that_do_not_fit)
     CHECK_STATUS(mr_warm_start(g, path, MR_OPTIONS(mr_warm_start_options, .vocab_infos = {bad, 1}), &error),
                  MR_INVALID_ARGUMENT);
     CHECK_CONTAINS(error.message, "old/sub/b is float [3], but a variable with a vocabulary must be a float matrix");
+    mr_graph_free(g);
+}
+
+TEST(warm_start_refuses_options_of_the_new_elements_without_effect)
+{
+    mr_error error = {0};
+    const char *path = old_checkpoint();
+    mr_tensor one = {0};
+    CHECK_OK(mr_tensor_init_float(&one, 1, &error));
+    const struct {
+        mr_initializer initializer;
+        const char *message;
+    } cases[] = {
+        {{.scale = 3}, "scale has no effect for this kind"},
+        {{.kind = MR_INIT_ZEROS, .scale = 3}, "scale has no effect for this kind"},
+        {{.kind = MR_INIT_ZEROS, .seed = 3}, "seed has no effect"},
+        {{.seed = 3}, "seed has no effect"},
+        {{.kind = MR_INIT_ZEROS, .mean = 1}, "mean has no effect"},
+        {{.kind = MR_INIT_ZEROS, .min = -1, .max = 1}, "min and max have no effect"},
+        {{.kind = MR_INIT_ZEROS, .mode = MR_FAN_OUT}, "mode and distribution have no effect"},
+        {{.kind = MR_INIT_ZEROS, .values = &one}, "values has no effect"},
+        {{.kind = MR_INIT_ONES, .scale = 3}, "scale has no effect"},
+        {{.kind = MR_INIT_CONSTANT, .scale = 3, .seed = 1}, "seed has no effect"},
+        {{.kind = MR_INIT_CONSTANT, .values = &one}, "it cannot have values"},
+        {{.kind = MR_INIT_NORMAL, .scale = 1, .min = -1, .max = 1}, "min and max have no effect"},
+        {{.kind = MR_INIT_UNIFORM, .scale = 1, .mean = 1}, "mean has no effect"},
+        {{.kind = MR_INIT_UNIFORM, .scale = 1, .min = 20, .max = 21}, "scale has no effect"},
+    };
+    mr_graph *g = mr_graph_new();
+    (void)mr_get_variable(g, "old/w", MR_SHAPE(4, 3));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const mr_vocab_info info = {.name = "old/w",
+                                    .new_vocab = "new.txt",
+                                    .new_vocab_size = 4,
+                                    .old_vocab = "old.txt",
+                                    .backup_initializer = cases[i].initializer};
+        CHECK_STATUS(mr_warm_start(g, path, MR_OPTIONS(mr_warm_start_options, .vocab_infos = {&info, 1}), &error),
+                     MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, "vocab_infos of old/w: backup_initializer: ");
+        CHECK_CONTAINS(error.message, cases[i].message);
+    }
+    mr_graph_free(g);
+    mr_tensor_deinit(&one);
+}
+
+TEST(warm_start_names_a_short_vocabulary)
+{
+    mr_error error = {0};
+    const mr_vocab_info info = {.name = "old/w",
+                                .new_vocab = words("short.txt", "a\nb\n"),
+                                .new_vocab_size = 4,
+                                .old_vocab = words("old.txt", "a\nb\nc\nd\n")};
+    mr_graph *g = mr_graph_new();
+    (void)mr_get_variable(g, "old/w", MR_SHAPE(4, 3));
+    CHECK_OK(mr_warm_start(g, old_checkpoint(), MR_OPTIONS(mr_warm_start_options, .vocab_infos = {&info, 1}), &error));
+    mr_session *session = nullptr;
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, nullptr);
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_STATUS(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "short.txt has 2 words, but the words from 0 on, 4 of them, are read");
+    mr_session_free(session);
     mr_graph_free(g);
 }
