@@ -627,7 +627,9 @@ TEST(supervisors_continue_after_kills)
         int how = 0;
         const pid_t child = fork();
         if (child == 0) train_to(directory, 150);
-        (void)kill_at_change(child, watch, killed < 12 ? 20 + (int)((state >> 33) % 200) : -1, &how);
+        /* A slow machine may train to the end in few saves; the first files are always written. */
+        const int changes = killed == 0 ? 4 : killed < 12 ? 20 + (int)((state >> 33) % 200) : -1;
+        (void)kill_at_change(child, watch, changes, &how);
         CHECK(WIFSIGNALED(how) ? WTERMSIG(how) == SIGKILL : WEXITSTATUS(how) == 0);
         killed += WIFSIGNALED(how);
         ended += WIFEXITED(how);
