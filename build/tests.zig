@@ -123,7 +123,9 @@ fn addHeaderUsers(c: Context, shared: *Build.Step.Compile, test_step: *Build.Ste
     inline for (.{ .{ "c11.c", "-std=c11" }, .{ "cxx17.cpp", "-std=c++17" } }) |user| {
         const m = b.createModule(.{ .target = c.target, .optimize = c.optimize, .link_libc = true });
         // Before C23 and C++20, -pedantic requires an option in each call of a builder.
-        const flags = [_][]const u8{ user[1], "-pedantic", "-Wno-variadic-macro-arguments-omitted" } ++ warnings;
+        // Exceptions would need the C++ library.
+        const flags = [_][]const u8{ user[1], "-pedantic", "-fno-exceptions", "-Wno-variadic-macro-arguments-omitted" } ++
+            warnings;
         m.addCSourceFile(.{ .file = b.path("tests/users/" ++ user[0]), .flags = &flags });
         m.addIncludePath(b.path("include"));
         for (c.generated) |directory| m.addIncludePath(directory);
