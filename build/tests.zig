@@ -124,8 +124,8 @@ fn addHeaderUsers(c: Context, shared: *Build.Step.Compile, test_step: *Build.Ste
         const m = b.createModule(.{ .target = c.target, .optimize = c.optimize, .link_libc = true });
         // Before C23 and C++20, -pedantic requires an option in each call of a builder.
         // Exceptions would need the C++ library.
-        const flags = [_][]const u8{ user[1], "-pedantic", "-fno-exceptions", "-Wno-variadic-macro-arguments-omitted" } ++
-            warnings;
+        const flags = [_][]const u8{ user[1], "-pedantic", "-fno-exceptions" } ++
+            [_][]const u8{"-Wno-variadic-macro-arguments-omitted"} ++ warnings;
         m.addCSourceFile(.{ .file = b.path("tests/users/" ++ user[0]), .flags = &flags });
         m.addIncludePath(b.path("include"));
         for (c.generated) |directory| m.addIncludePath(directory);
