@@ -38,6 +38,7 @@ static mr_status show_value(const mr_watch *watch, const mr_node *node, int32_t 
 static mr_status show(const mr_watch *watch, const mr_node *node, int32_t output, const mr_device *device,
                       const mr_tensor *value, mr_error *error)
 {
+    assert(output >= 0 && output < node->output_count);
     mr_resource *variable = node->outputs[output].is_ref ? mr_tensor_resource(value, &mr_variable_class) : nullptr;
     if (!variable) return show_value(watch, node, output, device, value, error);
     mr_tensor now = {0};

@@ -2,6 +2,7 @@
 #include "graph/train/dump.h"
 #include "base/arena.h"
 #include "base/device.h"
+#include "base/mutex.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "graph/ir/convert.h"
@@ -227,8 +228,10 @@ static mr_status count_bytes(mr_dumper *d, const mr_watched *watched, mr_error *
 static mr_status see_locked(mr_dumper *d, const mr_watched *watched, mr_error *error)
 {
     char *path = nullptr;
+    assert(mr_mutex_is_held(&d->mutex));
+    assert(d->is_running && d->path != nullptr && d->graph.data != nullptr);
+    assert(d->bytes <= d->options.bytes_max);
     bool is_nonfinite = mr_dump_is_nonfinite(watched->value);
-    assert(d->is_running);
     if (is_nonfinite && d->nonfinite == nullptr &&
         asprintf(&d->nonfinite, "%s:%d", watched->node, (int)watched->output) < 0)
         d->nonfinite = nullptr;

@@ -122,6 +122,7 @@ static mr_status add_file(listing *l, const char *directory, mr_string name, mr_
     item.debug_op = mr_arena_printf(&dump->arena, "%.*s", (int)op.size_bytes, op.data);
     if (item.node == nullptr || item.debug_op == nullptr) return mr_fail_memory(error, node_length);
     MR_TRY(add_room(dump, error));
+    assert(dump->count < dump->capacity && dump->capacity <= 2 * ITEMS_MAX);
     dump->items[dump->count++] = item;
     return MR_OK;
 }

@@ -105,7 +105,7 @@ typedef struct mr_dump_item {
 
 /* The dump of one run. Its functions may be called by several threads at a time. */
 typedef struct mr_dump mr_dump;
-/* Lists the files of a run's directory; values are read when they are asked for. At most 10,000,000 files.
+/* Lists the values in a run's directory, up to 10,000,000. mr_dump_read reads them one by one.
  * errors  MR_NOT_FOUND; MR_INVALID_ARGUMENT: the directory is not that of a dump; MR_DATA_LOSS: a file in it whose name
  *         is not that of a value */
 MR_API mr_status mr_dump_open(const char *path, mr_dump **dump, mr_error *error);

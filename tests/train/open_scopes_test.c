@@ -1,23 +1,9 @@
 /* Functions of the caller's that leave scopes open, or close those around them. */
-#include "tests/test.h"
-#include <millrace/millrace.h>
+#include "tests/train/refused.h"
 
 #include <string.h>
 
 enum { BATCH = 3, TIME = 4, FEATURES = 5, UNITS = 6 };
-
-static void check_refused(mr_graph *g, const char *part)
-{
-    mr_error error = {0};
-    CHECK(mr_graph_status(g, &error) != MR_OK);
-    CHECK_CONTAINS(error.message, part);
-    mr_graph_free(g);
-}
-
-static mr_output floats(mr_graph *g, mr_shape shape)
-{
-    return mr_placeholder(g, MR_FLOAT, .shape = shape);
-}
 
 enum { GOOD, NAME, VARIABLE, DEVICE, COLOCATION, CONTROL, CLEARED, OVERRIDE, COND, LOOP, TOO_MANY = 10 };
 enum { KINDS = 10, POPS = 6 };

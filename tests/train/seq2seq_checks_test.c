@@ -1,23 +1,9 @@
 /* Decoders and attention: batch sizes that differ, limits, arguments, several attentions. */
-#include "tests/test.h"
-#include <millrace/millrace.h>
+#include "tests/train/refused.h"
 
 #include <string.h>
 
 enum { BATCH = 3, TIME = 4, FEATURES = 5, UNITS = 6, IDS = 7, WIDTH = 2 };
-
-static void check_refused(mr_graph *g, const char *part)
-{
-    mr_error error = {0};
-    CHECK(mr_graph_status(g, &error) != MR_OK);
-    CHECK_CONTAINS(error.message, part);
-    mr_graph_free(g);
-}
-
-static mr_output floats(mr_graph *g, mr_shape shape)
-{
-    return mr_placeholder(g, MR_FLOAT, .shape = shape);
-}
 
 static mr_output ints(mr_graph *g, int64_t count)
 {
