@@ -1,14 +1,38 @@
-"""millrace: runs TensorFlow 1's graphs, in place of tf.compat.v1.Session.
+"""millrace: input pipelines for training, record files, and TensorFlow 1's graphs.
 
-    session = millrace.Session("model.pb")
+    import millrace as mr
+
+    for images, labels in mr.Dataset.image_directory("photos").decode_image(224, 224).batch(64).numpy(): ...
+    session = mr.Session("model.pb")
     probabilities = session.run("softmax:0", {"images:0": images})
 
-Nothing has to be compiled: libmillrace.so is loaded with ctypes. See Session."""
-from . import errors
-from ._arrays import Handle
-from ._functions import register_function
-from ._library import __version__
-from ._metadata import RunMetadata, RunOptions
-from ._session import Session
+Nothing has to be compiled: libmillrace.so is loaded with ctypes. A module, the library and NumPy are loaded when
+something of them is first used, so that the import costs nothing."""
+import importlib as _importlib
 
-__all__ = ["Handle", "RunMetadata", "RunOptions", "Session", "__version__", "errors", "register_function"]
+# The module that defines each public name.
+_NAMES = {
+    "Session": "_session",
+    "Handle": "_arrays",
+    "RunMetadata": "_metadata",
+    "RunOptions": "_metadata",
+    "register_function": "_functions",
+    "__version__": "_library",
+}
+_SUBMODULES = ("errors",)
+__all__ = [*_NAMES, *_SUBMODULES]
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    module = _NAMES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

@@ -99,10 +99,17 @@ _FUNCTIONS = {
     "mr_runner_clear": (None, _void),
     "mr_runner_release": (None, _void),
 }
-for _name, (_result, *_arguments) in _FUNCTIONS.items():
-    _function = getattr(library, _name)
-    _function.restype = _result
-    _function.argtypes = _arguments
+
+
+def declare(functions):
+    """Sets the types of functions of the library: {name: (type of the result, types of the arguments…)}."""
+    for name, (result, *arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+
+
+declare(_FUNCTIONS)
 if library.mr_run_version() != RUN_VERSION:
     raise ImportError(
         f"millrace: libmillrace.so has version {library.mr_run_version()} of the interface, expected {RUN_VERSION}"
