@@ -21,6 +21,7 @@ void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*des
     buffer->device = nullptr;
     buffer->is_mutable = false;
     buffer->is_external = false;
+    atomic_init(&buffer->is_pooled, false);
 }
 
 static void destroy_plain(mr_buffer *buffer)
@@ -94,8 +95,14 @@ size_t mr_buffer_size(const mr_buffer *buffer)
 
 bool mr_buffer_is_unique(const mr_buffer *buffer)
 {
-    if (buffer == nullptr) return false;
+    if (buffer == nullptr || buffer->is_external) return false;
     int_fast32_t references = atomic_load_explicit(&buffer->references, memory_order_acquire);
     assert(references > 0);
-    return references == 1 && !buffer->is_external;
+    /* A pool clears is_pooled before it releases its reference: whoever sees one reference less sees that, too. */
+    return references == 1 || (references == 2 && atomic_load_explicit(&buffer->is_pooled, memory_order_relaxed));
+}
+
+bool mr_buffer_is_idle(const mr_buffer *buffer)
+{
+    return atomic_load_explicit(&buffer->references, memory_order_acquire) == 1;
 }

@@ -19,7 +19,12 @@ struct mr_buffer {
                                                    memory */
     bool is_mutable;                            /* it belongs to a variable, whose updates its other users see */
     bool is_external;                           /* memory that another library may use too: never unique */
+    atomic_bool is_pooled; /* one of the references is that of a pool, which does not use the memory while there are
+                              others; cleared before the pool releases it */
 };
+
+/* Whether the caller's reference, perhaps that of a pool, is the only one. */
+bool mr_buffer_is_idle(const mr_buffer *buffer);
 
 /* Sets all fields: one reference, host memory. */
 void mr_buffer_init(mr_buffer *buffer, void *data, size_t size_bytes, void (*destroy)(mr_buffer *buffer), void *owner);

@@ -108,8 +108,9 @@ MR_API mr_buffer *mr_buffer_ref(mr_buffer *buffer); /* null is allowed and retur
 MR_API void mr_buffer_unref(mr_buffer *buffer);     /* null is allowed */
 MR_API void *mr_buffer_data(const mr_buffer *buffer);
 MR_API size_t mr_buffer_size(const mr_buffer *buffer);
-/* True if the caller's reference is the only one, so that the bytes may be modified in place. Never true for memory
- * that another library shares: see mr_tensor_from_dlpack in dlpack.h. */
+/* True if the caller's reference is the only one, so that the bytes may be modified in place. The reference of a
+ * pipeline to whose pool the memory returns does not count. Never true for memory that another library shares: see
+ * mr_tensor_from_dlpack in dlpack.h. */
 MR_API bool mr_buffer_is_unique(const mr_buffer *buffer);
 
 typedef struct mr_tensor {

@@ -1,6 +1,8 @@
 /* Slots: allocation, accounting and assembly of batches (slot.h). */
 #include "pipeline/engine/slot.h"
 
+#include "base/buffer.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +84,7 @@ mr_status mr_slot_new(const mr_slot_plan *plan, mr_slot **slot, mr_error *error)
         switch (plan->columns[i].kind) {
         case MR_COLUMN_FIXED:
             status = allocate(plan->run, plan->columns[i].row_bytes * rows, &column->buffer, error);
+            if (status == MR_OK) atomic_store_explicit(&column->buffer->is_pooled, true, memory_order_relaxed);
             break;
         case MR_COLUMN_STRINGS:
             column->texts = calloc(rows, sizeof *column->texts);
@@ -188,6 +191,7 @@ void mr_slot_free(mr_slot *slot)
     mr_slot_account_rows(slot, slot->held_bytes, 0);
     for (int32_t c = 0; c < slot->plan->count; c++) {
         mr_column *column = &slot->columns[c];
+        if (column->buffer != nullptr) atomic_store_explicit(&column->buffer->is_pooled, false, memory_order_relaxed);
         mr_buffer_unref(column->buffer);
         for (int32_t r = 0; column->texts != nullptr && r < slot->plan->rows; r++) free(column->texts[r].bytes);
         free(column->texts);
@@ -204,7 +208,7 @@ void mr_slot_free(mr_slot *slot)
 bool mr_slot_is_free(const mr_slot *slot)
 {
     for (int32_t c = 0; c < slot->plan->count; c++)
-        if (slot->columns[c].buffer != nullptr && !mr_buffer_is_unique(slot->columns[c].buffer)) return false;
+        if (slot->columns[c].buffer != nullptr && !mr_buffer_is_idle(slot->columns[c].buffer)) return false;
     return true;
 }
 
@@ -309,7 +313,7 @@ static mr_shape batch_shape(int32_t rows, mr_shape shape)
 static mr_status assemble_strings(mr_slot *slot, int32_t component, mr_tensor *result, mr_error *error)
 {
     mr_column *column = &slot->columns[component];
-    assert(column->texts != nullptr && (column->buffer == nullptr || mr_buffer_is_unique(column->buffer)));
+    assert(column->texts != nullptr && (column->buffer == nullptr || mr_buffer_is_idle(column->buffer)));
     size_t size_bytes = (size_t)slot->rows * sizeof(mr_string);
     for (int32_t r = 0; r < slot->rows; r++)
         if (__builtin_add_overflow(size_bytes, column->texts[r].size_bytes, &size_bytes))

@@ -12,6 +12,12 @@ import importlib as _importlib
 
 # The module that defines each public name.
 _NAMES = {
+    "Dataset": "dataset",
+    "DatasetIterator": "iterator",
+    "INFINITE_CARDINALITY": "dataset",
+    "UNKNOWN_CARDINALITY": "dataset",
+    "Spec": "_specs",
+    "Tensor": "_dlpack",
     "Session": "_session",
     "Handle": "_arrays",
     "RunMetadata": "_metadata",

@@ -8,10 +8,8 @@ import signal
 import threading
 import time
 
-from ._library import library
-
 main = threading.main_thread().ident
-running = []  # for each run that the main thread is in: a list of its own, which contains its Runner
+running = []  # for each run that the main thread is in: a list of its own, which contains an object with the method cancel
 _installed = False
 
 
@@ -45,7 +43,7 @@ def _watch(reader):
         # Repeated, because the run may be about to begin.
         interrupted = running[-1:]
         while interrupted and any(run is interrupted[0] for run in running[-1:]):
-            library.mr_runner_cancel(interrupted[0][0].handle)
+            interrupted[0][0].cancel()
             time.sleep(0.01)
 
 

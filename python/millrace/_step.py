@@ -35,6 +35,9 @@ class Runner:
         if self.handle:
             library.mr_runner_free(self.handle)
 
+    def cancel(self):
+        library.mr_runner_cancel(self.handle)
+
     def extend(self, graph_def):
         error = _library.Error()
         status = library.mr_runner_extend(self.handle, graph_def, len(graph_def), ctypes.byref(error))

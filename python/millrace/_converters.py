@@ -1,0 +1,79 @@
+"""From the tensors of an element to the arrays of NumPy, PyTorch and JAX."""
+from __future__ import annotations
+
+from typing import Any, Callable, List
+
+import numpy as np
+
+from . import _dlpack, _tensors
+
+Converter = Callable[[int, int], List[Any]]
+
+
+def _numpy(address: int, count: int) -> List[Any]:
+    if _tensors.is_on_device(address, count):
+        _tensors.to_host(address, count)
+    return _tensors.take(address, count)
+
+
+def _torch() -> Converter:
+    import torch
+
+    from_numpy, from_dlpack, as_tensor = torch.from_numpy, torch.from_dlpack, torch.as_tensor
+    bfloat16 = torch.bfloat16
+
+    def convert(value: Any) -> Any:
+        if type(value) is np.ndarray:
+            if value.dtype.kind == "O":
+                return value
+            if value.dtype.kind == "V":
+                return from_numpy(value.view(np.int16)).view(bfloat16)
+            # A tensor of PyTorch cannot be read-only, and what is shared must not be changed.
+            return from_numpy(value if value.flags.writeable else value.copy())
+        return value if type(value) is bytes else as_tensor(value)
+
+    def take(address: int, count: int) -> List[Any]:
+        return [convert(value) for value in _tensors.take(address, count)]
+
+    def take_on_device(address: int, count: int) -> List[Any]:
+        values = _tensors.take_handles(address, count)
+        return [from_dlpack(value) if type(value) is _dlpack.Tensor else value for value in values]
+
+    is_on_device = _tensors.is_on_device
+
+    def choose(address: int, count: int) -> List[Any]:
+        return (take_on_device if is_on_device(address, count) else take)(address, count)
+
+    return choose
+
+
+def _jax() -> Converter:
+    from jax import numpy as jnp
+    from jax.dlpack import from_dlpack
+
+    def take(address: int, count: int) -> List[Any]:
+        values = _tensors.take_handles(address, count)
+        return [_imported(value) for value in values]
+
+    def _imported(value: Any) -> Any:
+        if type(value) is not _dlpack.Tensor:
+            return value
+        try:
+            return from_dlpack(value)
+        except Exception:  # a dtype or an alignment that JAX does not import
+            return jnp.asarray(value.numpy())
+
+    return take
+
+
+def converter(form: str) -> Converter:
+    """The function that moves the tensors of an element at an address to values of a form."""
+    if form == "numpy":
+        return _numpy
+    if form == "torch":
+        return _torch()
+    if form == "jax":
+        return _jax()
+    if form == "dlpack":
+        return _tensors.take_handles
+    raise ValueError(f"form is {form!r}, expected 'numpy', 'torch', 'jax' or 'dlpack'")
