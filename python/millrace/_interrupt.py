@@ -9,7 +9,7 @@ import threading
 import time
 
 main = threading.main_thread().ident
-running = []  # for each run that the main thread is in: a list of its own, which contains an object with the method cancel
+running = []  # for each call that the main thread is in: a list of its own, with an object that has cancel()
 _installed = False
 
 

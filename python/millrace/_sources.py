@@ -162,7 +162,8 @@ class Sources:
         if isinstance(extensions, str):
             extensions = (extensions,)
         names = [check.text(name, "extensions").encode() for name in extensions]
-        handle = library.mr_dataset_tar(check.path(pattern, "pattern"), (ctypes.c_char_p * len(names))(*names), len(names))
+        array = (ctypes.c_char_p * len(names))(*names)
+        handle = library.mr_dataset_tar(check.path(pattern, "pattern"), array, len(names))
         return _made(handle, "tar", _drawing.arguments(pattern, list(extensions)))
 
     @staticmethod
@@ -188,8 +189,8 @@ class Sources:
         pattern
             A path or a pattern.
         columns
-            Maps the number of a column, from 0, to its dtype (float32, float64, int32, int64 or string), or to a pair of
-            dtype and default value for empty cells. Without a default, an empty cell is an error.
+            Maps the number of a column, from 0, to its dtype (float32, float64, int32, int64 or string), or to a pair
+            of dtype and default value for empty cells. Without a default, an empty cell is an error.
         header
             Whether the first row of each file is skipped.
         separator

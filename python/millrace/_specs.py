@@ -130,5 +130,6 @@ def from_element_spec(spec: _abi.ElementSpec) -> Tuple[Spec, ...]:
         if shape.rank >= 0:
             sizes = tuple(None if shape.dims[d] < 0 else shape.dims[d] for d in range(shape.rank))
         name = spec.names[i]
-        found.append(Spec(_dtypes.name(spec.dtypes[i]), sizes, None if name is None else name.decode("utf-8", "replace")))
+        text = None if name is None else name.decode("utf-8", "replace")
+        found.append(Spec(_dtypes.name(spec.dtypes[i]), sizes, text))
     return tuple(found)

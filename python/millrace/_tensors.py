@@ -228,4 +228,5 @@ def _put_shared(address: int, value: Any, argument: str) -> None:
 def _check_strings(array: np.ndarray, argument: str) -> None:
     for item in array.ravel().tolist():
         if not isinstance(item, (bytes, str, bytearray, memoryview)):
-            raise TypeError(f"{argument} contains a value of type {type(item).__name__}, expected numbers, bytes or str")
+            kind = type(item).__name__
+            raise TypeError(f"{argument} contains a value of type {kind}, expected numbers, bytes or str")

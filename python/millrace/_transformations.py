@@ -394,8 +394,8 @@ class Transformations:
         fraction
             Scales the rectangle of ``"center"`` and ``"random"``.
         area, aspect
-            (least, greatest) share of the image's area, and width / height, of ``"random_resized"``. Default: 0.08 to 1,
-            and 3/4 to 4/3.
+            (least, greatest) share of the image's area, and width / height, of ``"random_resized"``. Default: 0.08 to
+            1, and 3/4 to 4/3.
         padding, padding_mode
             Pixels on each side before ``"random_window"``: ``"zero"`` or ``"reflect"``.
         brightness, contrast, saturation, hue

@@ -61,8 +61,8 @@ class DatasetIterator:
     it; any thread may call any method. Close it, use it in a with statement, or drop it: its threads end with it, while
     elements stay valid as long as anything refers to them.
 
-    An element that fails raises an exception of ``mr.errors`` that names stage, file and record; the next call continues
-    after it.
+    An element that fails raises an exception of ``mr.errors`` that names stage, file and record; the next call
+    continues after it.
 
     Examples
     --------
@@ -267,9 +267,10 @@ class DatasetIterator:
         Returns
         -------
         list of dict
-            ``stage``, ``elements``, ``bytes``; ``busy_seconds``, ``input_wait_seconds``, ``output_wait_seconds``, summed
-            over threads; ``held_bytes`` of the budget; ``threads``; ``slots_max`` and ``occupancy`` of its window: near
-            0, the consumer waits for the pipeline, near 1, the pipeline for the consumer; ``warning``, or ``""``.
+            ``stage``, ``elements``, ``bytes``; ``busy_seconds``, ``input_wait_seconds`` and ``output_wait_seconds``,
+            summed over threads; ``held_bytes`` of the budget; ``threads``; ``slots_max`` and ``occupancy`` of its
+            window: near 0, the consumer waits for the pipeline, near 1, the pipeline for the consumer; ``warning``, or
+            ``""``.
         """
         with self._used():
             count = library.mr_iterator_statistics(self._handle, None, 0)
