@@ -333,7 +333,8 @@ typedef struct mr_map_options {
     int32_t num_parallel_calls; /* 0: tuned */
     uint64_t seed;
     void (*release)(void *context); /* called when the dataset is freed; may be null */
-    bool own_input;                 /* every tensor of input has its own buffer, so that references may be kept */
+    bool own_input; /* every tensor of input has its own buffer, so that references may be kept; the function may also
+                       take a tensor over, and leaves {0} */
 } mr_map_options;
 /* spec  the structure of the results; copied */
 MR_API mr_dataset *mr_dataset_map_(mr_dataset *input, mr_map_function function, void *context,

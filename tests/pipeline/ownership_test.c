@@ -69,6 +69,38 @@ TEST(memory_that_the_dataset_uses_again_is_never_unique)
     mr_tensor_deinit(&rows);
 }
 
+static mr_status take_input(void *context, const mr_element *input, mr_random *random, mr_element *output,
+                            mr_error *error)
+{
+    mr_tensor *taken = context;
+    mr_tensor_deinit(taken);
+    *taken = input->tensors[0];
+    input->tensors[0] = (mr_tensor){0};
+    CHECK(mr_buffer_is_unique(taken->buffer));
+    output->tensors[0] = mr_tensor_ref(taken);
+    output->count = 1;
+    return MR_OK;
+}
+
+TEST(function_that_owns_its_input_may_take_it_over)
+{
+    mr_error error = {0};
+    mr_tensor taken = {0};
+    mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 1, .dims = {-1}}}};
+    mr_dataset *batches = mr_dataset_batch(mr_dataset_range(0, 10, 1), 4);
+    mr_iterator *iterator =
+        iterate(mr_dataset_map(batches, take_input, &taken, &spec, .own_input = true, .num_parallel_calls = 1), 1);
+    mr_element element = {0};
+    int64_t sum = 0;
+    while (mr_iterator_next(iterator, &element, &error) == MR_OK)
+        for (int64_t i = 0; i < mr_tensor_count(&element.tensors[0]); i++)
+            sum += mr_tensor_int64s(&element.tensors[0])[i];
+    CHECK_EQ(sum, 45);
+    mr_iterator_free(iterator);
+    CHECK_EQ(mr_tensor_int64s(&taken)[1], 9);
+    mr_tensor_deinit(&taken);
+}
+
 /* Overwrites what is unique, after it has been added to the digest. */
 static uint64_t digest_of(int seed, int threads, bool overwrites)
 {
