@@ -70,7 +70,13 @@ class _Owner:
 
 
 class Handle(_Owner):
-    """A fetched resource or variant, which can be fed to the same session."""
+    """A fetched resource or variant, which can be fed to the same session.
+
+    Attributes
+    ----------
+    dtype
+        "resource" or "variant".
+    """
 
     __slots__ = ("_runner", "dtype")
 

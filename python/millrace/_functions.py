@@ -1,6 +1,9 @@
 """Python functions that graphs call: the nodes of tf.py_func (PyFunc), and of register_function."""
+from __future__ import annotations
+
 import ctypes
 import sys
+from typing import Callable, Optional
 
 import numpy as np
 
@@ -16,11 +19,20 @@ _STATUS = (
 )
 
 
-def register_function(token, function):
-    """Sets the function that PyFunc nodes with this token call, for all sessions of the process; None removes it.
+def register_function(token: str, function: Optional[Callable]) -> None:
+    """Sets the function that PyFunc nodes with this token call, for all sessions of the process.
 
-    The function takes and returns arrays, as Session.run does. A session in the process whose TensorFlow built the
-    graph with tf.py_func needs no registration."""
+    Parameters
+    ----------
+    token
+        The attribute ``token`` of the nodes.
+    function
+        Takes and returns arrays, as Session.run does. ``None`` removes it.
+
+    Notes
+    -----
+    A session in the process whose TensorFlow built the graph with tf.py_func needs no registration.
+    """
     if function is None:
         _functions.pop(token, None)
     else:
@@ -101,4 +113,6 @@ def _callback(context, call, token, inputs, input_count, result_count, error):
     return status
 
 
-library.mr_run_set_function(_callback, None)
+def install():
+    """Makes PyFunc nodes of this process call the functions of this module; called before the first session."""
+    library.mr_run_set_function(_callback, None)

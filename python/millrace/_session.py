@@ -1,38 +1,56 @@
 """The Session."""
+from __future__ import annotations
+
 import contextlib
 import threading
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Sequence
 
-from . import _config, _devices, _fetch, _graph, _metadata, _partial, _queues, _tensorflow
+from . import _config, _devices, _fetch, _functions, _graph, _metadata, _partial, _queues, _tensorflow
 from . import errors
 from ._library import library
 from ._plan import Plan
 from ._step import Runner
 
+_functions.install()
+
 
 class Session:
-    """Runs a graph, in place of tf.compat.v1.Session.
+    """Runs a graph, in place of ``tf.compat.v1.Session``.
 
-    graph   bytes of a GraphDef, MetaGraphDef or SavedModel; the path of such a file, or the directory of a SavedModel;
-            or an object with as_graph_def(), such as a tf.Graph, whose later nodes are added before the next run
-    config  None, a dict with "threads" (for loops inside operators), "device" (for nodes that request none),
-            "allow_soft_placement", "log_device_placement", "timeout_ms" (of a run; then DeadlineExceededError) and
-            "optimize" (False: nodes run as they are in the graph), or a ConfigProto or its bytes, of which
-            intra_op_parallelism_threads, operation_timeout_in_ms, log_device_placement and the opt_level L0 are used.
-            The dict may also use ConfigProto's names; fields that do not change results are ignored
-    tags    of the MetaGraphDef in a SavedModel, whose variables are then restored and whose initialization is run.
-            None: the only one, not restored
+    Parameters
+    ----------
+    graph
+        Bytes of a GraphDef, MetaGraphDef or SavedModel; the path of such a file, or the directory of a SavedModel; or
+        an object with ``as_graph_def()``, such as a ``tf.Graph``, whose later nodes are added before the next run.
+    config
+        ``None``, a dict with ``"threads"`` (for loops inside operators), ``"device"`` (for nodes that request none),
+        ``"allow_soft_placement"``, ``"log_device_placement"``, ``"timeout_ms"`` (of a run; then DeadlineExceededError)
+        and ``"optimize"`` (False: nodes run as they are in the graph), or a ConfigProto or its bytes, of which
+        intra_op_parallelism_threads, operation_timeout_in_ms, log_device_placement and the opt_level L0 are used. The
+        dict may also use ConfigProto's names; fields that do not change results are ignored.
+    tags
+        Of the MetaGraphDef in a SavedModel, whose variables are then restored and whose initialization is run.
+        ``None``: the only one, not restored.
 
+    Notes
+    -----
     Any number of threads may call run at the same time; a run releases the GIL. Ctrl-C cancels a run of the main
     thread, unless the program has a handler of its own for SIGINT. Close the session, or use it in a with statement.
 
     In a program that has imported TensorFlow, the session is also one for tf.train.start_queue_runners, Tensor.eval,
-    Variable.load and other functions that take a tf.Session, and its errors are those of tf.errors too."""
+    Variable.load and other functions that take a tf.Session, and its errors are those of tf.errors too.
+
+    Examples
+    --------
+    >>> with mr.Session("model.pb") as session:
+    ...     probabilities = session.run("softmax:0", {"images:0": images})
+    """
 
     def __new__(cls, *arguments, **named):
         base = _tensorflow.member("client.session", "SessionInterface") if cls is Session else None
         return super().__new__(_tensorflow.joined(cls, base))
 
-    def __init__(self, graph, config=None, tags=None):
+    def __init__(self, graph: Any, config: Any = None, tags: Optional[Sequence[str]] = None) -> None:
         self._closed = True
         loaded = _graph.load(graph, tags)
         self._source = loaded.source
@@ -51,25 +69,46 @@ class Session:
             _graph.restore(self, loaded)
 
     @property
-    def signatures(self):
-        """{key: {"inputs": {name: tensor}, "outputs": {name: tensor}}} of a SavedModel or MetaGraphDef."""
+    def signatures(self) -> Dict[str, Dict[str, Dict[str, str]]]:
+        """``{key: {"inputs": {name: tensor}, "outputs": {name: tensor}}}`` of a SavedModel or MetaGraphDef."""
         return self._meta.signatures if self._meta is not None else {}
 
-    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Optional[Mapping[Any, Any]] = None,
+        options: Any = None,
+        run_metadata: Any = None,
+    ) -> Any:
         """Computes fetches with the values of feed_dict.
 
-        fetches    a tensor or operation, by name ("y:0", "train") or as an object with a name, or lists, tuples, named
-                   tuples and dicts of them, nested in any way
-        feed_dict  maps tensors, by name or object, to arrays, numbers, strings or lists, which are converted to the
-                   tensor's dtype
-        options    a RunOptions, of this module or of TensorFlow, or its bytes
-        run_metadata  a RunMetadata, of this module or of TensorFlow, or another object with ParseFromString, which is
-                   called with the bytes after the run. They contain what options request: step_stats of a
-                   trace_level, from which TensorFlow's Timeline makes a Chrome trace, and partition_graphs
+        Parameters
+        ----------
+        fetches
+            A tensor or operation, by name (``"y:0"``, ``"train"``) or as an object with a name, or lists, tuples, named
+            tuples and dicts of them, nested in any way.
+        feed_dict
+            Maps tensors, by name or object, to arrays, numbers, strings or lists, which are converted to the tensor's
+            dtype.
+        options
+            A RunOptions, of this module or of TensorFlow, or its bytes.
+        run_metadata
+            A RunMetadata, of this module or of TensorFlow, or another object with ParseFromString, which is called with
+            the bytes after the run. They contain what options request: step_stats of a trace_level, from which
+            TensorFlow's Timeline makes a Chrome trace, and partition_graphs.
 
-        Returns the same structure with a NumPy array for each tensor, a scalar or bytes for one of rank 0, and None for
-        an operation. Strings are arrays of dtype object that contain bytes. Raises millrace.errors.OpError, and
-        TypeError or ValueError, as Session.run of TensorFlow does, for arguments that are invalid."""
+        Returns
+        -------
+        The structure of `fetches` with a NumPy array for each tensor, a scalar or bytes for one of rank 0, and None for
+        an operation. Strings are arrays of dtype object that contain bytes.
+
+        Raises
+        ------
+        millrace.errors.OpError
+            A node failed.
+        TypeError, ValueError
+            An argument is invalid, as Session.run of TensorFlow raises them.
+        """
         self._enter()
         feed_dict = feed_dict or {}
         # A tuple equals a named tuple: structures with tuples are found by the key with types.
@@ -112,9 +151,20 @@ class Session:
                 pass  # an instance of an attrs class that cannot be hashed
         return plan
 
-    def make_callable(self, fetches, feed_list=None, accept_options=False):
-        """A function that runs fetches with its arguments as the values of feed_list; faster than run. With
-        accept_options, and as in TensorFlow with a feed_list, it also takes run's options and run_metadata."""
+    def make_callable(
+        self, fetches: Any, feed_list: Optional[Sequence[Any]] = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """A function that runs `fetches` with its arguments as the values of `feed_list`; faster than ``run``.
+
+        Parameters
+        ----------
+        fetches
+            As of ``run``.
+        feed_list
+            Tensors, by name or object.
+        accept_options
+            Whether it also takes ``options`` and ``run_metadata``; with a `feed_list` it does, as in TensorFlow.
+        """
         self._enter()
         if feed_list is not None:
             return self._callable_with(fetches, feed_list)
@@ -155,22 +205,33 @@ class Session:
 
         return call
 
-    def extend(self, graph_def):
+    def extend(self, graph_def: Any) -> None:
         """Adds nodes, whose inputs may be nodes that the session has already. Variables keep their values.
 
-        graph_def  the bytes of a GraphDef, or a GraphDef"""
+        Parameters
+        ----------
+        graph_def
+            The bytes of a GraphDef, or a GraphDef.
+        """
         data = _graph.serialized(graph_def)
         self._enter()
         self._runner.extend(data)
 
-    def reset(self, containers=None):
+    def reset(self, containers: Optional[Sequence[str]] = None) -> None:
         """Clears resources, as tf.Session.reset does: variables and lookup tables are no longer initialized, queues
         and other tables are empty, and iterators have to be initialized again. The session stays open.
 
-        containers  a list of names of tf.container; "localhost" is the default one, of resources without a name. None:
-                    as in TensorFlow, only the default one
+        Parameters
+        ----------
+        containers
+            A list of names of ``tf.container``; ``"localhost"`` is the default one, of resources without a name.
+            ``None``: as in TensorFlow, only the default one.
 
-        Raises FailedPreconditionError while another thread, such as a queue runner's, is in a run of the session."""
+        Raises
+        ------
+        millrace.errors.FailedPreconditionError
+            Another thread, such as a queue runner's, is in a run of the session.
+        """
         if isinstance(containers, (str, bytes)):
             raise TypeError(f"containers: expected a list of names, not {containers!r}")
         names = [name.decode() if isinstance(name, bytes) else name for name in containers or ()]
@@ -179,27 +240,42 @@ class Session:
         self._enter()
         self._runner.reset(names)
 
-    def partial_run_setup(self, fetches, feeds=None):
-        """Prepares a run in several parts. Each of fetches and feeds is used in at most one part.
+    def partial_run_setup(self, fetches: Any, feeds: Optional[Sequence[Any]] = None) -> Any:
+        """Prepares a run in several parts. Each of `fetches` and `feeds` is used in at most one part.
 
-        Returns a handle for partial_run. An operation that ran in one part cannot be waited for, by a control edge, in
-        another one."""
+        Returns
+        -------
+        A handle for ``partial_run``.
+
+        Notes
+        -----
+        An operation that ran in one part cannot be waited for, by a control edge, in another one.
+        """
         self._enter()
         return _partial.setup(self, fetches, feeds)
 
-    def partial_run(self, handle, fetches, feed_dict=None):
-        """Runs what fetches need and no earlier part has run, with the feeds of all parts so far."""
+    def partial_run(self, handle: Any, fetches: Any, feed_dict: Optional[Mapping[Any, Any]] = None) -> Any:
+        """Runs what `fetches` need and no earlier part has run, with the feeds of all parts so far."""
         self._enter()
         if not isinstance(handle, _partial.Partial) or handle.session is not self:
             raise _partial.not_set_up(self)
         return handle.run(fetches, feed_dict)
 
-    def start_queue_runners(self, collection="queue_runners"):
-        """Starts a thread for each enqueue operation of the queue runners in the collection of the tf.Graph, or of the
-        MetaGraphDef, that the session was created with. Returns the threads.
+    def start_queue_runners(self, collection: str = "queue_runners") -> List[threading.Thread]:
+        """Starts a thread for each enqueue operation of the queue runners of the graph.
 
         A thread ends when its queue, or the input of the queue, has ended; the last one of a runner closes its queue.
-        Another error stops all of them, and stop_queue_runners raises it."""
+        Another error stops all of them, and ``stop_queue_runners`` raises it.
+
+        Parameters
+        ----------
+        collection
+            Of the tf.Graph, or of the MetaGraphDef, that the session was created with.
+
+        Returns
+        -------
+        The threads.
+        """
         self._enter()
         if self._threads is not None:
             raise RuntimeError("The queue runners have been started already.")
@@ -213,9 +289,13 @@ class Session:
         self._threads.start()
         return list(self._threads.threads)
 
-    def stop_queue_runners(self):
-        """Cancels the queue runners' enqueue operations, joins the threads, and raises the first error of one that was
-        not the end of a queue."""
+    def stop_queue_runners(self) -> None:
+        """Cancels the queue runners' enqueue operations and joins the threads.
+
+        Raises
+        ------
+        The first error of a thread that was not the end of a queue.
+        """
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.stop()
@@ -269,28 +349,29 @@ class Session:
     # ---- As tf.Session ----
 
     @property
-    def graph(self):
+    def graph(self) -> Any:
         """The tf.Graph that the session was created with, or None."""
         return self._source
 
     @property
-    def graph_def(self):
+    def graph_def(self) -> Any:
         """The GraphDef of the tf.Graph; otherwise the bytes of a GraphDef."""
         return self._source.as_graph_def() if self._source is not None else self._runner.graph_def()
 
     @property
-    def sess_str(self):
+    def sess_str(self) -> bytes:
+        """Empty: the session is in this process."""
         return b""
 
-    def list_devices(self):
+    def list_devices(self) -> List[Any]:
         """The devices that nodes can be placed on, with name, device_type, memory_limit_bytes and incarnation."""
         return _devices.list_devices()
 
-    def as_default(self):
+    def as_default(self) -> ContextManager[Any]:
         """A context manager, in which Tensor.eval and Operation.run of TensorFlow use the session. It stays open."""
         return _tensorflow.default_session(self)
 
-    def close(self):
+    def close(self) -> None:
         """Ends the session. Runs in progress raise CancelledError, later ones RuntimeError. Results stay valid."""
         if self._closed:
             return
@@ -301,7 +382,7 @@ class Session:
         library.mr_runner_close(self._runner.handle)
         self._plans.clear()
 
-    def __enter__(self):
+    def __enter__(self) -> Session:
         if self._contexts is not None:
             raise RuntimeError(
                 "Session context managers are not re-entrant. Use `Session.as_default()` if you want to enter a "
@@ -313,7 +394,7 @@ class Session:
         self._contexts.enter_context(self.as_default())
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         contexts, self._contexts = self._contexts, None
         try:
             contexts.__exit__(*exception)

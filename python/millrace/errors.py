@@ -1,5 +1,10 @@
-"""Errors of runs, with the names, codes and attributes of tf.errors."""
+"""Errors of runs and of pipelines, with the names, codes and attributes of tf.errors."""
+from __future__ import annotations
+
 import re as _re
+from typing import Any as _Any
+from typing import Optional as _Optional
+from typing import Type as _Type
 
 from . import _tensorflow
 
@@ -7,11 +12,19 @@ _NODE = _re.compile(r"([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*) \(([A-Za-z0-9_>]+)\): (.
 
 
 class Node:
-    """The node that failed: its name, and its operator as `op`."""
+    """The node that failed.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    op
+        Its operator.
+    """
 
     __slots__ = ("name", "op")
 
-    def __init__(self, name, op):
+    def __init__(self, name: str, op: str) -> None:
         self.name = name
         self.op = op
 
@@ -30,17 +43,24 @@ class OpError(Exception):
     """The base of all errors of this module. If the program has imported TensorFlow, an error is also an instance of
     the class of the same name in tf.errors.
 
-    message     the reason, followed by the node's name
-    error_code  TensorFlow's code of the error
-    node_def    a Node, or None if no node failed. In a session of a tf.Graph: its NodeDef
-    op          in a session of a tf.Graph: the Operation that failed; otherwise None"""
+    Attributes
+    ----------
+    message
+        The reason, followed by the node's name if one failed.
+    error_code
+        TensorFlow's code of the error.
+    node_def
+        A Node, or None if no node failed. In a session of a tf.Graph: its NodeDef.
+    op
+        In a session of a tf.Graph: the Operation that failed; otherwise None.
+    """
 
     code = 2
 
     def __new__(cls, *arguments, **named):
         return super().__new__(_tensorflow.error_class(cls))
 
-    def __init__(self, node_def, op, message, error_code=None):
+    def __init__(self, node_def: _Any, op: _Any, message: str, error_code: _Optional[int] = None) -> None:
         Exception.__init__(self, message)
         self._node_def = node_def
         self._op = op
@@ -92,11 +112,13 @@ for _name, _code, _doc in _CODES:
 OK = 0
 
 
-def exception_type_from_error_code(error_code):
+def exception_type_from_error_code(error_code: int) -> _Type[OpError]:
+    """The class of errors with a code."""
     return _classes[error_code]
 
 
-def error_code_from_exception_type(cls):
+def error_code_from_exception_type(cls: _Type[OpError]) -> int:
+    """The code of a class of errors."""
     return cls.code
 
 
