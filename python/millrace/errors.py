@@ -110,4 +110,11 @@ def from_status(code, text):
     return _classes.get(code, OpError)(node, None, text)
 
 
+
+
+def from_code(code, text):
+    """The exception for a status and a message of the library that names no node."""
+    return _classes.get(code, OpError)(None, None, text)
+
+
 __all__ = [name for name in globals() if not name.startswith("_")]

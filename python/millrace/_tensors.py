@@ -1,0 +1,225 @@
+"""Between NumPy arrays and the tensors of elements."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, List, Sequence, Tuple
+
+import numpy as np
+
+from . import _abi, _arrays, _dlpack, _dtypes, _library
+from ._arrays import DTYPES, from_strings
+from ._library import STRING, library
+
+# A struct mr_tensor in 8-byte words: dtype; rank; dims; buffer; data.
+WORDS = ctypes.sizeof(_abi.Tensor) // 8
+_RANK, _DIMS, _BUFFER, _DATA = 1, 2, 2 + _abi.RANK_MAX, 3 + _abi.RANK_MAX
+assert ctypes.sizeof(_abi.Tensor) == 8 * WORDS and _abi.Tensor.data.offset == 8 * _DATA
+
+_unref = library.mr_buffer_unref
+_is_unique = library.mr_buffer_is_unique
+
+
+class _Memory:
+    """A reference to a buffer of the library, exposed to NumPy; released with the last array that uses it."""
+
+    __slots__ = ("_buffer", "__array_interface__", "__weakref__")
+
+    def __init__(self, buffer: int, interface: dict) -> None:
+        self._buffer = buffer
+        self.__array_interface__ = interface
+
+    def __del__(self, unref=_unref) -> None:
+        unref(self._buffer)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(f"cannot pickle {self!r}")
+
+
+# By TensorFlow's number: the NumPy dtype, the text of its memory, whether the array is a view of another dtype.
+_KINDS = {
+    number: (dtype, dtype.str if dtype.kind != "V" else f"<u{dtype.itemsize}", dtype.kind == "V")
+    for number, dtype in DTYPES.items()
+    if number != STRING
+}
+
+
+def _array(number: int, shape: Tuple[int, ...], buffer: int, data: int) -> np.ndarray:
+    dtype, text, is_viewed = _KINDS[number]
+    interface = {"shape": shape, "typestr": text, "data": (data, not _is_unique(buffer)), "version": 3}
+    array = np.asarray(_Memory(buffer, interface))
+    return array.view(dtype) if is_viewed else array
+
+
+def take(address: int, count: int) -> List[Any]:
+    """NumPy arrays of `count` tensors at address in host memory, which are moved out of them.
+
+    Arrays are not copied: they hold the tensor's reference to its buffer, and are read-only if the buffer has other
+    references. A scalar becomes a NumPy scalar, strings an array of bytes objects, or one bytes object."""
+    tensors = (ctypes.c_int64 * (WORDS * count)).from_address(address)
+    words = tensors[:]
+    values: List[Any] = []
+    for start in range(0, WORDS * count, WORDS):
+        number = words[start] & 0xFFFFFFFF
+        rank = words[start + _RANK] & 0xFFFFFFFF
+        shape = tuple(words[start + _DIMS : start + _DIMS + rank])
+        if number == STRING:
+            size = 1
+            for dim in shape:
+                size *= dim
+            values.append(from_strings(words[start + _DATA], size, shape))
+            continue
+        if not rank:
+            dtype = DTYPES[number]
+            values.append(np.frombuffer(ctypes.string_at(words[start + _DATA], dtype.itemsize), dtype)[0])
+            continue
+        buffer = words[start + _BUFFER]
+        tensors[start + _BUFFER] = 0
+        values.append(_array(number, shape, buffer, words[start + _DATA]))
+    return values
+
+
+def copy(address: int, count: int) -> List[Any]:
+    """NumPy arrays with copies of `count` tensors, which are borrowed."""
+    values: List[Any] = []
+    size = ctypes.sizeof(_abi.Tensor)
+    for i in range(count):
+        tensor = _abi.Tensor.from_address(address + size * i)
+        shape = tuple(tensor.shape.dims[: tensor.shape.rank])
+        elements = 1
+        for dim in shape:
+            elements *= dim
+        if tensor.dtype == STRING:
+            values.append(from_strings(tensor.data, elements, shape))
+            continue
+        dtype = DTYPES[tensor.dtype]
+        data = bytearray(ctypes.string_at(tensor.data, elements * dtype.itemsize) if elements else b"")
+        value = np.ndarray(shape, dtype, data) if elements else np.empty(shape, dtype)
+        values.append(value if shape else value[()])
+    return values
+
+
+def take_handles(address: int, count: int) -> List[Any]:
+    """As take, but with an object for each tensor of numbers that other libraries import with DLPack."""
+    size = ctypes.sizeof(_abi.Tensor)
+    values: List[Any] = []
+    for i in range(count):
+        tensor = _abi.Tensor.from_address(address + size * i)
+        if tensor.dtype == STRING:
+            values += take(address + size * i, 1)
+        else:
+            values.append(_dlpack.Tensor.move(tensor))
+    return values
+
+
+def to_host(address: int, count: int) -> None:
+    """Replaces tensors on a device by copies in host memory."""
+    size = ctypes.sizeof(_abi.Tensor)
+    error = _library.Error()
+    for at in range(address, address + size * count, size):
+        if not library.mr_tensor_device(at):
+            continue
+        host = _abi.Tensor()
+        _library.check(library.mr_tensor_to_host(at, ctypes.byref(host), ctypes.byref(error)), error)
+        library.mr_tensor_deinit(at)
+        ctypes.memmove(at, ctypes.byref(host), size)
+
+
+def as_array(value: Any, number: int, argument: str) -> np.ndarray:
+    """The value as an array of the dtype, in C order; ValueError if that would change numbers."""
+    if number == STRING:
+        array = np.asarray(value)
+        return array if array.dtype == object else array.astype(object)
+    dtype = DTYPES[number]
+    array = np.asarray(value)
+    if array.dtype != dtype:
+        try:
+            # Numbers of Python have no dtype of their own: the value decides.
+            if not np.can_cast(array.dtype, dtype, "same_kind") and not _fits(value, array, dtype):
+                raise TypeError
+            array = array.astype(dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"{argument} has dtype {array.dtype}, expected {_dtypes.name(number)}") from None
+    return np.asarray(array, order="C")
+
+
+def _fits(value: Any, array: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether integers, which are not of a NumPy dtype that the user chose, are in the range of another dtype."""
+    if hasattr(value, "dtype") or array.dtype.kind not in "iu" or dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(dtype)
+    return array.size == 0 or (int(array.min()) >= limits.min and int(array.max()) <= limits.max)
+
+
+def put(address: int, array: np.ndarray, number: int, room: int = 0) -> None:
+    """Makes the struct mr_tensor at address a copy of the array, which is in C order.
+
+    room: the address of memory for the elements, where they are copied instead."""
+    if room:
+        ctypes.memmove(room, array.__array_interface__["data"][0], array.nbytes)
+        return
+    error = _library.Error()
+    shape = _abi.Shape(len(array.shape), array.shape)
+    if number == STRING:
+        status = _put_strings(address, array, shape, error)
+    else:
+        data = array.__array_interface__["data"][0]
+        status = library.mr_tensor_init_copy(address, number, shape, data, ctypes.byref(error))
+    _library.check(status, error)
+
+
+def _put_strings(address: int, array: np.ndarray, shape: _abi.Shape, error: _library.Error) -> int:
+    data, sizes = _arrays.encode_strings(array)
+    keep = ctypes.create_string_buffer(data, len(data) + 1)
+    strings = (_abi.String * max(1, len(sizes)))()
+    at = ctypes.addressof(keep)
+    for i, size in enumerate(sizes.tolist()):
+        strings[i].data = at
+        strings[i].size_bytes = size
+        at += size
+    return library.mr_tensor_init_strings(address, shape, ctypes.byref(strings), ctypes.byref(error))
+
+
+class Tensors:
+    """An array of owned structs mr_tensor for values of the program; their arrays are referenced where possible."""
+
+    def __init__(self, values: Sequence[Any], argument: str) -> None:
+        self._structs = (_abi.Tensor * max(1, len(values)))()
+        self.count = len(values)
+        self.address = ctypes.addressof(self._structs)
+        for i, value in enumerate(values):
+            name = argument if len(values) == 1 else f"component {i} of {argument}"
+            _put_shared(self.address + ctypes.sizeof(_abi.Tensor) * i, value, name)
+
+    def at(self, index: int) -> _abi.Tensor:
+        """The struct of a value."""
+        return self._structs[index]
+
+    def __del__(self) -> None:
+        for tensor in self._structs:
+            library.mr_tensor_deinit(ctypes.byref(tensor))
+
+
+def _put_shared(address: int, value: Any, argument: str) -> None:
+    array = np.asarray(value)
+    number = _dtypes.number(array.dtype, f"the dtype of {argument}")
+    if array.ndim > _abi.RANK_MAX:
+        raise ValueError(f"{argument} has {array.ndim} dimensions, expected at most {_abi.RANK_MAX}")
+    if number == STRING:
+        if array.dtype == object:
+            _check_strings(array, argument)
+        put(address, array.astype(object), number)
+        return
+    if not _dlpack.share(address, array):
+        put(address, np.asarray(array, DTYPES[number], order="C"), number)
+
+
+def _check_strings(array: np.ndarray, argument: str) -> None:
+    for item in array.ravel().tolist():
+        if not isinstance(item, (bytes, str, bytearray, memoryview)):
+            raise TypeError(f"{argument} contains a value of type {type(item).__name__}, expected numbers, bytes or str")
