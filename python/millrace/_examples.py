@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 import numpy as np
 
-from . import _library, _record_abi, _values, _wire
+from . import _canonical, _library, _record_abi, _values, _wire
 from ._library import library
 from ._parse import bytes_of
 from ._record_common import failure
@@ -120,9 +120,7 @@ def _lists(scratch: _Scratch, address: int, size: int) -> Dict[str, List[Any]]:
         found[name] = steps
 
 
-def _walk(record: Any, *walks: Any) -> List[Any]:
-    if type(record) is not bytes:
-        record = bytes_of(record, "record")
+def _walk(record: bytes, *walks: Any) -> List[Any]:
     pointer = ctypes.c_char_p(record)
     address = ctypes.c_size_t.from_buffer(pointer).value
     try:
@@ -187,7 +185,10 @@ class Example:
         millrace.errors.DataLossError
             The record is not an Example.
         """
-        return _walk(record, _features)[0]
+        if type(record) is not bytes:
+            record = bytes_of(record, "record")
+        found = _canonical.parse(record)
+        return _walk(record, _features)[0] if found is None else found
 
 
 class SequenceExample:
@@ -241,6 +242,8 @@ class SequenceExample:
         millrace.errors.DataLossError
             The record is not a SequenceExample.
         """
+        if type(record) is not bytes:
+            record = bytes_of(record, "record")
         context, lists = _walk(record, _features, _lists)
         return context, lists
 

@@ -64,25 +64,42 @@ def _described(value: Any) -> str:
     return f"a value of type {type(value).__name__}"
 
 
+def _ints(values: Any, name: str) -> bytes:
+    if min(values) < _LOW or max(values) > _HIGH:
+        wrong = min(values) if min(values) < _LOW else max(values)
+        raise ValueError(f"feature {name!r}: {wrong} is not in the range of int64")
+    return _wire.int64s(values)
+
+
+def _floats(values: Any) -> bytes:
+    try:
+        return _wire.floats(struct.pack(f"<{len(values)}f", *values))
+    except OverflowError:  # a value that float32 cannot hold becomes infinite
+        with np.errstate(over="ignore"):
+            return _wire.floats(np.array(values, "<f4").tobytes())
+
+
 def _list(values: Any, name: str) -> bytes:
     if not values:
         raise ValueError(f"feature {name!r} {_EMPTY}")
     types = set(map(type, values))
-    if types == {bytes}:
-        return _wire.byte_strings(values)
+    if len(types) == 1:
+        only = types.pop()
+        if only is bytes:
+            return _wire.byte_strings(values)
+        if only is int:
+            return _ints(values, name)
+        if only is float:
+            return _floats(values)
+        types.add(only)
     kinds = {_kind(value, name) for value in values} if len(types) > 1 else {_kind(values[0], name)}
     if len(kinds) > 1:
         raise TypeError(f"feature {name!r}: a list of mixed types: {', '.join(sorted(t.__name__ for t in types))}")
     kind = kinds.pop()
     if kind == "float":
-        with np.errstate(over="ignore"):
-            return _wire.floats(np.array(values, "<f4").tobytes())
+        return _floats([float(value) for value in values])
     if kind == "int":
-        try:
-            return _wire.int64s(np.array([int(value) for value in values], np.int64).tolist())
-        except OverflowError:
-            wrong = next(value for value in values if not _LOW <= int(value) <= _HIGH)
-            raise ValueError(f"feature {name!r}: {wrong} is not in the range of int64") from None
+        return _ints([int(value) for value in values], name)
     return _wire.byte_strings([_text_bytes(v, name) if isinstance(v, str) else bytes(v) for v in values])
 
 

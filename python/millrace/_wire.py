@@ -70,7 +70,12 @@ def int64s(values: Any) -> bytes:
     count = len(values)
     if count == 0:
         return b"\x1a\x00"
-    if count >= _MANY:
+    low, high = (min(values), max(values)) if isinstance(values, (list, tuple)) else (-1, -1)
+    if low >= 0 and high < 0x80:
+        packed = bytes(values)
+    elif low >= 0 and high < 0x4000:
+        packed = b"".join([_LENGTHS[value] for value in values])
+    elif count >= _MANY:
         packed = _many_int64s(np.ascontiguousarray(values, np.int64))
     else:
         packed = b"".join([_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values])
