@@ -70,7 +70,7 @@ def int64s(values: Any) -> bytes:
     count = len(values)
     if count == 0:
         return b"\x1a\x00"
-    low, high = (min(values), max(values)) if isinstance(values, (list, tuple)) else (-1, -1)
+    low, high = (-1, -1) if isinstance(values, np.ndarray) else (min(values), max(values))
     if low >= 0 and high < 0x80:
         packed = bytes(values)
     elif low >= 0 and high < 0x4000:
