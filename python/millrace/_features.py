@@ -244,6 +244,8 @@ class _Builder:
 
     def dtype(self, value: Any, what: str) -> int:
         """The number of a dtype that features have."""
+        if value is None:  # for NumPy float64
+            raise TypeError(f"{what} is None, expected a dtype")
         number = _INT64 if value is int else _FLOAT if value is float else _dtypes.number(value, what)
         if number not in (_FLOAT, _INT64, _STRING):
             raise ValueError(f"{what} is {_dtypes.name(number)}, expected float32, int64 or string")

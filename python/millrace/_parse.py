@@ -41,18 +41,14 @@ def bytes_of(record: Any, argument: str) -> bytes:
         raise TypeError(f"{argument} is of type {type(record).__name__}, expected bytes") from None
 
 
-def _raised(error: _library.Error) -> Exception:
-    return failure(error)
-
-
 class _Parser:
     """A handle of a parser and its features."""
 
     def __init__(self, new: Any, free: Any, *groups: Tuple[Mapping[str, Any], str, bool]) -> None:
         self._handle = ctypes.c_void_p()
         self._free = free
-        self.names = [list(features) for features, _, _ in groups]
         made = [_features.to_features(*group) for group in groups]
+        self.names = [list(features) for features, _, _ in groups]
         self.features = [array for array, _ in made]
         self._kept = [kept for _, kept in made]
         self.is_sequence = [group[2] for group in groups]
@@ -74,7 +70,7 @@ class _Parser:
         tensors = (_abi.Tensor * max(1, self.count))()
         error = _library.Error()
         if function(self._handle, address, count, is_single, ctypes.byref(tensors), ctypes.byref(error)):
-            raise _raised(error)
+            raise failure(error)
         del kept
         try:
             arrays = _tensors.take(ctypes.addressof(tensors), self.count)
