@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -198,7 +198,9 @@ class SequenceExample:
         raise TypeError("SequenceExample has no instances; call SequenceExample.encode and SequenceExample.parse")
 
     @staticmethod
-    def encode(context: Mapping[str, Any] = None, feature_lists: Mapping[str, Any] = None) -> bytes:
+    def encode(
+        context: Optional[Mapping[str, Any]] = None, feature_lists: Optional[Mapping[str, Any]] = None
+    ) -> bytes:
         """Serializes a context and feature lists. Equal ones give equal bytes.
 
         Parameters

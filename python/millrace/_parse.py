@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -154,8 +154,8 @@ def _parse_sequence(
 
 def parse_sequence_example(
     records: Sequence[bytes],
-    context_features: Mapping[str, Any] = None,
-    sequence_features: Mapping[str, Any] = None,
+    context_features: Optional[Mapping[str, Any]] = None,
+    sequence_features: Optional[Mapping[str, Any]] = None,
 ) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, Any]]:
     """Parses a batch of SequenceExamples to columns, as tf.io.parse_sequence_example does.
 
@@ -185,7 +185,9 @@ def parse_sequence_example(
 
 
 def parse_single_sequence_example(
-    record: bytes, context_features: Mapping[str, Any] = None, sequence_features: Mapping[str, Any] = None
+    record: bytes,
+    context_features: Optional[Mapping[str, Any]] = None,
+    sequence_features: Optional[Mapping[str, Any]] = None,
 ) -> Tuple[Dict[str, Any], Dict[str, Any]]:
     """Parses one SequenceExample, as tf.io.parse_single_sequence_example does.
 
