@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Optional
 
 from . import _arguments, _library, _record_abi
 from ._library import library
+from ._record_ahead import Ahead, Batch
 from ._record_common import (
     COMPRESSIONS, Opened, Path, RecordDamage, close_quarantine, damage_callback, damage_of, damage_options,
     failure, open_quarantine,
@@ -14,6 +15,9 @@ from ._record_common import (
 
 __all__ = ["RecordReader"]
 
+# After as many records one by one, those of a plain file are read ahead if they have at most this many bytes.
+_AHEAD_AFTER = 256
+_SMALL_BYTES = 16 << 10
 _next = library.mr_record_reader_next
 _string_at = ctypes.string_at
 
@@ -97,13 +101,26 @@ class RecordReader(Opened):
         self._error_at = ctypes.addressof(self._error)
         self._words = (ctypes.c_size_t * 2)()
         self._words_at = ctypes.addressof(self._words)
+        self._view = memoryview(self._words).cast("B").cast("N")
         handle = ctypes.c_void_p()
         status = library.mr_record_reader_open(name, ctypes.byref(options), ctypes.byref(handle), self._error_at)
         if status:
             close_quarantine(self._quarantine)
             raise failure(self._error)
+        # Records that are read ahead of the library's reader, the last one first.
+        self._ahead: Optional[Ahead] = None
+        self._batch: Optional[Batch] = None
+        self._ready: List[bytes] = []
+        self._is_ended = False
+        self._name = name
+        self._is_checked = not options.skip_checksums
+        is_simple = not (options.damage or options.first or options.count or direct or buffer_bytes or buffer_count)
+        self._until_ahead = _AHEAD_AFTER if is_simple and self._is_plain_file(handle) else -1
         self._opens()
         self._handle = handle.value
+
+    def _is_plain_file(self, handle: Any) -> bool:
+        return os.path.isfile(self._name) and not library.mr_record_reader_compression(handle)
 
     def __iter__(self) -> "RecordReader":
         return self
@@ -112,12 +129,19 @@ class RecordReader(Opened):
         if self._found or self._pending:
             return self._reported()
         with self._lock:
+            if self._ready:
+                return self._ready.pop()
             handle = self._handle
             if handle is None:
                 raise self._unusable()
+            if self._until_ahead >= 0 and self._fill(handle):
+                return self._ready.pop()
+            if self._is_ended:
+                raise StopIteration
             status = _next(handle, self._words_at, self._error_at)
             if not status:
-                data, size = self._words
+                data = self._view[0]
+                size = self._view[1]
                 record = _string_at(data, size) if size else b""
                 if not self._found:
                     return record
@@ -129,6 +153,43 @@ class RecordReader(Opened):
         if not status:
             return self._reported()
         raise StopIteration if status == _record_abi.OUT_OF_RANGE else exception
+
+    def _fill(self, handle: int) -> bool:
+        """Reads more records ahead; called with the lock, before each record while they are read one by one."""
+        if self._until_ahead > 0:
+            self._until_ahead -= 1
+            return False
+        if self._ahead is None:
+            count = library.mr_record_reader_number(handle) + 1
+            if library.mr_record_reader_lost(handle) or library.mr_record_reader_offset(handle) > count * _SMALL_BYTES:
+                self._until_ahead = -1
+                return False
+            self._ahead = Ahead(self._name, count, self._is_checked)
+        batch = self._ahead.next()
+        if batch is None:
+            self._until_ahead = -1
+            self._is_ended = not self._ahead.has_failed
+            if not self._is_ended:
+                self._catch_up(handle)
+            return False
+        block = batch.block
+        self._batch = batch
+        self._ready = [block[start:end] for start, end in zip(batch.starts, batch.ends)]
+        self._ready.reverse()
+        return True
+
+    def _catch_up(self, handle: int) -> None:
+        """After a failure: moves the library's reader, which then finds the same, to the last record."""
+        batch, self._batch = self._batch, None
+        last = -1 if batch is None else batch.first + len(batch.starts) - 1
+        while library.mr_record_reader_number(handle) < last and not _next(handle, self._words_at, self._error_at):
+            pass
+
+    def _stop_ahead(self) -> None:
+        self._ready = []
+        self._batch = None
+        if self._ahead is not None:
+            self._ahead.stop()
 
     def _report(self) -> None:
         while self._found:
@@ -155,12 +216,23 @@ class RecordReader(Opened):
     @property
     def number(self) -> int:
         """The number of the last record returned, from 0."""
-        return self._get(library.mr_record_reader_number)
+        return self._get(self._number)
+
+    def _number(self, handle: int) -> int:
+        if self._batch is None:
+            return library.mr_record_reader_number(handle)
+        return self._batch.first + len(self._batch.starts) - len(self._ready) - 1
 
     @property
     def offset(self) -> int:
         """The offset of its header in the (uncompressed) stream."""
-        return self._get(library.mr_record_reader_offset)
+        return self._get(self._offset)
+
+    def _offset(self, handle: int) -> int:
+        if self._batch is None:
+            return library.mr_record_reader_offset(handle)
+        at = self._batch.starts[self._number(handle) - self._batch.first]
+        return self._batch.offset + at - _record_abi.HEADER_BYTES
 
     @property
     def lost(self) -> int:
@@ -191,6 +263,7 @@ class RecordReader(Opened):
             The quarantine could not be written.
         """
         with self._lock:
+            self._stop_ahead()
             handle, self._handle = self._handle, None
             quarantine, self._quarantine = self._quarantine, None
             if handle is not None:
@@ -199,6 +272,7 @@ class RecordReader(Opened):
 
     def _abandon(self) -> None:
         super()._abandon()
+        self._stop_ahead()
         self._quarantine = None
 
     def __enter__(self) -> "RecordReader":
@@ -215,6 +289,7 @@ class RecordReader(Opened):
     def __del__(self, close: Any = library.mr_record_reader_close, finish: Any = library.mr_record_quarantine_close):
         handle, self._handle = self._handle, None
         if handle is not None:
+            self._stop_ahead()
             close(handle)
             if self._quarantine is not None:
                 finish(self._quarantine, None)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import warnings
 
@@ -374,6 +375,128 @@ def environment():
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
+def in_child(body):
+    """Whether body() returns True in a forked child."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if body() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class ReadAhead(Files):
+    """Small records of plain files, which are read many at once after the first ones."""
+
+    def setUp(self):
+        super().setUp()
+        self.records = [b"%d" % i * (i % 7) for i in range(60000)]
+        self.write(self.records)
+        self.offsets = np.cumsum([0] + [len(record) + 16 for record in self.records]).tolist()
+
+    def threads(self):
+        return sum(thread.name == "millrace-records" for thread in threading.enumerate())
+
+    def assertEnds(self):
+        """Whether no thread is left after a moment."""
+        deadline = time.monotonic() + 10
+        while self.threads() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual(self.threads(), 0)
+
+    def test_position(self):
+        for check in (True, False):
+            reader = mr.RecordReader(self.file, check=check)
+            for i, record in enumerate(reader):
+                self.assertEqual(record, self.records[i])
+                if i % 997 < 3 or i > 59990:
+                    self.assertEqual((reader.number, reader.offset, reader.lost), (i, self.offsets[i], 0))
+            self.assertEqual((reader.number, i, reader.damage), (59999, 59999, None))
+            self.assertEqual(list(reader), [])
+        self.assertEnds()
+
+    def test_no_thread_for_the_first_records(self):
+        reader = mr.RecordReader(self.file)
+        for _ in range(200):
+            next(reader)
+        self.assertEqual(self.threads(), 0)
+
+    def test_damage(self):
+        for number, byte in ((255, 12), (256, 12), (257, 12), (5000, 12), (5000, 0), (59999, 12)):
+            with self.subTest(number=number, byte=byte):
+                self.damage(self.offsets[number] + byte)
+                reader = mr.RecordReader(self.file)
+                found = []
+                with self.assertRaisesRegex(errors.DataLossError, f"{self.offsets[number]}"):
+                    for record in reader:
+                        found.append(record)
+                self.assertEqual(found, self.records[:number])
+                self.assertEqual((reader.number, reader.lost, reader.damage.record), (number - 1, 1, number))
+                if byte:
+                    self.assertEqual(list(reader), self.records[number + 1 :])
+                    self.assertEqual(len(list(mr.RecordReader(self.file, check=False))), 60000)
+                skipping = list(mr.RecordReader(self.file, damage="skip"))
+                self.assertEqual(skipping, self.records[:number] + self.records[number + 1 :])
+                self.damage(self.offsets[number] + byte)
+        self.assertEnds()
+
+    def test_truncated(self):
+        os.truncate(self.file, self.offsets[30000] + 5)
+        reader = mr.RecordReader(self.file)
+        found = []
+        with self.assertRaises(errors.DataLossError):
+            for record in reader:
+                found.append(record)
+        self.assertEqual(found, self.records[:30000])
+
+    def test_closed_and_dropped(self):
+        for ending in ("close", "drop", "ended"):
+            reader = mr.RecordReader(self.file)
+            for _ in range(1000):
+                next(reader)
+            if ending == "close":
+                reader.close()
+                with self.assertRaisesRegex(ValueError, "closed"):
+                    next(reader)
+            elif ending == "ended":
+                self.assertEqual(list(reader), self.records[1000:])
+            del reader
+            gc.collect()
+            self.assertEnds()
+
+    def test_end_of_the_interpreter(self):
+        code = (
+            "import millrace as mr\n"
+            f"reader = mr.RecordReader({self.file!r})\n"
+            "for _ in range(1000): record = next(reader)\n"
+        )
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment(), timeout=60)
+        self.assertEqual((run.returncode, run.stderr), (0, b""))
+
+    def test_three_threads(self):
+        reader = mr.RecordReader(self.file)
+        found = [[], [], []]
+        run_threads(3, lambda i: found[i].extend(reader))
+        self.assertEqual(sorted(found[0] + found[1] + found[2]), sorted(self.records))
+
+    def test_fork(self):
+        reader = mr.RecordReader(self.file)
+        for _ in range(1000):
+            next(reader)
+
+        def body():
+            try:
+                next(reader)
+            except ValueError as error:
+                return "fork" in str(error) and list(mr.RecordReader(self.file)) == self.records
+
+        self.assertTrue(in_child(body))
+        self.assertEqual(list(reader), self.records[1000:])
+
+
 class ByNumber(Files):
     def test_sequence(self):
         records = some_records(5, 600)
@@ -466,18 +589,6 @@ class ByNumber(Files):
 
 
 class Fork(Files):
-    def in_child(self, body):
-        """Whether body() returns True in a forked child."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            try:
-                os._exit(0 if body() else 1)
-            finally:
-                os._exit(2)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
     def test_reader_and_writer(self):
         self.write([b"1", b"2", b"3"])
         reader, writer = mr.RecordReader(self.file), mr.RecordWriter(self.path("other"), atomic=True)
@@ -496,7 +607,7 @@ class Fork(Files):
             reader.close()
             return list(mr.RecordReader(self.file)) == [b"1", b"2", b"3"]
 
-        self.assertTrue(self.in_child(body))
+        self.assertTrue(in_child(body))
         self.assertEqual(list(reader), [b"2", b"3"])
         writer.close()
         self.assertEqual(list(mr.RecordReader(self.path("other"))), [b"x"])
@@ -504,7 +615,7 @@ class Fork(Files):
     def test_file_is_opened_again(self):
         self.write([b"1", b"2", b"3"])
         file = mr.RecordFile(self.file)
-        self.assertTrue(self.in_child(lambda: file[:] == [b"1", b"2", b"3"] and file.offset(1) == 17))
+        self.assertTrue(in_child(lambda: file[:] == [b"1", b"2", b"3"] and file.offset(1) == 17))
         self.assertEqual(file[-1], b"3")
 
 
