@@ -1,4 +1,4 @@
-"""Reads a file of small records ahead, many at once: a call of the library for each of them costs more than the rest."""
+"""Reads a file of small records ahead, many at once: calling the library for each of them would cost more."""
 from __future__ import annotations
 
 import ctypes

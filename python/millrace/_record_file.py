@@ -128,7 +128,8 @@ class RecordFile(Opened):
         try:
             number = operator.index(key)
         except TypeError:
-            raise TypeError(f"a record number is of type {type(key).__name__}, expected an integer or a slice") from None
+            text = f"a record number is of type {type(key).__name__}, expected an integer or a slice"
+            raise TypeError(text) from None
         return self._get_several((number,))[0]
 
     def read(self, numbers: Any) -> List[bytes]:

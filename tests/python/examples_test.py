@@ -28,9 +28,10 @@ Example, SequenceExample = mr.Example, mr.SequenceExample
 def random_value(random_):
     """A value for encode, and what parse returns for it."""
     count = random_.choice((1, 1, 2, 5, 40, 200))
-    ints = [random_.randrange(-(1 << bits), 1 << bits) for bits in (random_.choice((3, 7, 14, 31, 63)),) for _ in range(count)]
+    bits = random_.choice((3, 7, 14, 31, 63))
+    ints = [random_.randrange(-(1 << bits), 1 << bits) for _ in range(count)]
     floats = [random_.uniform(-1e3, 1e3) for _ in range(count)]
-    words = [random_.getrandbits(8 * n).to_bytes(n, "little") if n else b"" for n in (random_.choice((0, 1, 150)),)] * count
+    words = [bytes(random_.randrange(256) for _ in range(random_.choice((0, 1, 150)))) for _ in range(min(count, 5))]
     as_ints, as_floats = np.array(ints, np.int64), np.array(floats, np.float32)
     return random_.choice(
         (
@@ -60,7 +61,8 @@ def random_value(random_):
 
 
 def random_features(random_):
-    names = [random_.choice(("a", "b/c", "", "ä", "x" * 200)) + str(random_.randrange(5)) for _ in range(random_.randrange(8))]
+    starts = random_.choices(("a", "b/c", "", "ä", "x" * 200), k=random_.randrange(8))
+    names = [start + str(random_.randrange(5)) for start in starts]
     values = {name: random_value(random_) for name in names}
     return {n: v[0] for n, v in values.items()}, {n: v[1] for n, v in values.items()}
 
@@ -177,8 +179,9 @@ class Encode(Same):
 
     def test_wrong_values(self):
         for value in (
-            None, {}, {1: 2}, set(), object(), 1j, [None], [[1]], [1, [2]], [1, 2.5], [1, "a"], [b"a", 1], [np.zeros(2)],
-            np.zeros(2, np.complex64), np.array(["2020"], "M8[D]"), np.array([None]), np.array([1, "a"], object), lambda: 1,
+            None, {}, {1: 2}, set(), object(), 1j, [None], [[1]], [1, [2]], [1, 2.5], [1, "a"], [b"a", 1],
+            [np.zeros(2)], np.zeros(2, np.complex64), np.array(["2020"], "M8[D]"), np.array([None]),
+            np.array([1, "a"], object), lambda: 1,
         ):  # fmt: skip
             with self.subTest(value=value), self.assertRaisesRegex(TypeError, "'name/x'"):
                 Example.encode({"name/x": value})
@@ -252,7 +255,8 @@ class Parse(Same):
         random_ = random.Random(1)
         for _ in range(3000):
             content = bytearray(record)
-            content[random_.randrange(len(content))] = random_.choice((0, 1, 10, 0x7F, 0x80, 0xFF, random_.randrange(256)))
+            byte = random_.choice((0, 1, 10, 0x7F, 0x80, 0xFF, random_.randrange(256)))
+            content[random_.randrange(len(content))] = byte
             damaged.append(bytes(content))
         walk, features = mr._examples._walk, mr._examples._features
         for content in damaged:
@@ -496,7 +500,11 @@ class Columns(unittest.TestCase):
         records = [
             SequenceExample.encode(
                 {"id": i, "tags": ["t"] * (i + 1)},
-                {"points": [[float(k), 0.5] for k in range(i)], "words": [["w"] * (k + 1) for k in range(2)], "ids": [[1, 2], [i]]},
+                {
+                    "points": [[float(k), 0.5] for k in range(i)],
+                    "words": [["w"] * (k + 1) for k in range(2)],
+                    "ids": [[1, 2], [i]],
+                },
             )
             for i in range(3)
         ]
