@@ -135,7 +135,9 @@ class Encode(Same):
         values = [0, 1, -1, 127, 128, 255, 256, 16383, 16384, low, high]
         self.assertEqual(Example.parse(Example.encode({"x": values}))["x"].tolist(), values)
         for value in values:
-            self.assertEqual(Example.parse(Example.encode({"x": value}))["x"].tolist(), [value])
+            for several in (value, [value], [value] * 3, [value] * 40, [0, value], np.full(40, value)):
+                expected = np.ravel(np.array(several, np.int64)).tolist()
+                self.assertEqual(Example.parse(Example.encode({"x": several}))["x"].tolist(), expected)
         self.assertEqual(Example.parse(Example.encode({"x": np.array([high], np.uint64)}))["x"].tolist(), [high])
         for value in (
             high + 1, low - 1, [high + 1], [0, low - 1], [1 << 80], np.uint64(high + 1), [np.uint64(high + 1)],
