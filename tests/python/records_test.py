@@ -1,0 +1,731 @@
+"""python/millrace: record files, written, read, by number, indexed, scanned and salvaged."""
+import gc
+import gzip
+import os
+import pickle
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
+
+import numpy as np  # noqa: E402
+
+import millrace as mr  # noqa: E402
+
+errors = mr.errors
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.file = self.path("records")
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, records, path=None, **options):
+        with mr.RecordWriter(path or self.file, **options) as writer:
+            for record in records:
+                writer.write(record)
+
+    def damage(self, offset, path=None):
+        """Flips a bit of a byte."""
+        with open(path or self.file, "r+b") as file:
+            file.seek(offset)
+            byte = file.read(1)[0]
+            file.seek(offset)
+            file.write(bytes([byte ^ 1]))
+
+
+def some_records(seed, count=100):
+    random_ = random.Random(seed)
+    sizes = [random_.choice((0, 1, 7, 100, 5000)) for _ in range(count)]
+    return [random_.getrandbits(8 * size).to_bytes(size, "little") if size else b"" for size in sizes]
+
+
+class Write(Files):
+    def test_round_trip(self):
+        for options in (
+            {},
+            {"compression": "GZIP"},
+            {"compression": "ZLIB", "level": 1},
+            {"compression": "GZIP", "seek_bytes": 1000, "threads": 2, "index": True},
+            {"atomic": True, "index": True},
+        ):
+            with self.subTest(options=options):
+                records = some_records(1)
+                self.write(records, **options)
+                reader = mr.RecordReader(self.file)
+                self.assertEqual(list(reader), records)
+                self.assertEqual(reader.compression, options.get("compression"))
+                self.assertEqual(os.path.exists(self.file + ".index"), options.get("index", False))
+                os.path.exists(self.file + ".index") and os.remove(self.file + ".index")
+
+    def test_no_records(self):
+        self.write([], index=True)
+        self.assertEqual(list(mr.RecordReader(self.file)), [])
+        self.assertEqual(list(mr.RecordFile(self.file)), [])
+        self.assertEqual(mr.scan(self.file).records, 0)
+
+    def test_counts(self):
+        with mr.RecordWriter(self.file) as writer:
+            self.assertEqual((writer.count, writer.size_bytes), (0, 0))
+            writer.write(b"")
+            writer.write(b"12345")
+            writer.flush()
+            self.assertEqual(len(list(mr.RecordReader(self.file))), 2)
+            writer.flush(sync=True)
+        self.assertEqual((writer.count, writer.size_bytes), (2, 37))
+        self.assertTrue(writer.closed)
+
+    def test_kinds_of_bytes(self):
+        values = [bytearray(b"abc"), memoryview(b"abcd")[1:], np.arange(3, dtype=np.uint8), np.zeros(2, np.int64)]
+        self.write(values)
+        self.assertEqual(list(mr.RecordReader(self.file)), [b"abc", b"bcd", b"\0\1\2", bytes(16)])
+
+    def test_wrong_types(self):
+        with mr.RecordWriter(self.file) as writer:
+            for value in ("text", 1, None, [1], object()):
+                with self.assertRaisesRegex(TypeError, "record is of type"):
+                    writer.write(value)
+            with self.assertRaisesRegex(TypeError, "sync"):
+                writer.flush(sync=1)
+        self.assertEqual(writer.count, 0)
+
+    def test_wrong_options(self):
+        for error, name, options in (
+            (ValueError, "compression", {"compression": "BZIP"}),
+            (ValueError, "compression", {"compression": 1}),
+            (ValueError, "level", {"level": 3}),
+            (ValueError, "level", {"level": 10, "compression": "GZIP"}),
+            (TypeError, "level", {"level": "3", "compression": "GZIP"}),
+            (ValueError, "seek_bytes", {"seek_bytes": 3}),
+            (ValueError, "seek_bytes", {"seek_bytes": -1, "compression": "GZIP"}),
+            (ValueError, "threads", {"threads": 2}),
+            (TypeError, "index", {"index": 1}),
+            (TypeError, "atomic", {"atomic": "yes"}),
+        ):
+            with self.subTest(options=options), self.assertRaisesRegex(error, name):
+                mr.RecordWriter(self.file, **options)
+        for error, path in ((TypeError, 1), (TypeError, None), (ValueError, "a\0b")):
+            with self.assertRaisesRegex(error, "path"):
+                mr.RecordWriter(path)
+        with self.assertRaises(errors.NotFoundError):
+            mr.RecordWriter(self.path("none/records"))
+
+    def test_closed(self):
+        writer = mr.RecordWriter(self.file)
+        writer.close()
+        writer.close()
+        writer.discard()
+        for call in (lambda: writer.write(b""), writer.flush, writer.__enter__):
+            with self.assertRaisesRegex(ValueError, "closed"):
+                call()
+
+    def test_exception_in_the_block(self):
+        for atomic in (False, True):
+            with self.assertRaises(KeyError), mr.RecordWriter(self.path(f"{atomic}"), atomic=atomic) as writer:
+                writer.write(b"1")
+                raise KeyError
+        self.assertEqual(list(mr.RecordReader(self.path("False"))), [b"1"])
+        self.assertEqual(sorted(os.listdir(self.directory)), ["False"])
+
+    def test_dropped(self):
+        for atomic in (False, True):
+            writer = mr.RecordWriter(self.path(f"{atomic}"), atomic=atomic)
+            writer.write(b"1")
+            with self.assertWarns(ResourceWarning):
+                del writer
+                gc.collect()
+        self.assertEqual(list(mr.RecordReader(self.path("False"))), [b"1"])
+        self.assertEqual(sorted(os.listdir(self.directory)), ["False"])
+
+    def test_atomic(self):
+        self.write([b"old"])
+        with mr.RecordWriter(self.file, atomic=True) as writer:
+            writer.write(b"new")
+            self.assertEqual(list(mr.RecordReader(self.file)), [b"old"])
+            with self.assertRaises(errors.AbortedError):
+                mr.RecordWriter(self.file, atomic=True)
+        self.assertEqual(list(mr.RecordReader(self.file)), [b"new"])
+
+    def test_threads(self):
+        with mr.RecordWriter(self.file) as writer:
+            run_threads(4, lambda i: [writer.write(b"%d %d" % (i, k)) for k in range(500)])
+        self.assertEqual(set(mr.RecordReader(self.file)), {b"%d %d" % (i, k) for i in range(4) for k in range(500)})
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_full_disk(self):
+        with self.assertRaises(errors.ResourceExhaustedError):
+            with mr.RecordWriter("/dev/full") as writer:
+                for _ in range(100):
+                    writer.write(bytes(1 << 20))
+
+    def test_not_pickled(self):
+        writer = mr.RecordWriter(self.file)
+        self.addCleanup(writer.close)
+        with self.assertRaisesRegex(TypeError, "cannot pickle"):
+            pickle.dumps(writer)
+
+
+def run_threads(count, body):
+    failures = []
+
+    def run(i):
+        try:
+            body(i)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+class Read(Files):
+    def test_position(self):
+        self.write([b"a", b"", b"ccc"])
+        with mr.RecordReader(self.file) as reader:
+            found = [(record, reader.number, reader.offset) for record in reader]
+            self.assertEqual(found, [(b"a", 0, 0), (b"", 1, 17), (b"ccc", 2, 33)])
+            self.assertEqual((reader.lost, reader.damage, reader.compression), (0, None, None))
+            self.assertEqual(list(reader), [])
+
+    def test_range(self):
+        records = [b"%d" % i for i in range(10)]
+        for index in (False, True):
+            self.write(records, index=index)
+            self.assertEqual(list(mr.RecordReader(self.file, first=3, count=2)), records[3:5])
+            self.assertEqual(list(mr.RecordReader(self.file, first=8)), records[8:])
+            self.assertEqual(list(mr.RecordReader(self.file, first=8, count=(1 << 63) - 1)), records[8:])
+
+    def test_options(self):
+        records = some_records(2)
+        self.write(records)
+        reader = mr.RecordReader(self.file, check=False, direct=True, buffer_bytes=4096, buffer_count=2)
+        self.assertEqual(list(reader), records)
+
+    def test_wrong_options(self):
+        self.write([b"1"])
+        for error, name, options in (
+            (TypeError, "check", {"check": 1}),
+            (ValueError, "damage", {"damage": "ignore"}),
+            (ValueError, "damage", {"damage": None}),
+            (ValueError, "damage_max", {"damage_max": 1}),
+            (ValueError, "damage_max", {"damage_max": 0, "damage": "skip"}),
+            (ValueError, "quarantine", {"quarantine": "x"}),
+            (ValueError, "on_damage", {"on_damage": print}),
+            (TypeError, "on_damage", {"on_damage": 1, "damage": "skip"}),
+            (TypeError, "quarantine", {"quarantine": 1, "damage": "skip"}),
+            (ValueError, "first", {"first": -1}),
+            (TypeError, "first", {"first": 1.5}),
+            (ValueError, "count", {"count": 0}),
+            (ValueError, "buffer_bytes", {"buffer_bytes": 1 << 40}),
+            (ValueError, "buffer_count", {"buffer_count": 65}),
+        ):
+            with self.subTest(options=options), self.assertRaisesRegex(error, name):
+                mr.RecordReader(self.file, **options)
+        with self.assertRaisesRegex(TypeError, "path"):
+            mr.RecordReader(None)
+        with self.assertRaises(errors.NotFoundError):
+            mr.RecordReader(self.path("none"))
+        with self.assertRaises(errors.OpError):
+            list(mr.RecordReader(self.directory))
+
+    def test_damage_stops(self):
+        self.write([b"first", b"second", b"third"])
+        self.damage(21 + 12)
+        reader = mr.RecordReader(self.file)
+        self.assertEqual(next(reader), b"first")
+        with self.assertRaisesRegex(errors.DataLossError, "records.*21"):
+            next(reader)
+        self.assertEqual(next(reader), b"third")
+        self.assertEqual(reader.damage[:4], ("bad data", 1, 21, 22))
+        self.assertEqual(list(mr.RecordReader(self.file, check=False))[2], b"third")
+
+    def test_damage_is_skipped(self):
+        self.write([b"%05d" % i for i in range(10)])
+        self.damage(2 * 21 + 12)
+        self.damage(5 * 21)
+        os.truncate(self.file, 10 * 21 - 1)
+        found = []
+        reader = mr.RecordReader(self.file, damage="skip", on_damage=found.append, quarantine=self.path("bad"))
+        self.assertEqual([int(record) for record in reader], [0, 1, 3, 4, 6, 7, 8])
+        self.assertEqual([damage.record for damage in found], [2, 5, 9])
+        self.assertEqual(reader.lost, 3)
+        self.assertEqual(found[0].path, self.file)
+        self.assertIn("record 2", found[0].message)
+        reader.close()
+        bad = [mr.Example.parse(record) for record in mr.RecordReader(self.path("bad"))]
+        self.assertEqual([int(example["record"][0]) for example in bad], [2, 5, 9])
+        with self.assertRaises(errors.DataLossError):
+            list(mr.RecordReader(self.file, damage="skip", damage_max=1))
+
+    def test_on_damage_raises(self):
+        self.write([b"first", b"second", b"third", b"fourth"])
+        self.damage(21 + 12)
+        reader = mr.RecordReader(self.file, damage="skip", on_damage=lambda damage: 1 // 0)
+        self.assertEqual(next(reader), b"first")
+        with self.assertRaises(ZeroDivisionError):
+            next(reader)
+        self.assertEqual(list(reader), [b"third", b"fourth"])
+
+    def test_on_damage_uses_the_reader(self):
+        self.write([b"first", b"second", b"third", b"fourth"])
+        self.damage(21 + 12)
+        taken = []
+        reader = mr.RecordReader(self.file, damage="skip", on_damage=lambda damage: taken.append(next(reader)))
+        self.assertEqual(list(reader) + taken, [b"first", b"fourth", b"third"])
+        reader = mr.RecordReader(self.file, damage="skip", on_damage=lambda damage: reader.close())
+        with self.assertRaisesRegex(ValueError, "closed"):
+            list(reader)
+
+    def test_huge_length(self):
+        """A header whose checksum is right, but whose length exceeds the limit or the file."""
+        for size in (1 << 31, (1 << 64) - 1, 100):
+            header = size.to_bytes(8, "little")
+            checksum = mr._library.library.mr_crc32c_mask
+            crc = mr._library.library.mr_crc32c
+            checksum.restype = crc.restype = mr._abi.ctypes.c_uint32
+            crc.argtypes = (mr._abi.ctypes.c_uint32, mr._abi.ctypes.c_char_p, mr._abi.ctypes.c_size_t)
+            with open(self.file, "wb") as file:
+                file.write(header + checksum(crc(0, header, 8)).to_bytes(4, "little") + bytes(50))
+            with self.subTest(size=size), self.assertRaises(errors.DataLossError):
+                list(mr.RecordReader(self.file))
+            with self.assertRaises(errors.DataLossError):
+                mr.RecordFile(self.file)[0]
+
+    def test_hostile_bytes(self):
+        random_ = random.Random(3)
+        self.write(some_records(4, 20), compression="GZIP")
+        with open(self.file, "rb") as file:
+            compressed = file.read()
+        for i in range(200):
+            with open(self.file, "wb") as file:
+                content = bytearray(compressed if i % 2 else random_.getrandbits(800).to_bytes(100, "little"))
+                content[random_.randrange(len(content))] ^= 1 << random_.randrange(8)
+                file.write(content[: random_.randrange(len(content))])
+            try:
+                list(mr.RecordReader(self.file, damage="skip" if i % 3 else "stop"))
+            except errors.OpError:
+                pass
+
+    def test_closed(self):
+        self.write([b"1", b"2"])
+        reader = mr.RecordReader(self.file)
+        next(reader)
+        reader.close()
+        reader.close()
+        calls = (lambda: next(reader), lambda: reader.number, lambda: reader.offset, lambda: reader.lost)
+        for call in (*calls, lambda: reader.damage, lambda: reader.compression, reader.__enter__):
+            with self.assertRaisesRegex(ValueError, "closed"):
+                call()
+        with self.assertRaisesRegex(TypeError, "cannot pickle"):
+            pickle.dumps(reader)
+
+    def test_two_threads(self):
+        records = [b"%d" % i for i in range(20000)]
+        self.write(records)
+        reader = mr.RecordReader(self.file)
+        found = [[], []]
+        run_threads(2, lambda i: found[i].extend(reader))
+        self.assertEqual(sorted(found[0] + found[1]), sorted(records))
+
+    def test_close_in_another_thread(self):
+        self.write([bytes(100)] * 5000)
+        for _ in range(20):
+            reader = mr.RecordReader(self.file)
+            next(reader)
+
+            def read(i, reader=reader):
+                try:
+                    reader.close() if i else list(reader)
+                except ValueError:
+                    pass
+
+            run_threads(2, read)
+
+    def test_standard_input(self):
+        self.write([b"1", b"22"], compression="GZIP")
+        code = "import millrace as mr; print(list(mr.RecordReader('-')))"
+        with open(self.file, "rb") as file:
+            run = subprocess.run([sys.executable, "-c", code], stdin=file, capture_output=True, env=environment())
+        self.assertEqual(run.stdout, b"[b'1', b'22']\n")
+
+    def test_tensorflows_compression(self):
+        self.write([b"1", b"22"])
+        with open(self.file, "rb") as file, gzip.open(self.path("zipped"), "wb") as zipped:
+            zipped.write(file.read())
+        self.assertEqual(list(mr.RecordReader(self.path("zipped"))), [b"1", b"22"])
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def in_child(body):
+    """Whether body() returns True in a forked child."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if body() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+class ReadAhead(Files):
+    """Small records of plain files, which are read many at once after the first ones."""
+
+    def setUp(self):
+        super().setUp()
+        self.records = [b"%d" % i * (i % 7) for i in range(60000)]
+        self.write(self.records)
+        self.offsets = np.cumsum([0] + [len(record) + 16 for record in self.records]).tolist()
+
+    def threads(self):
+        return sum(thread.name == "millrace-records" for thread in threading.enumerate())
+
+    def assertEnds(self):
+        """Whether no thread is left after a moment."""
+        deadline = time.monotonic() + 10
+        while self.threads() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual(self.threads(), 0)
+
+    def test_position(self):
+        for check in (True, False):
+            reader = mr.RecordReader(self.file, check=check)
+            for i, record in enumerate(reader):
+                self.assertEqual(record, self.records[i])
+                if i % 997 < 3 or i > 59990:
+                    self.assertEqual((reader.number, reader.offset, reader.lost), (i, self.offsets[i], 0))
+            self.assertEqual((reader.number, i, reader.damage), (59999, 59999, None))
+            self.assertEqual(list(reader), [])
+        self.assertEnds()
+
+    def test_no_thread_for_the_first_records(self):
+        reader = mr.RecordReader(self.file)
+        for _ in range(200):
+            next(reader)
+        self.assertEqual(self.threads(), 0)
+
+    def test_damage(self):
+        for number, byte in ((255, 12), (256, 12), (257, 12), (5000, 12), (5000, 0), (59999, 12)):
+            with self.subTest(number=number, byte=byte):
+                self.damage(self.offsets[number] + byte)
+                reader = mr.RecordReader(self.file)
+                found = []
+                with self.assertRaisesRegex(errors.DataLossError, f"{self.offsets[number]}"):
+                    for record in reader:
+                        found.append(record)
+                self.assertEqual(found, self.records[:number])
+                self.assertEqual((reader.number, reader.lost, reader.damage.record), (number - 1, 1, number))
+                if byte:
+                    self.assertEqual(list(reader), self.records[number + 1 :])
+                    self.assertEqual(len(list(mr.RecordReader(self.file, check=False))), 60000)
+                skipping = list(mr.RecordReader(self.file, damage="skip"))
+                self.assertEqual(skipping, self.records[:number] + self.records[number + 1 :])
+                self.damage(self.offsets[number] + byte)
+        self.assertEnds()
+
+    def test_truncated(self):
+        os.truncate(self.file, self.offsets[30000] + 5)
+        reader = mr.RecordReader(self.file)
+        found = []
+        with self.assertRaises(errors.DataLossError):
+            for record in reader:
+                found.append(record)
+        self.assertEqual(found, self.records[:30000])
+
+    def test_closed_and_dropped(self):
+        for ending in ("close", "drop", "ended"):
+            reader = mr.RecordReader(self.file)
+            for _ in range(1000):
+                next(reader)
+            if ending == "close":
+                reader.close()
+                with self.assertRaisesRegex(ValueError, "closed"):
+                    next(reader)
+            elif ending == "ended":
+                self.assertEqual(list(reader), self.records[1000:])
+            del reader
+            gc.collect()
+            self.assertEnds()
+
+    def test_end_of_the_interpreter(self):
+        code = (
+            "import millrace as mr\n"
+            f"reader = mr.RecordReader({self.file!r})\n"
+            "for _ in range(1000): record = next(reader)\n"
+        )
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment(), timeout=60)
+        self.assertEqual((run.returncode, run.stderr), (0, b""))
+
+    def test_three_threads(self):
+        reader = mr.RecordReader(self.file)
+        found = [[], [], []]
+        run_threads(3, lambda i: found[i].extend(reader))
+        self.assertEqual(sorted(found[0] + found[1] + found[2]), sorted(self.records))
+
+    def test_fork(self):
+        reader = mr.RecordReader(self.file)
+        for _ in range(1000):
+            next(reader)
+
+        def body():
+            try:
+                next(reader)
+            except ValueError as error:
+                return "fork" in str(error) and list(mr.RecordReader(self.file)) == self.records
+
+        self.assertTrue(in_child(body))
+        self.assertEqual(list(reader), self.records[1000:])
+
+
+class ByNumber(Files):
+    def test_sequence(self):
+        records = some_records(5, 600)
+        self.write(records)
+        for options in ({}, {"threads": 3}):
+            file = mr.RecordFile(self.file, **options)
+            self.assertEqual(len(file), 600)
+            self.assertEqual(list(file), records)
+            self.assertEqual([file[i] for i in range(-600, 600)], records * 2)
+            for key in (slice(None), slice(3, 9), slice(-5, None), slice(None, None, -7), slice(9, 3), slice(1000)):
+                self.assertEqual(file[key], records[key])
+            self.assertEqual(file.read(np.array([5, 1, -1])), [records[5], records[1], records[-1]])
+            self.assertEqual(file[np.int64(3)], records[3])
+
+    def test_compressed(self):
+        records = some_records(6, 300)
+        self.write(records, compression="GZIP", seek_bytes=1000, index=True)
+        file = mr.RecordFile(self.file, threads=2)
+        self.assertEqual((list(file), file[::-1], file.compression), (records, records[::-1], "GZIP"))
+        self.write(records, path=self.path("zlib"), compression="ZLIB")
+        with self.assertRaises(errors.UnimplementedError):
+            mr.RecordFile(self.path("zlib"))
+
+    def test_long_records(self):
+        records = [bytes(3 << 20), b"1", bytes(5 << 20)]
+        self.write(records)
+        self.assertEqual(mr.RecordFile(self.file)[:], records)
+
+    def test_no_such_record(self):
+        self.write([b"1", b"2"])
+        file = mr.RecordFile(self.file)
+        for number in (2, -3, 1 << 70, -(1 << 70)):
+            with self.assertRaisesRegex(IndexError, str(number)):
+                file[number]
+            with self.assertRaises(IndexError):
+                file.read([0, number])
+        for key in ("1", 1.0, None):
+            with self.assertRaises(TypeError):
+                file[key]
+        with self.assertRaisesRegex(TypeError, "numbers"):
+            file.read(["1"])
+        with self.assertRaisesRegex(ValueError, "number"):
+            file.record_size(2)
+
+    def test_members(self):
+        self.write([b"a", b"", b"ccc"])
+        file = mr.RecordFile(self.file)
+        self.assertEqual([file.offset(i) for i in range(4)], [0, 17, 33, 52])
+        self.assertEqual([file.record_size(i) for i in range(3)], [1, 0, 3])
+        self.assertIsNone(file.compression)
+        file.prefetch(1)
+
+    def test_damage(self):
+        self.write([b"first", b"second"])
+        self.damage(21 + 12)
+        file = mr.RecordFile(self.file)
+        with self.assertRaisesRegex(errors.DataLossError, "record 1"):
+            file[1]
+        self.assertEqual(file[0], b"first")
+
+    def test_closed(self):
+        self.write([b"1"])
+        file = mr.RecordFile(self.file)
+        with file:
+            pass
+        file.close()
+        for call in (lambda: file[0], lambda: file[:], lambda: list(file), lambda: file.offset(0), file.__enter__):
+            with self.assertRaisesRegex(ValueError, "closed"):
+                call()
+
+    def test_close_while_reading(self):
+        self.write([bytes(1000)] * 1000)
+        for _ in range(20):
+            file = mr.RecordFile(self.file)
+
+            def read(i, file=file):
+                try:
+                    file.close() if i == 2 else list(file)
+                except ValueError:
+                    pass
+
+            run_threads(3, read)
+
+    def test_pickled(self):
+        self.write([b"1", b"2"])
+        file = mr.RecordFile(self.file, threads=2)
+        self.assertEqual(pickle.loads(pickle.dumps(file))[:], [b"1", b"2"])
+        file.close()
+        self.assertTrue(pickle.loads(pickle.dumps(file)).closed)
+
+
+class Fork(Files):
+    def test_reader_and_writer(self):
+        self.write([b"1", b"2", b"3"])
+        reader, writer = mr.RecordReader(self.file), mr.RecordWriter(self.path("other"), atomic=True)
+        next(reader)
+        writer.write(b"x")
+
+        def body():
+            for call in (lambda: next(reader), lambda: writer.write(b"y")):
+                try:
+                    call()
+                    return False
+                except ValueError as error:
+                    if "fork" not in str(error):
+                        return False
+            writer.close()
+            reader.close()
+            return list(mr.RecordReader(self.file)) == [b"1", b"2", b"3"]
+
+        self.assertTrue(in_child(body))
+        self.assertEqual(list(reader), [b"2", b"3"])
+        writer.close()
+        self.assertEqual(list(mr.RecordReader(self.path("other"))), [b"x"])
+
+    def test_file_is_opened_again(self):
+        self.write([b"1", b"2", b"3"])
+        file = mr.RecordFile(self.file)
+        self.assertTrue(in_child(lambda: file[:] == [b"1", b"2", b"3"] and file.offset(1) == 17))
+        self.assertEqual(file[-1], b"3")
+
+
+class IndexAndScan(Files):
+    def test_index(self):
+        self.write([b"a", b"", b"ccc"])
+        index = mr.index(self.file)
+        self.assertEqual((index.count, index.origin, index.compression), (3, "built", None))
+        self.assertEqual(index.offsets.tolist(), [0, 17, 33, 52])
+        self.assertEqual(mr.write_index(self.file), 3)
+        self.assertEqual(mr.index(self.file).origin, "loaded")
+        self.assertEqual(mr.count_records(self.file), 3)
+        self.write([b"other"])
+        self.assertEqual(mr.index(self.file).origin, "stale")
+        with self.assertRaises(errors.NotFoundError):
+            mr.write_index(self.path("none"))
+
+    def test_index_of_compressed(self):
+        self.write(some_records(7), compression="GZIP", seek_bytes=1000)
+        with self.assertRaises(errors.UnimplementedError):
+            mr.index(self.file)
+        self.assertEqual(mr.write_index(self.file, threads=2), 100)
+        index = mr.index(self.file)
+        self.assertGreater(len(index.points), 2)
+        self.assertEqual(index.points.shape[1], 2)
+
+    def test_scan(self):
+        for i in range(3):
+            self.write(some_records(i), path=self.path(f"{i}.tfrecord"))
+        sizes = sum(len(record) for i in range(3) for record in some_records(i))
+        for paths in (self.path("*.tfrecord"), [self.path(f"{i}.tfrecord") for i in range(3)]):
+            self.assertEqual(mr.scan(paths), (300, sizes, 0, 0))
+            self.assertEqual(mr.scan(paths, threads=1, check=False).records, 300)
+
+    def test_scan_damage(self):
+        self.write([b"%05d" % i for i in range(10)])
+        self.damage(2 * 21 + 12)
+        with self.assertRaises(errors.DataLossError):
+            mr.scan(self.file)
+        found = []
+        totals = mr.scan(self.file, damage="skip", on_damage=found.append, quarantine=self.path("bad"))
+        self.assertEqual(totals, (9, 45, 1, 21))
+        self.assertEqual([damage.record for damage in found], [2])
+        with self.assertRaises(ZeroDivisionError):
+            mr.scan(self.file, damage="skip", on_damage=lambda damage: 1 // 0)
+
+    def test_scan_wrong_arguments(self):
+        for error, name, paths, options in (
+            (ValueError, "paths", [], {}),
+            (TypeError, "paths", 1, {}),
+            (TypeError, "paths", [1], {}),
+            (ValueError, "threads", self.file, {"threads": 0}),
+            (ValueError, "damage", self.file, {"damage": "x"}),
+        ):
+            with self.subTest(name=name, paths=paths), self.assertRaisesRegex(error, name):
+                mr.scan(paths, **options)
+        with self.assertRaises(errors.NotFoundError):
+            mr.scan(self.path("none"))
+
+    def test_salvage(self):
+        records = [b"%05d" % i for i in range(10)]
+        self.write(records)
+        self.damage(2 * 21 + 12)
+        self.write(records, path=self.path("good"))
+        output = self.path("saved")
+        found = []
+        saved = mr.salvage(
+            [self.file, self.path("good")], output, quarantine=self.path("bad"), threads=2, on_damage=found.append
+        )
+        self.assertEqual(saved, (19, 95, 1, 21, ()))
+        self.assertEqual(len(found), 1)
+        self.assertEqual(list(mr.RecordFile(output)), records[:2] + records[3:] + records)
+        self.assertEqual(mr.index(output).origin, "loaded")
+        self.assertEqual(len(list(mr.RecordReader(self.path("bad")))), 1)
+
+    def test_salvage_of_a_truncated_stream(self):
+        self.write(some_records(8), compression="GZIP")
+        os.truncate(self.file, os.path.getsize(self.file) // 2)
+        saved = mr.salvage(self.file, self.path("saved"))
+        self.assertEqual(list(mr.RecordReader(self.path("saved"))), some_records(8)[: saved.records])
+        self.assertEqual(saved.lost + len(saved.stopped) > 0, True)
+
+    def test_salvage_refuses_its_input(self):
+        self.write([b"1"])
+        os.link(self.file, self.path("link"))
+        for options in ({"output": self.path("link")}, {"output": self.path("x"), "quarantine": self.file}):
+            with self.assertRaisesRegex(ValueError, "output|quarantine"):
+                mr.salvage(self.file, **options)
+        with self.assertRaisesRegex(ValueError, "quarantine"):
+            mr.salvage(self.file, self.path("x"), quarantine=self.path("x"))
+        with self.assertRaises(errors.NotFoundError):
+            mr.salvage(self.path("none"), self.path("saved"))
+        with self.assertRaises(ZeroDivisionError):
+            self.damage(13)
+            mr.salvage(self.file, self.path("saved"), on_damage=lambda damage: 1 // 0)
+        self.assertEqual(sorted(os.listdir(self.directory)), ["link", "records"])
+
+
+class Interrupt(Files):
+    def test_scan_is_interrupted(self):
+        self.write([bytes(1 << 20)] * 8)
+        script = (
+            "import millrace as mr, os, signal, threading, time\n"
+            "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            f"try: mr.scan([{self.file!r}] * 1000000, threads=1)\n"
+            "except KeyboardInterrupt: print('interrupted')\n"
+        )
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), timeout=60)
+        self.assertEqual(run.stdout, b"interrupted\n", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
