@@ -129,7 +129,9 @@ typedef enum mr_aggregation_method {
 typedef struct mr_compute_gradients_options {
     size_t size;            /* of this struct (api.h) */
     mr_variables variables; /* each once; default: the collection "trainable_variables" */
-    /* The gradient of the loss, of its dtype and shape; if both have one element, shapes may differ. Default: ones */
+    /* The gradient of the loss, of its dtype and shape. Another shape is accepted where the gradients of the operators
+     * take it, as in TensorFlow: a scalar for a loss that is a product or an Exp, but not for a sum with a constant.
+     * Default: ones */
     mr_output grad_loss;
     mr_gate_gradients gate_gradients;
     mr_aggregation_method aggregation_method;

@@ -126,7 +126,7 @@ TEST(compute_gradients_reports_mistakes)
     CHECK_MISTAKE("unknown aggregation_method", .aggregation_method = (mr_aggregation_method)7);
     CHECK_MISTAKE("grad_loss is no output of this graph", .grad_loss = other.loss);
     CHECK_MISTAKE("grad_loss is no output of this graph", .grad_loss = {m.loss.node, 1});
-    CHECK_MISTAKE("is int32 [], but the loss loss is float []; both must have the same dtype",
+    CHECK_MISTAKE("is int32 [], but the loss loss is float []; the dtype must be the same",
                   .grad_loss = mr_constant_int32(m.graph, 2));
     CHECK_MISTAKE("is float [2], but the loss loss is float []",
                   .grad_loss = mr_constant_floats(m.graph, MR_SHAPE(2), (float[]){1, 2}, "two"));
