@@ -46,7 +46,7 @@ mr_status mr_train_write_graph_events(const mr_graph *graph, mr_event_writer *wr
     mr_string bytes = {0};
     Mr__MetaGraphDef *meta = nullptr;
     MR_TRY(mr_event_writer_add_graph(writer, graph, error));
-    mr_status status = mr_graph_write_meta(graph, true, &arena, &meta, error);
+    mr_status status = mr_graph_write_meta(graph, &arena, &meta, error);
     if (status == MR_OK) status = mr_proto_pack(meta, &arena, &bytes, error);
     if (status == MR_OK) status = mr_event_writer_add_meta_graph_def(writer, 0, bytes, error);
     mr_arena_deinit(&arena);
