@@ -137,7 +137,6 @@ mr_status mr_scaffold_finalize(mr_ready_scaffold *s, mr_graph *graph, const mr_s
     mr_scaffold own;
     mr_saver *found_saver = nullptr;
     MR_TRY(MR_OPTIONS_READ(mr_scaffold, &own, given, error));
-    MR_TRY(check_omissions(&own, omit, error));
     MR_TRY(mr_scaffold_find_parts(graph, &own, omit, &found_saver, error));
     const mr_status status = mr_scaffold_copy(s, graph, &own, "scaffold", error);
     if (found_saver != nullptr) {
@@ -145,6 +144,7 @@ mr_status mr_scaffold_finalize(mr_ready_scaffold *s, mr_graph *graph, const mr_s
         s->owns_saver = true;
     }
     MR_TRY(status);
+    MR_TRY(check_omissions(&own, omit, error));
     if (s->init_op == nullptr && !omit.init_op)
         s->init_op = mr_initialize_variables(graph, MR_GLOBAL_VARIABLES, "init");
     if (s->ready_op.node == nullptr && !omit.ready_op)

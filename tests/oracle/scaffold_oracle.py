@@ -1,5 +1,5 @@
-"""Graphs whose collections have the parts of scaffolds: sessions here use those of TensorFlow's MetaGraphs, and sessions
-of TensorFlow those that are created here."""
+"""Graphs whose collections have the parts of scaffolds: sessions here use those of TensorFlow's MetaGraphs, and
+sessions of TensorFlow those that are created here."""
 import glob
 import os
 import subprocess

@@ -1,5 +1,5 @@
-/* Options of initializers: those without effect, numbers that are not finite, and numbers that the variable's dtype does
- * not have are errors that name the variable. */
+/* Options of initializers: those without effect, numbers that are not finite, and numbers that the variable's dtype
+ * does not have are errors that name the variable. */
 #include "tests/test.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Scaffolds find their parts in the collections of a graph, also of an imported one, and store those that they create. */
+/* Scaffolds find their parts in the collections of a graph, also of an imported one, and store those that they
+ * create. */
 #include "tests/train/monitored.h"
 
 #include "graph/ir/graph.h"
