@@ -194,6 +194,23 @@ MR_API mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables
     MR_WITH_SIZE_(mr_moving_average_((graph), (variables), (count), (averages), &options_), mr_moving_average_options, \
                   .decay = MR_UNSET, __VA_ARGS__)
 
+/* Variables, and the keys of a checkpoint from which a Saver restores them. Owned by the graph. */
+typedef struct mr_variables_to_restore {
+    const mr_output *variables;
+    const char *const *keys;
+    int32_t count;
+} mr_variables_to_restore;
+/* The variables of a graph for an evaluation with averages: those of "trainable_variables" and
+ * "moving_average_variables" with the keys of their averages, "w/ExponentialMovingAverage", and all others of
+ * "variables" with their names (ExponentialMovingAverage.variables_to_restore). The graph need not have the averages:
+ *
+ *     mr_variables_to_restore list = mr_moving_average_variables_to_restore(g, nullptr);
+ *     mr_saver *saver = mr_saver_new(g, .variables = list.variables, .keys = list.keys, .variable_count = list.count);
+ *
+ * name  of the averages; null: the default
+ * Empty if the graph has no variables, or after an error, which the graph records. */
+MR_API mr_variables_to_restore mr_moving_average_variables_to_restore(mr_graph *graph, const char *name);
+
 /* ---- Steps and learning rates ---- */
 
 /* Returns the variable "global_step" (int64). The first call creates it. */
