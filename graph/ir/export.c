@@ -120,8 +120,7 @@ static mr_status shapes_attr(const mr_node *node, mr_arena *arena, Mr__AttrEntry
     mr__attr_entry__init(entry);
     mr__attr_value__init(value);
     mr__attr_value__list_value__init(list);
-    for (size_t i = 0; i < count; i++)
-        MR_TRY(mr_shape_write(known_shape(node, (int32_t)i), arena, &shapes[i], error));
+    for (size_t i = 0; i < count; i++) MR_TRY(mr_shape_write(known_shape(node, (int32_t)i), arena, &shapes[i], error));
     list->n_shape = count;
     list->shape = shapes;
     value->value_case = MR__ATTR_VALUE__VALUE_LIST;

@@ -163,8 +163,8 @@ MR_API mr_node *mr_minimize_(mr_graph *graph, const mr_optimizer *optimizer, mr_
     MR_WITH_SIZE_(mr_minimize_((graph), (optimizer), (loss), (global_step), &options_), mr_compute_gradients_options,  \
                   __VA_ARGS__)
 
-/* The names of an optimizer's slots, "m" and "v" of Adam, in the order of their variables (Optimizer.get_slot_names). Of
- * a wrapper, those of the optimizer in it. Static. */
+/* The names of an optimizer's slots, "m" and "v" of Adam, in the order of their variables (Optimizer.get_slot_names).
+ * Of a wrapper, those of the optimizer in it. Static. */
 MR_API mr_names mr_optimizer_slot_names(const mr_optimizer *optimizer);
 /* The slot variable of that name which the first optimizer of this kind made for a variable (Optimizer.get_slot); its
  * ref is {0} if there is none. */
