@@ -34,9 +34,8 @@ mr_status mr_attr_write(const mr_attr *attr, mr_arena *arena, Mr__AttrValue **pr
 mr_status mr_graph_write(const mr_graph *graph, mr_arena *arena, Mr__GraphDef **graph_def, mr_error *error);
 /* Adds the shapes of outputs to such a message, as the attr "_output_shapes" (Graph.as_graph_def(add_shapes=True)). */
 mr_status mr_graph_write_shapes(const mr_graph *graph, Mr__GraphDef *graph_def, mr_arena *arena, mr_error *error);
-/* Writes a MetaGraphDef as a message in the arena (meta.c). with_shapes: as above */
-mr_status mr_graph_write_meta(const mr_graph *graph, bool with_shapes, mr_arena *arena, Mr__MetaGraphDef **meta,
-                              mr_error *error);
+/* Writes a MetaGraphDef with these shapes as a message in the arena (meta.c). */
+mr_status mr_graph_write_meta(const mr_graph *graph, mr_arena *arena, Mr__MetaGraphDef **meta, mr_error *error);
 /* Adds the nodes of a message (import.c). size_bytes: size of the serialized message. */
 mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
                         mr_error *error);

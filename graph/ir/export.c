@@ -96,6 +96,17 @@ mr_status mr_graph_write(const mr_graph *graph, mr_arena *arena, Mr__GraphDef **
 
 /* ---- Shapes ---- */
 
+/* Imported shapes may be narrower, as Python knows more of some outputs. They are only exported: what the graph runs
+ * with is inferred, as a file may be wrong. */
+static mr_shape known_shape(const mr_node *node, int32_t output)
+{
+    const mr_attr *known = mr_attrs_find(&node->attrs, "_output_shapes");
+    mr_shape shape = mr_output_shape((mr_output){(mr_node *)node, output}), merged;
+    if (known == nullptr || known->kind != MR_ATTR_SHAPE || !known->is_list || known->count != node->output_count)
+        return shape;
+    return mr_shape_merge(shape, known->values[output].shape, &merged, nullptr) == MR_OK ? merged : shape;
+}
+
 /* The attr with the shapes of the node's outputs. */
 static mr_status shapes_attr(const mr_node *node, mr_arena *arena, Mr__AttrEntry **result, mr_error *error)
 {
@@ -109,8 +120,7 @@ static mr_status shapes_attr(const mr_node *node, mr_arena *arena, Mr__AttrEntry
     mr__attr_entry__init(entry);
     mr__attr_value__init(value);
     mr__attr_value__list_value__init(list);
-    for (size_t i = 0; i < count; i++)
-        MR_TRY(mr_shape_write(mr_output_shape((mr_output){(mr_node *)node, (int32_t)i}), arena, &shapes[i], error));
+    for (size_t i = 0; i < count; i++) MR_TRY(mr_shape_write(known_shape(node, (int32_t)i), arena, &shapes[i], error));
     list->n_shape = count;
     list->shape = shapes;
     value->value_case = MR__ATTR_VALUE__VALUE_LIST;

@@ -113,8 +113,7 @@ static mr_status write_collections(const mr_graph *graph, mr_arena *arena, Mr__M
     return MR_OK;
 }
 
-mr_status mr_graph_write_meta(const mr_graph *graph, bool with_shapes, mr_arena *arena, Mr__MetaGraphDef **result,
-                              mr_error *error)
+mr_status mr_graph_write_meta(const mr_graph *graph, mr_arena *arena, Mr__MetaGraphDef **result, mr_error *error)
 {
     Mr__MetaGraphDef *meta = MR_ARENA_NEW(arena, Mr__MetaGraphDef, 1);
     Mr__MetaGraphDef__MetaInfoDef *info = MR_ARENA_NEW(arena, Mr__MetaGraphDef__MetaInfoDef, 1);
@@ -124,7 +123,7 @@ mr_status mr_graph_write_meta(const mr_graph *graph, bool with_shapes, mr_arena 
     info->tensorflow_version = (char *)"2.15.1";
     meta->meta_info_def = info;
     MR_TRY(mr_graph_write(graph, arena, &meta->graph_def, error));
-    if (with_shapes) MR_TRY(mr_graph_write_shapes(graph, meta->graph_def, arena, error));
+    MR_TRY(mr_graph_write_shapes(graph, meta->graph_def, arena, error));
     MR_TRY(write_collections(graph, arena, meta, error));
     if (graph->saver_def_size_bytes > 0) {
         mr_string saver = {(const char *)graph->saver_def, graph->saver_def_size_bytes};
@@ -139,7 +138,7 @@ mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def,
     mr_arena arena = {0};
     Mr__MetaGraphDef *meta = nullptr;
     mr_string bytes = {0};
-    mr_status status = mr_graph_write_meta(graph, false, &arena, &meta, error);
+    mr_status status = mr_graph_write_meta(graph, &arena, &meta, error);
     if (status == MR_OK) status = mr_proto_pack(meta, &arena, &bytes, error);
     if (status == MR_OK) status = mr_tensor_init_string(meta_graph_def, bytes, error);
     mr_arena_deinit(&arena);

@@ -39,6 +39,7 @@ typedef struct runner {
 static mr_status grow_queue(runner *r, mr_error *error)
 {
     int32_t capacity = r->outer->queue_capacity, doubled = capacity ? 2 * capacity : 64;
+    assert(r->count == capacity && (capacity & (capacity - 1)) == 0);
     mr_queued *larger = malloc((size_t)doubled * sizeof *larger);
     if (!larger) return mr_fail_memory(error, (size_t)doubled * sizeof *larger);
     for (int32_t i = 0; i < r->count; i++) larger[i] = r->outer->queue[(r->head + i) & (capacity - 1)];
@@ -59,12 +60,15 @@ static mr_segment_state *state_of(mr_frame *frame, int32_t segment)
 static mr_status append(runner *r, mr_frame *frame, int32_t segment, mr_error *error)
 {
     if (r->count == r->outer->queue_capacity) MR_TRY(grow_queue(r, error));
+    assert(r->count >= 0 && r->count < r->outer->queue_capacity);
+    assert(r->head >= 0 && r->head < r->outer->queue_capacity);
     r->outer->queue[(r->head + r->count++) & (r->outer->queue_capacity - 1)] = (mr_queued){frame, segment};
     return MR_OK;
 }
 
 static mr_status enqueue(runner *r, mr_frame *frame, int32_t segment, mr_error *error)
 {
+    assert(!state_of(frame, segment)->is_queued && state_of(frame, segment)->pending == 0);
     MR_TRY(append(r, frame, segment, error));
     state_of(frame, segment)->is_queued = true;
     frame->busy++;
@@ -73,7 +77,7 @@ static mr_status enqueue(runner *r, mr_frame *frame, int32_t segment, mr_error *
 
 static mr_queued dequeue(runner *r)
 {
-    assert(r->count > 0);
+    assert(r->count > 0 && r->count <= r->outer->queue_capacity && r->head < r->outer->queue_capacity);
     mr_queued next = r->outer->queue[r->head];
     r->head = (r->head + 1) & (r->outer->queue_capacity - 1);
     r->count--;
@@ -94,6 +98,8 @@ static mr_status start_frame(runner *r, mr_frame *frame, mr_error *error)
 {
     const mr_region *region = frame->region;
     const mr_segment *segments = r->program->segments + region->first_segment;
+    assert(frame->program == r->program && frame->busy == 0);
+    assert((frame->loop == nullptr) == (region->parent < 0)); /* iterations are in loops, and only they */
     for (int32_t i = 0; i < region->segment_count; i++)
         frame->states[i] = (mr_segment_state){
             .pending = frame->iteration > 0 ? segments[i].pending_later : segments[i].pending,
@@ -111,7 +117,8 @@ static mr_status start_frame(runner *r, mr_frame *frame, mr_error *error)
 static void end_frame(mr_frame *frame)
 {
     const mr_region *region = frame->region;
-    assert(frame->busy == 0);
+    assert(frame->busy == 0 && frame->loop != nullptr);
+    assert(frame->later == nullptr || frame->later->iteration == frame->iteration + 1 || region->straight.is_straight);
     mr_frame_clear(frame);
     for (int32_t i = 0; i < region->invariant_count; i++) frame->slots[region->invariants[i]] = (mr_tensor){0};
     frame->loop = nullptr;
@@ -207,8 +214,10 @@ static mr_status finish_loop(runner *r, mr_loop *loop, mr_error *error)
 /* Ends the loop's oldest iterations, as far as they are finished, and the loop with the last one. */
 static mr_status finish_frames(runner *r, mr_loop *loop, mr_error *error)
 {
+    assert(loop->is_running);
     while (loop->first && loop->first->busy == 0) {
         mr_frame *done = loop->first;
+        assert(done->loop == loop && (done->later != nullptr || done == loop->latest));
         loop->first = done->later;
         end_frame(done);
     }
@@ -398,6 +407,8 @@ static mr_status run_segment(runner *r, mr_frame *frame, int32_t index, mr_error
 static void move(mr_frame *frame, const mr_move *moves, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
+        assert(moves[i].from >= 0 && moves[i].from < frame->region->slot_count);
+        assert(moves[i].to >= 0 && moves[i].to < frame->region->slot_count && moves[i].to != moves[i].from);
         mr_tensor *from = &frame->slots[moves[i].from], *to = &frame->slots[moves[i].to];
         if (to->buffer) mr_buffer_unref(to->buffer);
         *to = *from;

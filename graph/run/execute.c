@@ -7,6 +7,7 @@
  * Variables updated by one call are locked together, in the order of their addresses. */
 #include "graph/run/execute.h"
 #include "base/buffer.h"
+#include "base/mutex.h"
 #include "graph/run/trace.h"
 #include "graph/state/run.h"
 #include "graph/state/state.h"
@@ -58,6 +59,7 @@ static mr_kernel_call kernel_call(const mr_frame *frame, const mr_call *call)
 /* The slot of an input whose reference the kernel has taken has none any more. */
 static void end_input(mr_frame *frame, const mr_call *call, int32_t input)
 {
+    assert(input >= 0 && input < frame->program->inputs_max && call->inputs[input].slot < frame->region->slot_count);
     if (frame->may_reuse[input] && !frame->inputs[input].buffer)
         frame->slots[call->inputs[input].slot].buffer = nullptr;
 }
@@ -138,6 +140,7 @@ static mr_status own_updates(mr_frame *frame, const mr_call *call, mr_error *err
     for (int32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i].mode != MR_INPUT_UPDATE) continue;
         mr_variable_state *variable = frame->slots[call->inputs[i].slot].data;
+        assert(mr_mutex_is_held(&variable->mutex));
         if (!variable->initialized) return mr_variable_uninitialized(variable, use, error);
         MR_TRY(mr_variable_own(variable, error));
         frame->inputs[i] = variable->value;
@@ -218,6 +221,7 @@ static mr_status take_fetches(mr_frame *frame, const mr_call *call, mr_frame *ou
     for (int32_t i = 0; i < call->fetch_count; i++) {
         mr_frame *at = call->flow == MR_FLOW_EXIT ? frame->loop->outer : frame;
         const mr_tensor *output = &at->slots[call->first_output + fetches[i].output];
+        assert(fetches[i].fetch >= 0 && fetches[i].fetch < outer->program->signature.fetch_count);
         mr_tensor *taken = &outer->taken[fetches[i].fetch];
         if (!output->buffer || !output->buffer->is_mutable) continue;
         mr_tensor_deinit(taken); /* of a call that a guard repeats */
@@ -229,6 +233,7 @@ static mr_status take_fetches(mr_frame *frame, const mr_call *call, mr_frame *ou
 mr_status mr_frame_end_call(mr_frame *frame, const mr_call *call, mr_frame *outer, mr_error *error)
 {
     if (call->fetch_count > 0) MR_TRY(take_fetches(frame, call, outer, error));
+    assert(outer->region->parent < 0); /* which has the fetches */
     for (int32_t i = 0; i < call->release_count; i++) release(&frame->slots[call->releases[i]]);
     return MR_OK;
 }

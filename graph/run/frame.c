@@ -30,6 +30,7 @@ static void assert_is_idle(const mr_frame *frame)
 static void *reserve(char *block, size_t *used, size_t count, size_t size_bytes)
 {
     void *place = block ? block + *used : nullptr;
+    assert(*used % 16 == 0); /* every array is aligned */
     *used += (count * size_bytes + 15) & ~(size_t)15;
     return place;
 }
@@ -82,7 +83,9 @@ static mr_status frame_new(mr_program *program, int32_t region, mr_frame **frame
     if (!f) return mr_fail_memory(error, size_bytes);
     f->program = program;
     f->region = measured.region;
-    (void)lay_out(f, (char *)f);
+    const size_t used = lay_out(f, (char *)f);
+    assert(used == size_bytes);
+    (void)used;
     memcpy(f->slots, f->region->slots, (size_t)f->region->slot_count * sizeof *f->slots);
     *frame = f;
     return MR_OK;
@@ -133,6 +136,7 @@ void mr_frames_free(mr_region *region)
 {
     frame_free(region->spare);
     for (mr_frame *frame = region->idle, *next; frame; frame = next) {
+        assert(frame->region == region && frame != region->spare);
         next = frame->next;
         frame_free(frame);
     }

@@ -157,6 +157,8 @@ void mr_run_trace_add(mr_run_trace *trace, const mr_frame *frame, const mr_call 
     device_records *records = trace->is_full ? nullptr : records_of(trace, call->device);
     record *made = records ? make_record(trace, frame, call, start_ns, end_ns) : nullptr;
     trace->is_full = !made;
+    assert(!made || (records->first == nullptr) == (records->last == nullptr));
+    assert(!made || made->next == nullptr);
     if (made) {
         if (records->last)
             records->last->next = made;

@@ -1,6 +1,7 @@
 /* Parked calls, and their threads. */
 #include "graph/run/waiting.h"
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "graph/state/run.h"
 
@@ -24,6 +25,7 @@ struct mr_parked {
 static const mr_call *call_of(const mr_parked *parked)
 {
     const mr_program *program = parked->frame->program;
+    assert(parked->segment >= 0 && parked->segment < program->segment_count);
     return &program->calls[program->segments[parked->segment].first_call];
 }
 
@@ -46,6 +48,7 @@ static void *compute(void *context)
     (void)mr_nesting_set(parked->apart.depth);
     mr_status status = mr_frame_compute_call(&parked->apart, call_of(parked), &error);
     pthread_mutex_lock(&parked->waiting->mutex);
+    assert(!parked->is_done);
     parked->status = status;
     parked->error = error;
     parked->is_done = true;
@@ -57,6 +60,7 @@ static void *compute(void *context)
 static mr_status start_thread(mr_parked *parked, mr_error *error)
 {
     mr_waiting *waiting = parked->waiting;
+    assert(!parked->has_thread && !parked->is_done);
     size_t count = (size_t)call_of(parked)->input_count + 1;
     if (!waiting->has_threads) {
         pthread_mutex_init(&waiting->mutex, nullptr);
@@ -86,7 +90,9 @@ static void end_thread(mr_parked *parked)
 /* Removes a call whose thread is done, or waits for one. */
 static mr_parked *take_done(mr_waiting *waiting)
 {
+    assert(mr_mutex_is_held(&waiting->mutex));
     for (;;) {
+        assert(waiting->count > 0 && waiting->first); /* otherwise it would wait without end */
         for (mr_parked **at = &waiting->first; *at; at = &(*at)->next) {
             mr_parked *parked = *at;
             if (!parked->is_done) continue;
@@ -101,7 +107,7 @@ static mr_parked *take_done(mr_waiting *waiting)
 static mr_status wait_here(mr_waiting *waiting, mr_frame **frame, int32_t *segment, mr_error *error)
 {
     mr_parked *parked = waiting->first;
-    assert(waiting->count == 1 && !parked->has_thread);
+    assert(waiting->count == 1 && !parked->has_thread && !parked->next);
     *frame = parked->frame;
     *segment = parked->segment;
     (*frame)->may_wait = true;

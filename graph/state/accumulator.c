@@ -1,5 +1,6 @@
 /* Accumulators: the resources, what all of them share, and those of dense gradients. */
 #include "graph/state/accumulator.h"
+#include "base/mutex.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -120,6 +121,7 @@ mr_status mr_accumulator_apply(mr_kernel_call *call, mr_accumulator *a,
     if (step >= a->step) {
         status = add(call, a, error);
         if (status == MR_OK) a->count++;
+        assert(status != MR_OK || (a->count > 0 && (a->is_sparse || a->sum.dtype == a->dtype)));
         if (status == MR_OK) mr_condition_changed(&a->condition);
     }
     pthread_mutex_unlock(&a->condition.mutex);
@@ -137,11 +139,13 @@ static bool try_take(void *context, mr_status *status, mr_error *error)
 {
     const taking *t = context;
     mr_accumulator *a = t->accumulator;
+    assert(mr_mutex_is_held(&a->condition.mutex));
     assert(a->count >= 0 && t->required > 0);
     if (a->count < t->required) return false;
     *status = t->take(t->call, a, error);
     if (*status != MR_OK) return true;
     clear(a);
+    assert(a->count == 0 && a->row_count == 0 && a->sum.buffer == nullptr);
     if (a->step < INT64_MAX) a->step++;
     return true;
 }

@@ -42,6 +42,9 @@ static void stop(mr_waiter *waiter)
 
 static void join(mr_condition *condition, mr_condition_wait *wait)
 {
+    assert(mr_mutex_is_held(&condition->mutex));
+    assert((condition->first == nullptr) == (condition->last == nullptr));
+    assert(condition->last == nullptr || condition->last->next == nullptr);
     wait->next = nullptr;
     if (condition->last)
         condition->last->next = wait;
@@ -54,6 +57,7 @@ static void leave(mr_condition *condition, mr_condition_wait *wait)
 {
     mr_condition_wait *before = nullptr, *at = condition->first;
     while (at != wait) {
+        assert(at != nullptr); /* it has joined */
         before = at;
         at = at->next;
     }
@@ -62,6 +66,7 @@ static void leave(mr_condition *condition, mr_condition_wait *wait)
     else
         condition->first = wait->next;
     if (condition->last == wait) condition->last = before;
+    assert((condition->first == nullptr) == (condition->last == nullptr));
     mr_condition_changed(condition); /* the next one may be first now */
 }
 
@@ -69,6 +74,7 @@ static void leave(mr_condition *condition, mr_condition_wait *wait)
 static bool try(const mr_condition *condition, const mr_condition_wait *wait, mr_condition_attempt attempt,
                 void *context, mr_status *status, mr_error *error)
 {
+    assert(mr_mutex_is_held(&condition->mutex));
     if (condition->is_ordered && condition->first != wait) return false;
     return attempt(context, status, error);
 }

@@ -87,6 +87,7 @@ static mr_status reserve(entries *all, mr_error *error)
 {
     if (all->count < all->room) return MR_OK;
     int64_t room = all->room ? 2 * all->room : 64;
+    assert(all->count == all->room);
     entry **larger = realloc(all->items, (size_t)room * sizeof(entry *));
     if (!larger) return mr_fail_memory(error, (size_t)room * sizeof(entry *));
     all->items = larger;

@@ -106,6 +106,7 @@ static mr_status start(const mr_kernel_call *call, record_input *input, mr_error
 
 static mr_status open_next(record_input *input, mr_error *error)
 {
+    assert(!input->reader && input->next >= 0 && input->next < input->path_count);
     mr_permutation order = mr_permutation_init((uint64_t)input->path_count, input->seed, 0);
     uint64_t step = (uint64_t)(input->shift * (double)input->path_count);
     uint64_t at = step > 0 ? (uint64_t)input->next + step * input->epoch : (uint64_t)input->next;
@@ -118,6 +119,7 @@ static mr_status open_next(record_input *input, mr_error *error)
 
 static mr_status put(record_input *input, mr_string record, mr_error *error)
 {
+    assert(input->count >= 0 && input->count <= input->room && input->count < input->limit);
     if (input->count == input->room) {
         int64_t room = MR_MAX(2 * input->room, 64);
         mr_tensor *buffer = reallocarray(input->buffer, (size_t)room, sizeof *buffer);

@@ -86,6 +86,7 @@ static mr_status keep(mr_kernel_call *call, mr_error *error)
         return status;
     }
     pthread_mutex_lock(&s->mutex);
+    assert(number < s->made); /* so that no other tensor has its handle */
     k->next = s->first;
     s->first = k;
     pthread_mutex_unlock(&s->mutex);

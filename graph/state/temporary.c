@@ -4,8 +4,10 @@
  * still be in use. */
 #include "graph/state/run.h"
 
+#include "base/mutex.h"
 #include "kernels/common.h"
 
+#include <assert.h>
 #include <string.h>
 
 static mr_status make_value(mr_kernel_call *call, mr_tensor *value, mr_error *error)
@@ -30,6 +32,7 @@ static mr_status add_variable(const mr_kernel_call *call, const char *name, mr_v
 {
     mr_resource *resource;
     bool made = false;
+    assert(mr_mutex_is_held(&call->run->mutex));
     MR_TRY(mr_resource_make(&call->run->temporaries, &mr_variable_class, "", name, &resource, &made, error));
     mr_variable_state *v = *variable = (mr_variable_state *)resource;
     if (made) pthread_mutex_init(&v->mutex, nullptr);
@@ -62,6 +65,7 @@ static mr_status make_variable(mr_kernel_call *call, mr_error *error)
 
 static mr_status take_value(const mr_kernel_call *call, const char *name, mr_tensor *value, mr_error *error)
 {
+    assert(mr_mutex_is_held(&call->run->mutex));
     mr_variable_state *v = (mr_variable_state *)mr_resource_find(&call->run->temporaries, &mr_variable_class, "", name);
     if (!v || !v->initialized)
         return mr_kernel_fail(call->node, error, MR_NOT_FOUND, "Resource %s of the run does not exist.", name);

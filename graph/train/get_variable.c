@@ -110,8 +110,7 @@ static mr_variable make_variable(const mr_variable_request *request, const slice
     mr_graph *graph = request->graph;
     const mr_get_variable_options *o = &request->options;
     mr_initializer initializer = o->initializer;
-    if (initializer.kind == MR_INIT_DEFAULT && initializer.seed == 0 && initializer.scale == 0)
-        initializer = default_initializer(o->dtype);
+    if (mr_initializer_is_omitted(&initializer)) initializer = default_initializer(o->dtype);
     if (initializer.kind == MR_INIT_DEFAULT) initializer.kind = MR_INIT_GLOROT_UNIFORM;
     mr_initial initial = {.initializer = &initializer, .dtype = o->dtype};
     if (!settle_shape(graph, request, &initializer, &initial.shape)) return failed_variable(graph);
@@ -307,7 +306,7 @@ mr_variable mr_variable_request_get(const mr_variable_request *request)
 static void add_defaults(const mr_variable_scope *scope, mr_get_variable_options *options)
 {
     mr_initializer *own = &options->initializer;
-    if (own->kind == MR_INIT_DEFAULT && own->scale == 0 && own->seed == 0) *own = scope->initializer;
+    if (mr_initializer_is_omitted(own)) *own = scope->initializer;
     if (options->regularizer.l1 == 0 && options->regularizer.l2 == 0) options->regularizer = scope->regularizer;
     if (options->partitioner.kind == MR_PARTITION_DEFAULT) options->partitioner = scope->partitioner;
     if (options->caching_device == nullptr) options->caching_device = scope->caching_device;

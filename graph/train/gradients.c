@@ -228,11 +228,25 @@ static mr_output total(sweep *s, mr_node *node, int32_t index)
     return first->grad;
 }
 
-/* Narrows the gradient's shape to its input's unless they contradict each other. */
-static void set_shape(mr_output grad, mr_output input)
+/* Narrows the gradient's shape to that of the input. They contradict each other after a gradient of a y, or one of the
+ * program, has another shape than its output. The gradient of a resource has the shape of its value. */
+static mr_status set_shape(sweep *s, const mr_node *node, int32_t index, mr_output grad)
 {
-    mr_shape shape = mr_output_shape(input);
-    if (shape.rank >= 0 && mr_shape_compatible(mr_output_shape(grad), shape)) mr_output_set_shape(grad, shape);
+    const mr_output input = node->inputs[index];
+    const mr_shape shape = mr_output_shape(input);
+    if (mr_output_dtype(input) == MR_RESOURCE) return MR_OK;
+    if (mr_shape_compatible(mr_output_shape(grad), shape)) {
+        if (shape.rank >= 0) mr_output_set_shape(grad, shape);
+        return MR_OK;
+    }
+    char found[MR_SHAPE_TEXT_SIZE], expected[MR_SHAPE_TEXT_SIZE];
+    (void)mr_graph_fail(
+        s->graph, MR_INVALID_ARGUMENT,
+        "gradients: the gradient of input %d of node %s (%s) has shape %s, but the input %s has %s; does "
+        "the gradient of the loss have the shape of the loss?",
+        (int)index, node->name, node->op, mr_shape_text(mr_output_shape(grad), found, sizeof found), input.node->name,
+        mr_shape_text(shape, expected, sizeof expected));
+    return MR_INVALID_ARGUMENT;
 }
 
 /* The function that a node calls; its name is null if it calls none. */
@@ -442,8 +456,8 @@ static mr_status go_back(sweep *s, mr_node *node)
         place *p = &s->places[input.node->id];
         if (!p->between) continue;
         if (results[i].node != nullptr) {
-            set_shape(results[i], input);
-            status = add_share(s, input, results[i]);
+            status = set_shape(s, node, i, results[i]);
+            if (status == MR_OK) status = add_share(s, input, results[i]);
         }
         if (status == MR_OK) status = enter_if_ready(s, input.node);
     }
@@ -531,6 +545,11 @@ void mr_gradients_with(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_o
     mr_status status = mr_graph_status(graph, nullptr);
     if (status == MR_OK && (!belongs(graph, ys) || !belongs(graph, xs))) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: ys and xs must be outputs of this graph");
+        status = MR_INVALID_ARGUMENT;
+    }
+    for (int32_t i = 0; status == MR_OK && grad_ys != nullptr && i < ys.count; i++) {
+        if (grad_ys[i].node == nullptr || belongs(graph, (mr_outputs){&grad_ys[i], 1})) continue;
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: grad_ys must be outputs of this graph");
         status = MR_INVALID_ARGUMENT;
     }
     if (status == MR_OK) {

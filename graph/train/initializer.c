@@ -51,6 +51,13 @@ static bool is_constant(mr_initializer_kind kind)
            kind == MR_INIT_VALUE;
 }
 
+bool mr_initializer_is_omitted(const mr_initializer *i)
+{
+    return i->kind == MR_INIT_DEFAULT && i->scale == 0 && i->seed == 0 && i->mean == 0 && i->min == 0 && i->max == 0 &&
+           i->mode == MR_FAN_IN && i->distribution == MR_DISTRIBUTION_TRUNCATED_NORMAL && i->values == nullptr &&
+           i->value.node == nullptr;
+}
+
 static bool needs_scale(const mr_initializer *initializer)
 {
     bool is_bounded = initializer->min != 0 || initializer->max != 0;
@@ -79,7 +86,8 @@ const char *mr_initializer_wrong_options(const mr_initializer *i)
         return "scale is required by this kind, and must be finite and greater than 0";
     if (has_gain(kind) && !(isfinite(i->scale) && i->scale >= 0)) return "scale must be finite and at least 0";
     if (!needs_scale(i) && !has_gain(kind) && (kind != MR_INIT_CONSTANT || i->values != nullptr) && i->scale != 0)
-        return "scale has no effect for this kind";
+        return kind == MR_INIT_CONSTANT ? "scale has no effect with values" : "scale has no effect for this kind";
+    if (!isfinite(i->scale)) return "scale must be finite";
     if (is_constant(kind) && i->seed != 0) return "seed has no effect for this kind, which is not random";
     if (!is_normal && i->mean != 0) return "mean has no effect for this kind";
     if (!isfinite(i->mean)) return "mean must be finite";
@@ -96,6 +104,82 @@ const char *mr_initializer_wrong_options(const mr_initializer *i)
     return nullptr;
 }
 
+static bool is_integer(double value, double least, double end)
+{
+    return value >= least && value < end && value == trunc(value);
+}
+
+/* Whether a finite number is a value of the dtype. A float format rounds it, but not to infinity. */
+static bool has_number(mr_dtype dtype, double value)
+{
+    switch (dtype) {
+    case MR_DOUBLE:
+    case MR_COMPLEX128:
+        return isfinite(value);
+    case MR_FLOAT:
+    case MR_COMPLEX64:
+        return isfinite((float)value);
+    case MR_HALF:
+        return isfinite(mr_half_to_float(mr_float_to_half((float)value)));
+    case MR_BFLOAT16:
+        return isfinite(mr_bfloat16_to_float(mr_float_to_bfloat16((float)value)));
+    case MR_BOOL:
+        return is_integer(value, 0, 2);
+    case MR_INT8:
+        return is_integer(value, -0x1p7, 0x1p7);
+    case MR_UINT8:
+        return is_integer(value, 0, 0x1p8);
+    case MR_INT16:
+        return is_integer(value, -0x1p15, 0x1p15);
+    case MR_UINT16:
+        return is_integer(value, 0, 0x1p16);
+    case MR_INT32:
+        return is_integer(value, -0x1p31, 0x1p31);
+    case MR_UINT32:
+        return is_integer(value, 0, 0x1p32);
+    case MR_INT64:
+        return is_integer(value, -0x1p63, 0x1p63);
+    case MR_UINT64:
+        return is_integer(value, 0, 0x1p64);
+    default:
+        return false;
+    }
+}
+
+/* Options that are no values of the dtype. The difference of the bounds of UNIFORM is computed in float dtypes only. */
+static const char *wrong_numbers(const mr_initializer *i, mr_dtype dtype)
+{
+    const bool is_bounded = i->min != 0 || i->max != 0;
+    const double min = is_bounded ? (double)i->min : -(double)i->scale;
+    const double max = is_bounded ? (double)i->max : (double)i->scale;
+    /* The largest range of UNIFORM_UNIT_SCALING: a variable with one input. */
+    const double range = i->kind == MR_INIT_UNIFORM ? max - min : 2 * sqrt(3) * (double)i->scale;
+    switch (i->kind) {
+    case MR_INIT_CONSTANT:
+        return i->values != nullptr || has_number(dtype, i->scale) ? nullptr
+                                                                   : "scale is not a value of the variable's dtype";
+    case MR_INIT_UNIFORM:
+        if (!has_number(dtype, min) || !has_number(dtype, max))
+            return is_bounded ? "min or max is not a value of the variable's dtype"
+                              : "scale is not a value of the variable's dtype";
+        [[fallthrough]];
+    case MR_INIT_UNIFORM_UNIT_SCALING:
+        return !has_fractions(dtype) || has_number(dtype, range) ? nullptr
+                                                                 : "the range is too large for the variable's dtype";
+    case MR_INIT_NORMAL:
+    case MR_INIT_TRUNCATED_NORMAL:
+        if (!has_number(dtype, i->mean)) return "mean is not a value of the variable's dtype";
+        [[fallthrough]];
+    case MR_INIT_ORTHOGONAL:
+    case MR_INIT_IDENTITY:
+    case MR_INIT_DELTA_ORTHOGONAL:
+    case MR_INIT_CONVOLUTION_ORTHOGONAL:
+        return has_number(dtype, i->scale) ? nullptr : "scale is not a value of the variable's dtype";
+    default:
+        return nullptr;
+    }
+}
+
 /* The graph of MR_INIT_CONVOLUTION_ORTHOGONAL grows with the kernel. */
 constexpr int64_t CONVOLUTION_SIZE_MAX = 16;
 
@@ -105,10 +189,12 @@ static const char *wrong_variable(const mr_initializer *i, mr_shape full, mr_dty
     bool is_integer_range = i->kind == MR_INIT_UNIFORM && (dtype == MR_INT32 || dtype == MR_INT64);
     bool is_any = i->kind == MR_INIT_ZEROS || i->kind == MR_INIT_VALUE || i->values != nullptr;
     bool is_number = i->kind == MR_INIT_ONES || i->kind == MR_INIT_CONSTANT;
-    if (!is_any && !is_integer_range && !has_fractions(dtype) && !(is_number && mr_dtype_size(dtype) > 0))
+    if (!is_any && !is_integer_range && !has_fractions(dtype) && !(is_number && has_number(dtype, 1)))
         return "this kind does not compute values of the variable's dtype";
-    if (is_number && dtype == MR_STRING && i->values == nullptr)
+    if (i->kind == MR_INIT_ZEROS && (dtype == MR_RESOURCE || dtype == MR_VARIANT))
         return "this kind does not compute values of the variable's dtype";
+    const char *wrong = wrong_numbers(i, dtype);
+    if (wrong != nullptr) return wrong;
     if (i->kind == MR_INIT_ORTHOGONAL && full.rank < 2) return "the variable needs at least 2 dimensions";
     if (i->kind == MR_INIT_IDENTITY && full.rank != 2) return "the variable must be a matrix";
     bool is_kernel = i->kind == MR_INIT_DELTA_ORTHOGONAL || i->kind == MR_INIT_CONVOLUTION_ORTHOGONAL;

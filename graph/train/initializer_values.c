@@ -18,18 +18,25 @@ static void put_number(void *element, mr_dtype dtype, double value)
         break;
     case MR_INT32:
     case MR_UINT32:
+    case MR_QINT32:
         *(int32_t *)element = (int32_t)(int64_t)value;
         break;
     case MR_INT64:
-    case MR_UINT64:
         *(int64_t *)element = (int64_t)value;
+        break;
+    case MR_UINT64:
+        *(uint64_t *)element = (uint64_t)value;
         break;
     case MR_INT16:
     case MR_UINT16:
+    case MR_QINT16:
+    case MR_QUINT16:
         *(int16_t *)element = (int16_t)(int64_t)value;
         break;
     case MR_INT8:
     case MR_UINT8:
+    case MR_QINT8:
+    case MR_QUINT8:
         *(int8_t *)element = (int8_t)(int64_t)value;
         break;
     case MR_BOOL:

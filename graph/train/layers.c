@@ -95,8 +95,7 @@ void mr_layer_begin(mr_graph *graph, const char *name, const char *default_name,
 mr_variable mr_layer_variable(mr_graph *graph, const mr_layer_weight *weight)
 {
     mr_initializer initializer = weight->initializer;
-    bool is_default = initializer.kind == MR_INIT_DEFAULT && initializer.scale == 0 && initializer.seed == 0;
-    if (is_default) initializer.kind = weight->default_kind;
+    if (mr_initializer_is_omitted(&initializer)) initializer.kind = weight->default_kind;
     return mr_get_variable(graph, weight->name, weight->shape, .initializer = initializer, .dtype = weight->dtype,
                            .regularizer = weight->regularizer, .trainable = weight->trainable);
 }

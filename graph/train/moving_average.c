@@ -3,7 +3,10 @@
 #include "graph/train/optimizer_wrapper.h"
 #include <millrace/ops.h>
 
+#include <assert.h>
 #include <math.h>
+
+#define DEFAULT_NAME "ExponentialMovingAverage"
 
 static mr_variable average_new(mr_graph *graph, mr_variable variable, const char *name)
 {
@@ -42,7 +45,7 @@ mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32
     for (int32_t i = 0; i < count; i++)
         if (variables[i].ref.node == nullptr || variables[i].ref.node->id < 0)
             return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a moving average of what is not a variable").node;
-    const char *name = options.name != nullptr ? options.name : "ExponentialMovingAverage";
+    const char *name = options.name != nullptr ? options.name : DEFAULT_NAME;
     mr_variable *made = MR_ARENA_NEW(&graph->arena, mr_variable, (size_t)count);
     mr_node **updates = MR_ARENA_NEW(&graph->arena, mr_node *, (size_t)count);
     if (made == nullptr || updates == nullptr)
@@ -71,8 +74,72 @@ mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32
     mr_node *all = mr_graph_status(graph, nullptr) == MR_OK ? mr_group(graph, updates, count, own) : failed;
     mr_graph_pop_scope(graph);
     for (int32_t i = 0; i < count && mr_graph_status(graph, nullptr) == MR_OK; i++) {
-        status = mr_graph_add_variable(graph, "moving_average_variables", variables[i], true, (mr_string){0}, &error);
+        status = mr_graph_add_variable(graph, MR_MOVING_AVERAGE_VARIABLES, variables[i], true, (mr_string){0}, &error);
         if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
     }
     return mr_graph_status(graph, nullptr) == MR_OK ? all : failed;
+}
+
+/* ---- Restoring ---- */
+
+typedef struct to_restore {
+    mr_graph *graph;
+    mr_output *variables;
+    const char **keys;
+    int32_t count;
+    mr_name_table names; /* of variables -> index */
+    mr_name_table taken; /* keys -> index */
+} to_restore;
+
+/* Adds a variable unless it, or its key, is in the list. */
+static mr_status add_variable(to_restore *list, mr_variable variable, const char *suffix, mr_error *error)
+{
+    if (variable.ref.node == nullptr) return MR_OK;
+    const char *name = mr_node_name(variable.ref.node), *key = name;
+    if (suffix != nullptr) key = mr_arena_printf(&list->graph->arena, "%s/%s", name, suffix);
+    if (key == nullptr) return mr_fail_memory(error, 1);
+    if (mr_name_table_get(&list->names, name, -1) >= 0 || mr_name_table_get(&list->taken, key, -1) >= 0) return MR_OK;
+    list->variables[list->count] = variable.ref;
+    list->keys[list->count] = key;
+    MR_TRY(mr_name_table_set(&list->names, name, list->count, error));
+    return mr_name_table_set(&list->taken, key, list->count++, error);
+}
+
+static mr_status add_collection(to_restore *list, const char *collection, const char *suffix, mr_error *error)
+{
+    const int32_t count = mr_graph_variable_count(list->graph, collection);
+    for (int32_t i = 0; i < count; i++)
+        MR_TRY(add_variable(list, mr_graph_variable(list->graph, collection, i), suffix, error));
+    return MR_OK;
+}
+
+static mr_status fill(to_restore *list, const char *name, mr_error *error)
+{
+    mr_graph *graph = list->graph;
+    const size_t count = (size_t)mr_graph_variable_count(graph, MR_TRAINABLE_VARIABLES) +
+                         (size_t)mr_graph_variable_count(graph, MR_MOVING_AVERAGE_VARIABLES) +
+                         (size_t)mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES);
+    if (*name == '\0')
+        return mr_fail(error, MR_INVALID_ARGUMENT, "variables_to_restore: the name of the averages is empty");
+    list->variables = MR_ARENA_NEW(&graph->arena, mr_output, count + 1);
+    list->keys = MR_ARENA_NEW(&graph->arena, const char *, count + 1);
+    if (list->variables == nullptr || list->keys == nullptr) return mr_fail_memory(error, count);
+    MR_TRY(add_collection(list, MR_TRAINABLE_VARIABLES, name, error));
+    MR_TRY(add_collection(list, MR_MOVING_AVERAGE_VARIABLES, name, error));
+    MR_TRY(add_collection(list, MR_GLOBAL_VARIABLES, nullptr, error));
+    assert((size_t)list->count <= count);
+    return MR_OK;
+}
+
+mr_variables_to_restore mr_moving_average_variables_to_restore(mr_graph *graph, const char *name)
+{
+    mr_error error = {0};
+    to_restore list = {.graph = graph};
+    if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return (mr_variables_to_restore){0};
+    const mr_status status = fill(&list, name != nullptr ? name : DEFAULT_NAME, &error);
+    mr_name_table_deinit(&list.names);
+    mr_name_table_deinit(&list.taken);
+    if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
+    if (status != MR_OK) return (mr_variables_to_restore){0};
+    return (mr_variables_to_restore){list.variables, list.keys, list.count};
 }

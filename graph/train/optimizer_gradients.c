@@ -9,10 +9,19 @@ static bool fail(mr_graph *graph, const char *what)
     return false;
 }
 
-/* One element fits one element: [1] is accepted for a scalar, as in TensorFlow. */
+/* Whether the gradients of some operators take a gradient of this shape, as in TensorFlow: products broadcast it, and
+ * reductions and Reshape reshape it. The gradients of others report it when they are built. */
 static bool fits(mr_shape loss, mr_shape gradient)
 {
-    return mr_shape_compatible(loss, gradient) || (mr_shape_count(loss) == 1 && mr_shape_count(gradient) == 1);
+    if (loss.rank < 0 || gradient.rank < 0) return true;
+    const int64_t count = mr_shape_count(loss), given = mr_shape_count(gradient);
+    if (count < 0 || given < 0 || count == given) return true;
+    if (gradient.rank > loss.rank) return false;
+    for (int32_t i = 1; i <= gradient.rank; i++) {
+        const int64_t dim = gradient.dims[gradient.rank - i];
+        if (dim != 1 && dim != loss.dims[loss.rank - i]) return false;
+    }
+    return true;
 }
 
 static bool check_grad_loss(mr_graph *graph, mr_output loss, mr_output gradient)
@@ -28,8 +37,8 @@ static bool check_grad_loss(mr_graph *graph, mr_output loss, mr_output gradient)
     if (dtype == expected && fits(full, shape)) return true;
     char text[MR_SHAPE_TEXT_SIZE], expected_text[MR_SHAPE_TEXT_SIZE];
     (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                        "compute_gradients: grad_loss %s is %s %s, but the loss %s is %s %s; both must have the same "
-                        "dtype and shape",
+                        "compute_gradients: grad_loss %s is %s %s, but the loss %s is %s %s; the dtype must be the "
+                        "same, and the shape the same or one that broadcasts to it",
                         mr_node_name(gradient.node), mr_dtype_name(dtype), mr_shape_text(shape, text, sizeof text),
                         mr_node_name(loss.node), mr_dtype_name(expected),
                         mr_shape_text(full, expected_text, sizeof expected_text));

@@ -40,8 +40,9 @@ static mr_status check_numbers(const mr_profile_options *o, mr_profile_kind kind
     if (o->max_depth > MR_PROFILE_DEPTH_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT, "profile: max_depth is %d, more than %d", o->max_depth,
                        MR_PROFILE_DEPTH_MAX);
-    if (kind == MR_PROFILE_OP && o->min_occurrence > 0)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "profile: min_occurrence has no effect in the operator view");
+    if ((kind == MR_PROFILE_OP || kind == MR_PROFILE_CODE) && o->min_occurrence > 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "profile: min_occurrence has no effect in the %s view",
+                       kind == MR_PROFILE_OP ? "operator" : "code");
     return MR_OK;
 }
 
@@ -88,6 +89,7 @@ static mr_status read_options(mr_profile_view *view, const mr_profile *profile, 
     MR_TRY(check_step(profile, o->step, error));
     if (o->max_depth == 0) o->max_depth = 100;
     if (o->select == 0) o->select = MR_PROFILE_MICROS;
+    if (view->kind == MR_PROFILE_CODE) o->account_displayed_op_only = false;
     return MR_OK;
 }
 
@@ -140,17 +142,25 @@ static void deinit_patterns(mr_profile_view *view)
 
 /* ---- Which entries count ---- */
 
-/* Entries that do not count are removed. In the scope view, those above others that count stay. */
+/* Whether an entry counts, and its own figures. Those of the code view have been found. */
+static mr_status account_own(const mr_profile_view *view, mr_view_entry *e, mr_error *error)
+{
+    if (e->created_count > 0) return MR_OK;
+    e->entry.is_accounted = view->types.matches_all;
+    if (e->node != nullptr) MR_TRY(mr_view_counts(view, e->node, &e->entry.is_accounted, error));
+    if (view->kind != MR_PROFILE_CODE) e->entry.own = (mr_profile_figures){.definition_count = 1};
+    if (e->node != nullptr) e->entry.own = mr_profile_node_figures(e->node, view->options.step);
+    return MR_OK;
+}
+
+/* Entries that do not count are removed. In the scope view and the code view, those above others that count stay. */
 static mr_status account(mr_profile_view *view, mr_error *error)
 {
     for (int32_t i = view->entry_count - 1; i >= 0; i--) {
         mr_view_entry *e = view->entries[i];
         const mr_view_list below = e->below;
-        e->entry.is_accounted = view->types.matches_all;
-        if (e->node != nullptr) MR_TRY(mr_view_counts(view, e->node, &e->entry.is_accounted, error));
-        e->entry.own = (mr_profile_figures){.definition_count = 1};
-        if (e->node != nullptr) e->entry.own = mr_profile_node_figures(e->node, view->options.step);
-        e->is_kept = e->entry.is_accounted || (view->kind == MR_PROFILE_SCOPE && below.first != nullptr);
+        MR_TRY(account_own(view, e, error));
+        e->is_kept = e->entry.is_accounted || (view->kind != MR_PROFILE_GRAPH && below.first != nullptr);
         if (!e->is_kept) {
             mr_view_prepend(&e->parent->below, below);
             continue;
@@ -192,8 +202,9 @@ static mr_status choose(mr_profile_view *view, mr_error *error)
         if (!e->is_kept) continue;
         MR_TRY(find_depth(view, e, error));
         if (e->depth == 0) continue;
-        MR_TRY(mr_view_shows(view, e, e->depth, &e->is_shown, error));
         MR_TRY(mr_view_match(&view->trims, e->entry.name, &e->is_trimmed, error));
+        if (view->kind == MR_PROFILE_CODE && e->is_trimmed) continue;
+        MR_TRY(mr_view_shows(view, e, e->depth, &e->is_shown, error));
     }
     return MR_OK;
 }
@@ -244,8 +255,9 @@ static mr_status make(mr_profile_view *view, const mr_profile *profile, mr_error
     view->root = mr_view_entry_new(view, MR_PROFILE_ROOT, nullptr);
     if (view->root == nullptr) return mr_fail_memory(error, sizeof *view->root);
     if (view->kind == MR_PROFILE_OP) return mr_view_make_ops(view, profile, error);
-    MR_TRY(view->kind == MR_PROFILE_SCOPE ? mr_view_add_scopes(view, profile, error)
-                                          : mr_view_add_inputs(view, profile, error));
+    MR_TRY(view->kind == MR_PROFILE_SCOPE   ? mr_view_add_scopes(view, profile, error)
+           : view->kind == MR_PROFILE_GRAPH ? mr_view_add_inputs(view, profile, error)
+                                            : mr_view_add_calls(view, profile, error));
     MR_TRY(account(view, error));
     MR_TRY(choose(view, error));
     return arrange(view, error);
@@ -257,7 +269,7 @@ mr_status mr_profile_view_new(const mr_profile *profile, mr_profile_kind kind, c
     if (view == nullptr) return mr_session_null("mr_profile_view_new: view", error);
     *view = nullptr;
     if (profile == nullptr) return mr_session_null("mr_profile_view_new: profile", error);
-    if (kind != MR_PROFILE_SCOPE && kind != MR_PROFILE_GRAPH && kind != MR_PROFILE_OP)
+    if ((unsigned)kind > MR_PROFILE_CODE)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_profile_view_new: %d is no kind of view", (int)kind);
     mr_profile_view *made = calloc(1, sizeof *made);
     if (made == nullptr) return mr_fail_memory(error, sizeof *made);

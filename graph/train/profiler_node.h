@@ -70,6 +70,8 @@ typedef struct mr_profile_node {
     const char *device;     /* on which it ran, in lower case; null: it has not run */
     mr_profile_type *types; /* besides the operator and the device */
     mr_profile_execution *executions;
+    const char **traces; /* the calls that created it, the outermost first: "model.py:12:layer" */
+    int32_t trace_count;
 } mr_profile_node;
 
 struct mr_profile {

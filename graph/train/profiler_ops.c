@@ -12,10 +12,10 @@ static int by_op(const void *a, const void *b)
     return order != 0 ? order : strcmp((*x)->name, (*y)->name);
 }
 
-/* Adds the nodes that count; `count` nodes have the entry's operator. */
-static mr_status add_nodes(mr_profile_view *view, mr_view_entry *e, const mr_profile_node *const *nodes, int32_t count,
-                           mr_error *error)
+mr_status mr_view_add_nodes(mr_profile_view *view, mr_view_entry *entry, const mr_profile_node *const *nodes,
+                            int32_t count, mr_error *error)
 {
+    mr_view_entry *e = entry;
     const mr_profile_entry **items = MR_ARENA_NEW(&view->arena, const mr_profile_entry *, (size_t)count);
     if (items == nullptr) return mr_fail_memory(error, (size_t)count * sizeof(mr_profile_entry *));
     for (int32_t i = 0; i < count; i++) {
@@ -49,7 +49,7 @@ static mr_status add_entries(mr_profile_view *view, const mr_profile *profile, m
         mr_view_entry *e = mr_view_entry_new(view, nodes[begin]->op, nullptr);
         if (e == nullptr) return mr_fail_memory(error, sizeof *e);
         e->entry.op = e->entry.name;
-        MR_TRY(add_nodes(view, e, nodes + begin, end - begin, error));
+        MR_TRY(mr_view_add_nodes(view, e, nodes + begin, end - begin, error));
         if (!e->entry.is_accounted) continue;
         if (list->first == nullptr)
             list->first = e;

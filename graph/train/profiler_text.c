@@ -98,15 +98,16 @@ constexpr size_t FIGURE_COLUMNS_MAX = 9;
 static size_t selected_columns(const printer *p, const figure_column *selected[static FIGURE_COLUMNS_MAX])
 {
     size_t count = 0;
-    const bool is_op = p->view->kind == MR_PROFILE_OP;
-    for (size_t i = 0; !is_op && i < 2; i++)
+    const bool is_op = p->view->kind == MR_PROFILE_OP, is_code = p->view->kind == MR_PROFILE_CODE;
+    const bool is_last = is_op || is_code; /* parameters and float operations */
+    for (size_t i = 0; !is_last && i < 2; i++)
         if (has(p, tree_columns[i].column)) selected[count++] = &tree_columns[i];
     for (size_t i = 0; i < 4; i++)
         if (has(p, memory_columns[i].column)) selected[count++] = &memory_columns[i];
     for (size_t i = 0; i < 3; i++) /* the total time has all three */
         if (has(p, time_columns[i].column) || has(p, MR_PROFILE_MICROS)) selected[count++] = &time_columns[i];
-    for (size_t i = 0; is_op && i < 2; i++)
-        if (has(p, op_columns[i].column)) selected[count++] = &op_columns[i];
+    for (size_t i = 0; is_last && i < 2; i++)
+        if (has(p, op_columns[i].column)) selected[count++] = is_op ? &op_columns[i] : &tree_columns[i];
     assert(count <= FIGURE_COLUMNS_MAX);
     return count;
 }
@@ -121,8 +122,9 @@ static void put_title(printer *p)
     } others[] = {
         {MR_PROFILE_DEVICE, "assigned devices"},
         {MR_PROFILE_OP_TYPES, "op types"},
-        {MR_PROFILE_OCCURRENCE,
-         p->view->kind == MR_PROFILE_OP ? "op occurrence (run|defined)" : "op count (run|defined)"},
+        {MR_PROFILE_OCCURRENCE, p->view->kind == MR_PROFILE_OP || p->view->kind == MR_PROFILE_CODE
+                                    ? "op occurrence (run|defined)"
+                                    : "op count (run|defined)"},
     };
     put(p, "node name");
     for (size_t i = 0; i < count; i++) {
@@ -179,7 +181,8 @@ static mr_status put_types(printer *p, const mr_profile_entry *e, mr_error *erro
     if (own->node != nullptr) copy_types(own->node, types, &used);
     for (int32_t i = 0; i < e->node_count; i++) copy_types(((const mr_view_entry *)e->nodes[i])->node, types, &used);
     assert(used == count);
-    if (count == 0) types[used++] = p->view->kind == MR_PROFILE_GRAPH ? "_TFGraphParent" : "_kTFScopeParent";
+    if (count == 0 && p->view->kind != MR_PROFILE_CODE)
+        types[used++] = p->view->kind == MR_PROFILE_GRAPH ? "_TFGraphParent" : "_kTFScopeParent";
     put_joined(p, types, used);
     free(types);
     return MR_OK;
@@ -234,9 +237,13 @@ static mr_status put_tree_line(printer *p, const mr_profile_entry *e, mr_error *
                  columns[i]->unit);
         put(p, columns[i]->name);
     }
-    if (has(p, MR_PROFILE_DEVICE) && *e->device != '\0') {
+    const bool is_code = p->view->kind == MR_PROFILE_CODE;
+    if (has(p, MR_PROFILE_DEVICE) && (is_code ? e->node_count > 0 : *e->device != '\0')) {
         begin_part(p, ", ");
-        put_name(p, e->device);
+        if (is_code)
+            MR_TRY(put_devices(p, e, error));
+        else
+            put_name(p, e->device);
     }
     if (has(p, MR_PROFILE_OP_TYPES)) {
         begin_part(p, ", ");
@@ -244,6 +251,10 @@ static mr_status put_tree_line(printer *p, const mr_profile_entry *e, mr_error *
     }
     if (has(p, MR_PROFILE_OCCURRENCE)) {
         begin_part(p, ", ");
+        if (is_code) {
+            put(p, "occurrence N/A in code view)\n");
+            return MR_OK;
+        }
         put_pair(p, e, e->own.run_count, e->total.run_count, UNIT_NUMBER);
         put(p, "|");
         put_pair(p, e, 1, e->total.definition_count, UNIT_NUMBER);

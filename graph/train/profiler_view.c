@@ -98,7 +98,8 @@ static int by_key(const void *a, const void *b)
 static int by_entry_name(const void *a, const void *b)
 {
     const mr_view_entry *x = *(mr_view_entry *const *)a, *y = *(mr_view_entry *const *)b;
-    return strcmp(x->entry.name, y->entry.name);
+    const int order = strcmp(x->entry.name, y->entry.name); /* calls may have the same name */
+    return order != 0 ? order : x->position - y->position;
 }
 
 mr_status mr_view_set_children(mr_profile_view *view, mr_view_entry *parent, mr_view_list list, bool is_ordered,
@@ -156,7 +157,8 @@ mr_status mr_view_counts(const mr_profile_view *view, const mr_profile_node *nod
 static bool is_large_enough(const mr_profile_view *view, const mr_profile_entry *entry)
 {
     const mr_profile_options *o = &view->options;
-    const mr_profile_figures *total = &entry->total, *own = view->kind == MR_PROFILE_OP ? total : &entry->own;
+    const mr_profile_figures *total = &entry->total, *own = &entry->own;
+    if (view->kind == MR_PROFILE_OP || view->kind == MR_PROFILE_CODE) own = total;
     return total->requested_bytes >= o->min_bytes && total->peak_bytes >= o->min_peak_bytes &&
            total->residual_bytes >= o->min_residual_bytes && total->output_bytes >= o->min_output_bytes &&
            total->micros >= o->min_micros && total->accelerator_micros >= o->min_accelerator_micros &&

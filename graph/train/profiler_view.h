@@ -18,6 +18,12 @@ typedef struct mr_view_list {
     mr_view_entry *first, *last;
 } mr_view_list;
 
+/* A node that a call of the code view created. */
+typedef struct mr_view_node {
+    const mr_profile_node *node;
+    struct mr_view_node *next;
+} mr_view_node;
+
 struct mr_view_entry {
     mr_profile_entry entry;      /* what the program sees */
     const mr_profile_node *node; /* null: a scope, an operator or the root */
@@ -28,9 +34,11 @@ struct mr_view_entry {
     bool is_kept;       /* it counts, or it is a scope above one that counts */
     bool is_started;    /* it is one of start_name_regexes, or below one */
     bool is_shown, is_trimmed;
-    int64_t sort_key; /* by which its list is ordered, descending */
-    int32_t position; /* among entries with the same key */
-    int32_t number;   /* in the order of lines; the root's is 0 */
+    int64_t sort_key;                     /* by which its list is ordered, descending */
+    int32_t position;                     /* among entries with the same key */
+    int32_t number;                       /* in the order of lines; the root's is 0 */
+    mr_view_node *first_node, *last_node; /* code view: all nodes, of which entry.nodes are those that count */
+    int32_t created_count;
 };
 
 /* Compiled regular expressions of one option. */
@@ -78,6 +86,10 @@ const mr_profile_node **mr_view_sorted_nodes(mr_profile_view *view, const mr_pro
 /* The array of entries, with their parents (profiler_tree.c). */
 mr_status mr_view_add_scopes(mr_profile_view *view, const mr_profile *profile, mr_error *error);
 mr_status mr_view_add_inputs(mr_profile_view *view, const mr_profile *profile, mr_error *error);
+mr_status mr_view_add_calls(mr_profile_view *view, const mr_profile *profile, mr_error *error); /* profiler_code.c */
+/* The entry's nodes and figures: of these nodes, those that count (profiler_ops.c). */
+mr_status mr_view_add_nodes(mr_profile_view *view, mr_view_entry *entry, const mr_profile_node *const *nodes,
+                            int32_t count, mr_error *error);
 /* The complete operator view (profiler_ops.c). */
 mr_status mr_view_make_ops(mr_profile_view *view, const mr_profile *profile, mr_error *error);
 /* Writes view->text (profiler_text.c). */

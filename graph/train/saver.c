@@ -51,7 +51,7 @@ static void check_version(mr_graph *graph, const mr_saver_options *options)
                             "the saver is sharded: V1 checkpoints are written as one file only");
 }
 
-mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *given)
+static mr_saver *make(mr_graph *graph, const mr_saver_options *given, bool with_nodes)
 {
     static const mr_saver_options defaults = {.size = sizeof defaults, MR_SAVER_DEFAULTS};
     mr_saver_options options;
@@ -89,8 +89,18 @@ mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *given)
     if (mr_graph_status(graph, nullptr) == MR_OK) s->items = mr_saver_items_new(graph, &s->arena, &options, &s->count);
     if (s->items == nullptr) s->count = 0;
     if (mr_graph_status(graph, nullptr) != MR_OK) return s;
-    mr_saver_make_nodes(graph, &s->arena, s->items, s->count, &options);
+    if (with_nodes) mr_saver_make_nodes(graph, &s->arena, s->items, s->count, &options);
     return s;
+}
+
+mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
+{
+    return make(graph, options, true);
+}
+
+mr_saver *mr_saver_adopt(mr_graph *graph, const mr_saver_options *options)
+{
+    return make(graph, options, false);
 }
 
 void mr_saver_free(mr_saver *saver)

@@ -119,7 +119,7 @@ mr_status mr_scaffold_copy(mr_ready_scaffold *s, const mr_graph *graph, const mr
     return copy_feeds(given->local_init_feeds, &s->local_init_feeds, &s->local_init_feed_count, error);
 }
 
-static mr_status check_omissions(const mr_ready_scaffold *s, mr_scaffold_omissions omit, mr_error *error)
+static mr_status check_omissions(const mr_scaffold *s, mr_scaffold_omissions omit, mr_error *error)
 {
     const char *both = omit.init_op && s->init_op != nullptr               ? "init_op"
                        : omit.local_init_op && s->local_init_op != nullptr ? "local_init_op"
@@ -135,9 +135,16 @@ mr_status mr_scaffold_finalize(mr_ready_scaffold *s, mr_graph *graph, const mr_s
                                mr_scaffold_omissions omit, mr_error *error)
 {
     mr_scaffold own;
+    mr_saver *found_saver = nullptr;
     MR_TRY(MR_OPTIONS_READ(mr_scaffold, &own, given, error));
-    MR_TRY(mr_scaffold_copy(s, graph, &own, "scaffold", error));
-    MR_TRY(check_omissions(s, omit, error));
+    MR_TRY(mr_scaffold_find_parts(graph, &own, omit, &found_saver, error));
+    const mr_status status = mr_scaffold_copy(s, graph, &own, "scaffold", error);
+    if (found_saver != nullptr) {
+        s->saver = found_saver;
+        s->owns_saver = true;
+    }
+    MR_TRY(status);
+    MR_TRY(check_omissions(&own, omit, error));
     if (s->init_op == nullptr && !omit.init_op)
         s->init_op = mr_initialize_variables(graph, MR_GLOBAL_VARIABLES, "init");
     if (s->ready_op.node == nullptr && !omit.ready_op)
@@ -150,7 +157,8 @@ mr_status mr_scaffold_finalize(mr_ready_scaffold *s, mr_graph *graph, const mr_s
         s->saver = mr_saver_new(graph);
         s->owns_saver = true;
     }
-    return mr_graph_status(graph, error);
+    MR_TRY(mr_graph_status(graph, error));
+    return mr_scaffold_store_parts(graph, s, &own, error);
 }
 
 static void free_feeds(mr_feed *feeds, int32_t count)

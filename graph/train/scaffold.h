@@ -17,15 +17,24 @@ typedef struct mr_ready_scaffold {
     bool owns_saver;
 } mr_ready_scaffold;
 
-/* What is not to be created. */
+/* What is neither to be found nor to be created. */
 typedef struct mr_scaffold_omissions {
     bool init_op, local_init_op, ready_op, summary, saver;
+    bool takes_first; /* of several items in a collection, as a supervisor does; otherwise they are an error */
 } mr_scaffold_omissions;
 
 /* Copies the given scaffold as it is, after its members have been checked. what: for messages, "scaffold" */
 mr_status mr_scaffold_copy(mr_ready_scaffold *scaffold, const mr_graph *graph, const mr_scaffold *given,
                            const char *what, mr_error *error);
-/* Copies the given scaffold (nullable), and adds the nodes that it lacks and that are not omitted. */
+/* Finds what a scaffold lacks in the graph's collections (scaffold_collections.c).
+ * owned_saver  receives a saver that the caller must free; null: none */
+mr_status mr_scaffold_find_parts(mr_graph *graph, mr_scaffold *scaffold, mr_scaffold_omissions omissions,
+                                 mr_saver **owned_saver, mr_error *error);
+/* Stores what the scaffold has and `found` has not in the collections. */
+mr_status mr_scaffold_store_parts(mr_graph *graph, const mr_ready_scaffold *scaffold, const mr_scaffold *found,
+                                  mr_error *error);
+/* Copies the given scaffold (nullable), takes what it lacks from the graph's collections, and creates and stores the
+ * rest of what is not omitted. */
 mr_status mr_scaffold_finalize(mr_ready_scaffold *scaffold, mr_graph *graph, const mr_scaffold *given,
                                mr_scaffold_omissions omissions, mr_error *error);
 void mr_scaffold_deinit(mr_ready_scaffold *scaffold);

@@ -82,7 +82,8 @@ static mr_status init_supervisor(mr_supervisor *s, const mr_supervisor_options *
                                         .local_init_op = o.no_local_init_op,
                                         .ready_op = o.no_ready_op,
                                         .summary = o.no_summary,
-                                        .saver = o.no_saver};
+                                        .saver = o.no_saver,
+                                        .takes_first = true};
     MR_TRY(mr_scaffold_finalize(&s->scaffold, s->graph, o.scaffold, omit, error));
     mr_graph_finalize(s->graph);
     return MR_OK;

@@ -168,7 +168,7 @@ const char *mr_variable_scope_free_name(mr_graph *graph, const char *default_nam
 /* Options replace what the scope has from the enclosing one. */
 static bool apply_options(mr_graph *graph, mr_variable_scope *scope, const mr_variable_scope_options *options)
 {
-    if (options->initializer.kind != MR_INIT_DEFAULT) scope->initializer = options->initializer;
+    if (!mr_initializer_is_omitted(&options->initializer)) scope->initializer = options->initializer;
     if (options->regularizer.l1 != 0 || options->regularizer.l2 != 0) scope->regularizer = options->regularizer;
     if (options->partitioner.kind != MR_PARTITION_DEFAULT) scope->partitioner = options->partitioner;
     if (options->dtype != MR_DTYPE_INVALID) scope->dtype = options->dtype;

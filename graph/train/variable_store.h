@@ -85,6 +85,8 @@ typedef struct mr_initial {
     mr_shape full;   /* of the variable */
     int64_t *offset; /* of the part in the variable; null: not partitioned */
 } mr_initial;
+/* Whether it specifies nothing: MR_INIT_DEFAULT without options. */
+bool mr_initializer_is_omitted(const mr_initializer *initializer);
 /* What is wrong with the options of an initializer, whatever its variable; null: nothing. */
 const char *mr_initializer_wrong_options(const mr_initializer *initializer);
 /* Records an error of the graph for an option that is missing, out of range, or without effect for the kind. */

@@ -56,7 +56,7 @@ MR_API void mr_flags_free(mr_flags *flags);
 typedef struct mr_flag_options {
     size_t size;            /* of this struct (api.h) */
     const char *short_name; /* another name: "v" */
-    bool required;          /* it must be given, unless a default of a string, enum or list is not null */
+    bool required; /* it must be given ("--list=", too), unless a default of a string, enum or list is not null */
     /* Of numbers, also the default: */
     double lower_bound, upper_bound; /* default: none */
     bool case_insensitive;           /* of enums; the value is that of the definition */

@@ -342,9 +342,9 @@ typedef struct mr_graph_import_options {
  *         to be returned does not exist there. The graph is then unchanged */
 MR_API mr_status mr_graph_import_with(mr_graph *graph, const void *bytes, size_t size_bytes,
                                       const mr_graph_import_options *options, mr_error *error);
-/* MetaGraphDef: the GraphDef, collections (variables as VariableDef) and a SaverDef if there is one. Conditionals and
- * loops are in the collections cond_context and while_context: without them, loops of an imported graph run, but have
- * no gradients. */
+/* MetaGraphDef: the GraphDef with the shapes of outputs in attrs "_output_shapes", collections (variables as
+ * VariableDef) and a SaverDef if there is one (tf.train.export_meta_graph). Conditionals and loops are in the
+ * collections cond_context and while_context: without them, loops of an imported graph run, but have no gradients. */
 MR_API mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error);
 MR_API mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);
 

@@ -81,6 +81,19 @@ typedef struct mr_model_about {
 } mr_model_about;
 MR_API const mr_model_about *mr_model_info(const mr_model *model);
 
+/* ---- Writing ---- */
+
+typedef enum mr_graph_file {
+    MR_GRAPH_FILE_TEXT = 0,  /* "graph.pbtxt": a GraphDef as text, the default of tf.train.write_graph */
+    MR_GRAPH_FILE_BINARY,    /* "graph.pb" */
+    MR_GRAPH_FILE_META,      /* "graph.meta": a MetaGraphDef (tf.train.export_meta_graph) */
+    MR_GRAPH_FILE_META_TEXT, /* the same as text (as_text=True) */
+} mr_graph_file;
+/* Writes a graph to a file, which is replaced atomically. Its directory is created. Text lacks what the
+ * library does not know of an imported file, such as full types.
+ * errors  of the graph; those of writing the file */
+MR_API mr_status mr_graph_write_file(const mr_graph *graph, const char *path, mr_graph_file kind, mr_error *error);
+
 /* ---- State ---- */
 
 /* Restores the variables of a SavedModel and runs its initialization, with its assets, as tf.saved_model.loader.load

@@ -46,7 +46,11 @@
 extern "C" {
 #endif
 
-/* How a session is made ready (tf.train.Scaffold). What is omitted is created. */
+/* How a session is made ready (tf.train.Scaffold). What is omitted is taken from the graph's collections "init_op",
+ * "local_init_op", "ready_op", "ready_for_local_init_op", "summary_op" and "savers", which an imported MetaGraph may
+ * have; what they lack is created, and stored there. Several items in one of them are an error. Of a saver in a
+ * collection, variables, keys and options are taken; one that saves something other than variables, such as tables, is
+ * replaced by the default. */
 typedef struct mr_scaffold {
     size_t size;         /* of this struct (api.h) */
     mr_node *init_op;    /* default: the initializers of "variables". Not run after a restore */

@@ -129,7 +129,9 @@ typedef enum mr_aggregation_method {
 typedef struct mr_compute_gradients_options {
     size_t size;            /* of this struct (api.h) */
     mr_variables variables; /* each once; default: the collection "trainable_variables" */
-    /* The gradient of the loss, of its dtype and shape; if both have one element, shapes may differ. Default: ones */
+    /* The gradient of the loss, of its dtype and shape. Another shape is accepted where the gradients of the operators
+     * take it, as in TensorFlow: a scalar for a loss that is a product or an Exp, but not for a sum with a constant.
+     * Default: ones */
     mr_output grad_loss;
     mr_gate_gradients gate_gradients;
     mr_aggregation_method aggregation_method;
@@ -161,6 +163,14 @@ MR_API mr_node *mr_minimize_(mr_graph *graph, const mr_optimizer *optimizer, mr_
     MR_WITH_SIZE_(mr_minimize_((graph), (optimizer), (loss), (global_step), &options_), mr_compute_gradients_options,  \
                   __VA_ARGS__)
 
+/* The names of an optimizer's slots, "m" and "v" of Adam, in the order of their variables (Optimizer.get_slot_names).
+ * Of a wrapper, those of the optimizer in it. Static. */
+MR_API mr_names mr_optimizer_slot_names(const mr_optimizer *optimizer);
+/* The slot variable of that name which the first optimizer of this kind made for a variable (Optimizer.get_slot); its
+ * ref is {0} if there is none. */
+MR_API mr_variable mr_optimizer_slot(const mr_graph *graph, const mr_optimizer *optimizer, mr_variable variable,
+                                     const char *name);
+
 /* ---- Clipping ---- */
 
 /* values * norm / max(norm of values, norm) */
@@ -191,6 +201,23 @@ MR_API mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables
 #define mr_moving_average(graph, variables, count, averages, ...)                                                      \
     MR_WITH_SIZE_(mr_moving_average_((graph), (variables), (count), (averages), &options_), mr_moving_average_options, \
                   .decay = MR_UNSET, __VA_ARGS__)
+
+/* Variables, and the keys of a checkpoint from which a Saver restores them. Owned by the graph. */
+typedef struct mr_variables_to_restore {
+    const mr_output *variables;
+    const char *const *keys;
+    int32_t count;
+} mr_variables_to_restore;
+/* The variables of a graph for an evaluation with averages: those of "trainable_variables" and
+ * "moving_average_variables" with the keys of their averages, "w/ExponentialMovingAverage", and all others of
+ * "variables" with their names (ExponentialMovingAverage.variables_to_restore). The graph need not have the averages:
+ *
+ *     mr_variables_to_restore list = mr_moving_average_variables_to_restore(g, nullptr);
+ *     mr_saver *saver = mr_saver_new(g, .variables = list.variables, .keys = list.keys, .variable_count = list.count);
+ *
+ * name  of the averages; null: the default
+ * Empty if the graph has no variables, or after an error, which the graph records. */
+MR_API mr_variables_to_restore mr_moving_average_variables_to_restore(mr_graph *graph, const char *name);
 
 /* ---- Steps and learning rates ---- */
 

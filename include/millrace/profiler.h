@@ -1,5 +1,5 @@
-/* Profiles: the parameters, floating-point operations, memory and time of a graph by scope, by data flow or by operator
- * (tf.profiler).
+/* Profiles: the parameters, floating-point operations, memory and time of a graph by scope, by data flow, by operator
+ * or by line of Python (tf.profiler).
  *
  * ```c
  * mr_error error = {0};
@@ -24,8 +24,9 @@
  * `trace`; those of TensorFlow have the same form). A view selects entries, adds their figures up and orders them.
  * Views, options and texts are those of tf.profiler.profile; without its header of options and explanations.
  *
- * Code view. There is none: TensorFlow's groups nodes by the lines of Python that created them, which a graph built
- * in C does not record.
+ * Code view. It groups nodes by the lines of Python that created them. These are not in a graph's file: they are in the
+ * OpLogProto that tf.profiler.write_op_log writes ("tfprof_log"), for mr_profile_add_op_log. A graph built in C has no
+ * such lines; its views are the other three.
  *
  * One thread at a time for each profile. A view is independent of its profile once it is created, and can be read by
  * any number of threads. */
@@ -64,6 +65,13 @@ MR_API mr_status mr_profile_add_type(mr_profile *profile, const char *node, cons
  * errors  MR_NOT_FOUND: no node of that name; MR_INVALID_ARGUMENT: less than 0 */
 MR_API mr_status mr_profile_set_float_ops(mr_profile *profile, const char *node, int64_t float_ops, mr_error *error);
 
+/* Adds an OpLogProto: the types, float operations and code traces of nodes, as tf.profiler.write_op_log writes them.
+ * Entries for nodes that the profile does not have are ignored. Traces of a node that has some are kept. The OpLogProto
+ * may be hostile.
+ * errors  MR_INVALID_ARGUMENT: no OpLogProto, a trace whose strings do not exist, or float operations less than 0. Some
+ *         entries may have been added */
+MR_API mr_status mr_profile_add_op_log(mr_profile *profile, mr_string op_log, mr_error *error);
+
 /* ---- Views ---- */
 
 typedef enum mr_profile_kind {
@@ -74,6 +82,9 @@ typedef enum mr_profile_kind {
     MR_PROFILE_GRAPH,
     /* A list of operators. The total of an entry comprises the entries after it. */
     MR_PROFILE_OP,
+    /* A tree of calls of Python, "model.py:12:layer". The innermost ones have the figures of the nodes that they
+     * created. Nodes of gradients are below the calls of the forward nodes, marked " (gradient)". */
+    MR_PROFILE_CODE,
 } mr_profile_kind;
 
 /* Columns, to select and to order by. Figures of a call are those of its RunMetadata. */
@@ -99,8 +110,8 @@ typedef struct mr_profile_options {
     /* The step; null: the average over the steps in which a node ran. Borrowed during the call. */
     const int64_t *step;
     /* Entries with less are hidden, and the entries below them move up. 0: no minimum. Bytes and times are compared
-     * with totals. The others are compared with an entry's own figure; in the operator view min_params and
-     * min_float_ops with totals, and min_occurrence is an error because TensorFlow ignores it there. */
+     * with totals. The others are compared with an entry's own figure; in the operator view and the code view
+     * min_params and min_float_ops with totals, and min_occurrence is an error because TensorFlow ignores it there. */
     int64_t min_bytes, min_peak_bytes, min_residual_bytes, min_output_bytes;
     int64_t min_micros, min_accelerator_micros, min_cpu_micros;
     int64_t min_params, min_float_ops, min_occurrence;
@@ -112,10 +123,10 @@ typedef struct mr_profile_options {
     /* Types of nodes that count; default ".*". Others have no entry. A node that several match counts once. */
     mr_names account_type_regexes;
     mr_names start_name_regexes;    /* entries with which the view starts; default ".*" */
-    mr_names trim_name_regexes;     /* entries below which the view ends; in the operator view, before which */
+    mr_names trim_name_regexes;     /* entries below which the view ends; before which, in the operator and code view */
     mr_names show_name_regexes;     /* entries that are not hidden; default ".*" */
     mr_names hide_name_regexes;     /* entries that are hidden */
-    bool account_displayed_op_only; /* totals comprise only entries that are not hidden */
+    bool account_displayed_op_only; /* totals comprise only entries that are not hidden; ignored in the code view */
 } mr_profile_options;
 
 /* The list of MR_PROFILE_TRAINABLE_PARAMETERS. */
@@ -176,16 +187,16 @@ struct mr_profile_entry {
     bool is_accounted;        /* false: it is shown for the entries below it */
     const mr_profile_entry *const *children;
     int32_t child_count;
-    const mr_profile_entry *const *nodes; /* operator view: the nodes of the operator that count, by name */
+    const mr_profile_entry *const *nodes; /* operator and code view: the nodes of the entry that count, by name */
     int32_t node_count;
 };
 
 typedef struct mr_profile_view mr_profile_view;
 /* Creates a view.
  * options  null: the defaults
- * errors   MR_NOT_FOUND: the step has no run, with those that have; MR_INVALID_ARGUMENT: an option that is out of range
- *          or has no effect, or an invalid regular expression; MR_RESOURCE_EXHAUSTED: more than 1 GiB of entries, more
- *          than 256 MiB of text, or a regular expression that takes too long */
+ * errors   MR_NOT_FOUND: the step has no run, with those that have, or no node has code traces; MR_INVALID_ARGUMENT: an
+ *          option that is out of range or has no effect, or an invalid regular expression; MR_RESOURCE_EXHAUSTED: more
+ *          than 1 GiB of entries, more than 256 MiB of text, or a regular expression that takes too long */
 MR_API mr_status mr_profile_view_new(const mr_profile *profile, mr_profile_kind kind, const mr_profile_options *options,
                                      mr_profile_view **view, mr_error *error);
 MR_API void mr_profile_view_free(mr_profile_view *view); /* null is allowed */

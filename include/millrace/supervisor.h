@@ -45,8 +45,10 @@ typedef struct mr_supervisor mr_supervisor;
 
 /* A time of 0 takes the default. */
 typedef struct mr_supervisor_options {
-    size_t size;                 /* of this struct (api.h) */
-    const mr_scaffold *scaffold; /* copied; what it lacks is created, except for what is excluded here: */
+    size_t size; /* of this struct (api.h) */
+    /* Copied. What it lacks is taken from the graph's collections, the first item of each, or created, except for what
+     * is excluded here: */
+    const mr_scaffold *scaffold;
     bool no_init_op, no_local_init_op, no_summary, no_saver;
     bool no_ready_op; /* nor ready_for_local_init_op */
     bool no_global_step;

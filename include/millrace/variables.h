@@ -89,11 +89,13 @@ typedef enum mr_distribution {
 } mr_distribution;
 typedef struct mr_initializer {
     mr_initializer_kind kind;
-    float scale;    /* UNIFORM (without min and max), NORMAL, TRUNCATED_NORMAL: required, greater than 0. CONSTANT: the
-                     value, default 0. Kinds with a scale, factor or gain: greater than 0; 0: 1. No effect on others */
-    int64_t seed;   /* of the random kinds; 0: derived from the graph's; MR_SEED_ZERO: 0 */
-    float mean;     /* of NORMAL and TRUNCATED_NORMAL; default 0 */
-    float min, max; /* of UNIFORM: min less than max; both 0: -scale and scale */
+    /* UNIFORM (without min and max), NORMAL, TRUNCATED_NORMAL: required, greater than 0. CONSTANT (without values): the
+     * value, default 0. Kinds with a scale, factor or gain: greater than 0; 0: 1. No effect on others. Numbers are
+     * finite, also in the variable's dtype; integers, if it is one of integers. */
+    float scale;
+    int64_t seed;                 /* of the random kinds; 0: derived from the graph's; MR_SEED_ZERO: 0 */
+    float mean;                   /* of NORMAL and TRUNCATED_NORMAL; default 0 */
+    float min, max;               /* of UNIFORM: min less than max; both 0: -scale and scale */
     mr_fan_mode mode;             /* of VARIANCE_SCALING; default MR_FAN_IN */
     mr_distribution distribution; /* of VARIANCE_SCALING; default MR_DISTRIBUTION_TRUNCATED_NORMAL */
     const mr_tensor *values;      /* of CONSTANT: the elements, in the variable's dtype; referenced */

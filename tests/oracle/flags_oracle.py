@@ -10,7 +10,7 @@ import tempfile
 from absl import flags as absl_flags
 
 
-def define(has_rules):
+def define(mode):
     values = absl_flags.FlagValues()
     absl_flags.DEFINE_string("name", None, "a name", short_name="n", flag_values=values)
     absl_flags.DEFINE_string("other", None, "another name", flag_values=values)
@@ -25,7 +25,11 @@ def define(has_rules):
     absl_flags.DEFINE_multi_integer("numbers", None, "numbers", flag_values=values)
     absl_flags.DEFINE_multi_float("rates", None, "rates", flag_values=values)
     absl_flags.DEFINE_multi_enum("shades", None, ["dark", "light"], "shades", flag_values=values)
-    if has_rules:
+    if mode == "l":
+        absl_flags.DEFINE_list("wanted", None, "a list", required=True, flag_values=values)
+        absl_flags.DEFINE_multi_string("several", None, "texts", required=True, flag_values=values)
+        absl_flags.mark_flags_as_mutual_exclusive(["wanted", "name"], flag_values=values)
+    if mode == "r":
         absl_flags.mark_flag_as_required("name", flag_values=values)
         absl_flags.mark_flags_as_mutual_exclusive(["many", "numbers", "other"], required=True, flag_values=values)
         absl_flags.mark_bool_flags_as_mutual_exclusive(["verbose", "quiet"], flag_values=values)
@@ -33,7 +37,7 @@ def define(has_rules):
 
 
 def theirs(mode, arguments):
-    values = define(mode == "r")
+    values = define(mode)
     values.set_gnu_getopt(mode != "s")
     try:
         rest = values(["program"] + arguments, known_only=mode == "k")
@@ -88,6 +92,10 @@ def main():
         cases = [(mode, part) for mode in "pksr" for part in parts]
         cases += [("r", ["--name=x", "--noquiet", *part]) for part in parts]
         cases += [("r", ["--name=x", "--other=y", *part]) for part in parts]
+        lists = [[], ["--wanted="], ["--wanted", ""], ["--wanted=a"], ['--wanted=""'], ["--wanted= "], ["--wanted=,"]]
+        several = [[], ["--several="], ["--several", ""], ["--several=a", "--several="], ["--several"]]
+        names = [[], ["--name="], ["--name=x"], ["--", "--wanted="], ["--wanted="], ["--several="]]
+        cases += [("l", [*a, *b, *c]) for a in lists for b in several for c in names]
         valid = [part for part in parts if not theirs("p", part).startswith("error")]
         for _ in range(20000):
             chosen = draw.choices(valid, k=draw.randint(1, 6)) + draw.choices(parts, k=draw.randint(0, 1))

@@ -1,6 +1,7 @@
 /* Parses command lines for flags_oracle.py. Each line of standard input is a case: a letter for the options of parsing
- * (p: none, k: known_only, s: stop_at_first_argument, r: with the rules) and the arguments, separated by \x1f. Prints a
- * line for each: "error", or the arguments that are not flags and the flags, separated by \x1f. */
+ * (p: none, k: known_only, s: stop_at_first_argument, r: with the rules, l: with lists that are required) and the
+ * arguments, separated by \x1f. Prints a line for each: "error", or the arguments that are not flags and the flags,
+ * separated by \x1f. */
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +14,14 @@ typedef struct values {
     bool verbose, quiet;
     int64_t steps;
     double rate;
-    mr_names list, many, shades;
+    mr_names list, many, shades, wanted, several;
     mr_ints numbers;
     mr_doubles rates;
 } values;
 
-static mr_flags *define(values *v, bool has_rules)
+static mr_flags *define(values *v, char mode)
 {
+    const bool has_rules = mode == 'r';
     static const char *const usual[] = {"one", "two"};
     mr_flags *flags = mr_flags_new(nullptr);
     *v = (values){.color = "red", .quiet = true, .steps = 7, .rate = 0.1, .list = {usual, 2}};
@@ -35,6 +37,9 @@ static mr_flags *define(values *v, bool has_rules)
     mr_flags_multi_int(flags, "numbers", &v->numbers, "numbers");
     mr_flags_multi_float(flags, "rates", &v->rates, "rates");
     mr_flags_multi_enum(flags, "shades", &v->shades, MR_NAMES("dark", "light"), "shades");
+    if (mode == 'l') mr_flags_list(flags, "wanted", &v->wanted, "a list", .required = true);
+    if (mode == 'l') mr_flags_multi_string(flags, "several", &v->several, "texts", .required = true);
+    if (mode == 'l') mr_flags_mutually_exclusive(flags, MR_NAMES("wanted", "name"), false);
     if (has_rules) mr_flags_mutually_exclusive(flags, MR_NAMES("many", "numbers", "other"), true);
     if (has_rules) mr_flags_mutually_exclusive(flags, MR_NAMES("verbose", "quiet"), false);
     return flags;
@@ -67,7 +72,7 @@ int main(void)
         line[strcspn(line, "\n")] = '\0';
         const char *mode = strsep(&rest, "\x1f");
         while ((part = strsep(&rest, "\x1f")) != nullptr && count < ARGUMENTS_MAX) arguments[count++] = part;
-        mr_flags *flags = define(&v, *mode == 'r');
+        mr_flags *flags = define(&v, *mode);
         const mr_flags_parse_options *options =
             MR_OPTIONS(mr_flags_parse_options, .known_only = *mode == 'k', .stop_at_first_argument = *mode == 's');
         if (mr_flags_parse_with(flags, count, arguments, options, &error) != MR_OK)

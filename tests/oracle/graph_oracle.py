@@ -236,6 +236,12 @@ def check_round_trip(directory):
                 assert a == b, f"{key}:\n{a}\n{b}"
         assert mine == theirs, key
     assert again.saver_def == meta.saver_def
+    for mine, theirs in zip(again.graph_def.node, meta.graph_def.node, strict=True):  # with the shapes of outputs
+        assert ("_output_shapes" in mine.attr) == ("_output_shapes" in theirs.attr), mine.name
+        shapes = [[shape_text(tf.TensorShape(shape)) for shape in node.attr["_output_shapes"].list.shape]
+                  for node in (mine, theirs) if "_output_shapes" in node.attr]
+        if shapes:
+            assert all(is_narrower(a, b) for a, b in zip(*shapes, strict=True)), (mine.name, shapes)
 
 
 def check_functions(directory):

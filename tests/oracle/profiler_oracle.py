@@ -111,6 +111,14 @@ def views():
     yield change(hide_name_regexes=["_TFProfRoot"], select=["params"])
 
 
+def code_options(options):
+    """Names of calls instead of scopes."""
+    names = {".*net.*": ".*:mlp", "a": ".*dense.*", "gradients": ".*gradient.*", ".*kernel.*": ".*add_weight.*",
+             "a/.*": ".*:build", ".*Adam.*": ".*:minimize", ".*w": ".*:get_variable"}
+    return {key: [names.get(name, name) for name in value] if key.endswith("_regexes") and "type" not in key else value
+            for key, value in options.items()}
+
+
 def arguments(options):
     yield "select=%d" % sum(1 << COLUMNS.index(name) - 1 for name in options["select"])
     yield "order_by=%d" % (1 << COLUMNS.index(options["order_by"]) - 1 if options["order_by"] != "name" else 0)
@@ -136,7 +144,7 @@ def figures(node, definitions):
 
 def tree(node, kind, depth=0):
     """(depth, name, figures) of each entry; TensorFlow's operators are each the child of the one before."""
-    definitions = len(node.graph_nodes) if kind == "op" else 0
+    definitions = len(node.graph_nodes) if kind in ("op", "code") else 0
     yield depth, node.name, figures(node, definitions)
     for child in node.children:
         yield from tree(child, kind, 1 if kind == "op" else depth + 1)
@@ -151,7 +159,7 @@ def compare(ours, text, theirs):
     for line in ours:
         if line.startswith("== "):
             depth, rest = line[3:].split(" ", 1)
-            parts = rest.split(" ")
+            parts = rest.rsplit(" ", 2 * len(FIGURES) + 1)  # names of the code view have spaces
             entries.append((int(depth), parts[0], [int(x) for x in parts[1:]]))
     assert len(entries) == len(theirs), (len(entries), len(theirs))
     for (depth, name, values), (other_depth, other_name, others) in zip(entries, theirs):
@@ -179,7 +187,8 @@ def compare_pprof(ours, path):
     for line in ours:
         if not line.startswith("== "):
             continue
-        depth, name, *values = line[3:].split(" ")
+        depth, rest = line[3:].split(" ", 1)
+        name, *values = rest.rsplit(" ", 2 * len(FIGURES) + 1)
         stack[int(depth):] = [name]
         values = [int(values[FIGURES.index(figure)]) for figure in (
             "run_count", "exec_micros", "accelerator_exec_micros", "requested_bytes", "float_ops", "parameters")]
@@ -220,11 +229,18 @@ def check_graph(build, directory, errors):
     count = 0
     graph, metadata = run_graph(build, directory)
     for run in (None, metadata):  # shapes that the run completes stay in the graph
-        for kind in ("scope", "graph", "op"):
+        tf.profiler.write_op_log(graph, directory, run_meta=run)
+        for kind in ("scope", "graph", "op", "code"):
             for options in views():
-                if kind == "op":  # theirs orders equal figures arbitrarily
+                if kind in ("op", "code"):  # theirs orders equal figures arbitrarily
                     options["order_by"], options["min_occurrence"] = "name", 0
+                if kind == "code":
+                    options = code_options(options)
+                if kind == "code" and ".*" in options["trim_name_regexes"]:
+                    continue  # theirs does not survive a root that is trimmed
                 given = [directory + "/graph.meta", kind, "pprof=" + directory + "/pprof", *arguments(options)]
+                if kind == "code":
+                    given.append(f"op_log={directory}/tfprof_log")
                 if run is not None:
                     given.append(f"run=0:{directory}/run")
                 text, theirs = their_view(graph, run, kind, options, directory + "/text")

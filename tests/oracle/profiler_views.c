@@ -1,6 +1,6 @@
 /* Prints a view of a graph for profiler_oracle.py: `profiler_views GRAPH KIND [OPTION=VALUE …]`. First its text, then a
- * line "== DEPTH NAME figures" for each entry. run=STEP:FILE adds a RunMetadata, pprof=FILE writes a profile for pprof;
- * lists have one value for each option. */
+ * line "== DEPTH NAME figures" for each entry. run=STEP:FILE adds a RunMetadata, op_log=FILE an OpLogProto, pprof=FILE
+ * writes a profile for pprof; lists have one value for each option. */
 #include <millrace/millrace.h>
 
 #include <stdio.h>
@@ -26,6 +26,16 @@ static mr_status add_run(mr_profile *profile, const char *value, mr_error *error
     const size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     return mr_profile_add_run(profile, step, MR_VALUE_(mr_string, bytes, size), error);
+}
+
+static mr_status add_op_log(mr_profile *profile, const char *path, mr_error *error)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return mr_fail(error, MR_NOT_FOUND, "%s cannot be opened", path);
+    static char bytes[1 << 22];
+    const size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    return mr_profile_add_op_log(profile, MR_VALUE_(mr_string, bytes, size), error);
 }
 
 static mr_status parse(arguments *a, mr_profile *profile, const char *text, mr_error *error)
@@ -69,6 +79,7 @@ static mr_status parse(arguments *a, mr_profile *profile, const char *text, mr_e
     if (IS("order_by")) o->order_by = (mr_profile_column)strtol(value, NULL, 10);
     if (IS("max_depth")) o->max_depth = (int32_t)strtol(value, NULL, 10);
     if (IS("account_displayed_op_only")) o->account_displayed_op_only = strcmp(value, "1") == 0;
+    if (IS("op_log")) return add_op_log(profile, value, error);
     return IS("run") ? add_run(profile, value, error) : MR_OK;
 #undef IS
 }
@@ -92,13 +103,13 @@ static void print_entry(const mr_profile_entry *entry, int depth)
 
 static mr_status run(int argc, char **argv, mr_error *error)
 {
-    static const char *const kinds[] = {"scope", "graph", "op"};
+    static const char *const kinds[] = {"scope", "graph", "op", "code"};
     arguments a = {.options = {.size = sizeof a.options}};
     mr_model *model = NULL;
     mr_profile *profile = NULL;
     mr_profile_view *view = NULL;
     int kind = 0;
-    while (kind < 2 && strcmp(kinds[kind], argv[2]) != 0) kind++;
+    while (kind < 3 && strcmp(kinds[kind], argv[2]) != 0) kind++;
     MR_TRY(mr_model_open(argv[1], NULL, &model, error));
     MR_TRY(mr_profile_new(mr_model_graph(model), &profile, error));
     mr_model_free(model);

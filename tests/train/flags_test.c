@@ -191,6 +191,24 @@ TEST(flags_follow_rules)
     mr_flags_free(flags);
 }
 
+/* An empty list that was given is a value. */
+TEST(flags_that_are_required_may_be_empty_lists)
+{
+    mr_error error = {0};
+    mr_names list = {0}, many = {0};
+    mr_flags *flags = mr_flags_new(nullptr);
+    mr_flags_list(flags, "list", &list, nullptr, .required = true);
+    mr_flags_multi_string(flags, "many", &many, nullptr, .required = true);
+    CHECK_STATUS(PARSE(flags, &error, "--list="), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "flag --many is required");
+    CHECK_OK(PARSE(flags, &error, "--many="));
+    CHECK_EQ(list.count, 0);
+    CHECK_EQ(many.count, 1);
+    CHECK_STR(many.items[0], "");
+    CHECK_EQ(mr_flags_count(flags, "list"), 1);
+    mr_flags_free(flags);
+}
+
 /* ---- Files ---- */
 
 static void write_text(const char *path, const char *text)

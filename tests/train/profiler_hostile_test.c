@@ -172,7 +172,7 @@ TEST(profile_refuses_options)
         {MR_PROFILE_SCOPE, {.order_by = 3}, MR_INVALID_ARGUMENT, "order_by is no column: 0x3"},
         {MR_PROFILE_SCOPE, {.order_by = MR_PROFILE_DEVICE}, MR_INVALID_ARGUMENT, "MR_PROFILE_DEVICE, which has no"},
         {MR_PROFILE_SCOPE, {.order_by = MR_PROFILE_OP_TYPES}, MR_INVALID_ARGUMENT, "OP_TYPES, which has no order"},
-        {(mr_profile_kind)3, {0}, MR_INVALID_ARGUMENT, "3 is no kind of view"},
+        {(mr_profile_kind)4, {0}, MR_INVALID_ARGUMENT, "4 is no kind of view"},
         {MR_PROFILE_SCOPE,
          {.account_type_regexes = MR_NAMES("a", "(")},
          MR_INVALID_ARGUMENT,

@@ -1,0 +1,101 @@
+/* Averages of a training are restored into the variables of an evaluation. */
+#include "tests/test.h"
+
+#include <millrace/millrace.h>
+#include <string.h>
+
+typedef struct model {
+    mr_graph *graph;
+    mr_variable w, frozen;
+} model;
+
+static model build(bool use_resource)
+{
+    model m = {.graph = mr_graph_new()};
+    m.w =
+        mr_get_variable(m.graph, "w", MR_SHAPE(2), .initializer = {.kind = MR_INIT_ONES}, .use_resource = use_resource);
+    m.frozen = mr_get_variable(m.graph, "frozen", MR_SCALAR, .initializer = {.kind = MR_INIT_CONSTANT, .scale = 3},
+                               .trainable = false);
+    return m;
+}
+
+static int32_t find(mr_variables_to_restore list, const char *key)
+{
+    int32_t at = list.count - 1;
+    while (at >= 0 && strcmp(list.keys[at], key) != 0) at--;
+    return at;
+}
+
+static void check_value(mr_session *session, mr_variable variable, float expected)
+{
+    mr_error error = {0};
+    mr_tensor value = {0};
+    CHECK_OK(mr_session_read_variable(session, variable.ref, &value, &error));
+    CHECK_NEAR((double)mr_tensor_floats(&value)[0], (double)expected, 1e-6);
+    mr_tensor_deinit(&value);
+}
+
+/* w is 1, then 5; its average with decay 0.75 is then 2. */
+static void train(bool use_resource, const char *path)
+{
+    mr_error error = {0};
+    model m = build(use_resource);
+    mr_graph *g = m.graph;
+    mr_session *session = nullptr;
+    mr_node *assigned = mr_variable_assign(g, m.w, mr_constant_floats(g, MR_SHAPE(2), (float[]){5, 5}, nullptr)).node;
+    mr_graph_push_control_dependencies(g, &assigned, 1);
+    mr_node *update = mr_moving_average(g, &m.w, 1, nullptr, .decay = 0.75f);
+    mr_graph_pop_control_dependencies(g);
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    mr_saver *saver = mr_saver_new(g);
+    /* The average itself is not in the list: its key is that of w. */
+    const mr_variables_to_restore list = mr_moving_average_variables_to_restore(g, nullptr);
+    CHECK_EQ(list.count, 2);
+    CHECK(list.variables[find(list, "w/ExponentialMovingAverage")].node == m.w.ref.node);
+    CHECK(list.variables[find(list, "frozen")].node == m.frozen.ref.node);
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &update, 1, &error));
+    CHECK_OK(mr_saver_save(saver, session, path, -1, &error));
+    mr_saver_free(saver);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(moving_averages_are_restored_into_variables)
+{
+    for (int use_resource = 0; use_resource < 2; use_resource++) {
+        mr_error error = {0};
+        mr_session *session = nullptr;
+        const char *path = test_path("average");
+        train(use_resource == 1, path);
+        model m = build(use_resource == 1);
+        const mr_variables_to_restore list = mr_moving_average_variables_to_restore(m.graph, nullptr);
+        CHECK_EQ(list.count, 2);
+        mr_saver *saver =
+            mr_saver_new(m.graph, .variables = list.variables, .keys = list.keys, .variable_count = list.count);
+        CHECK_OK(mr_graph_status(m.graph, &error));
+        CHECK_OK(mr_session_new(m.graph, nullptr, &session, &error));
+        CHECK_OK(mr_saver_restore(saver, session, path, &error));
+        check_value(session, m.w, 2);
+        check_value(session, m.frozen, 3);
+        mr_session_free(session);
+        mr_saver_free(saver);
+        mr_graph_free(m.graph);
+    }
+}
+
+TEST(variables_to_restore_have_other_names_and_may_be_none)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    CHECK_EQ(mr_moving_average_variables_to_restore(g, nullptr).count, 0);
+    CHECK_EQ(mr_moving_average_variables_to_restore(nullptr, nullptr).count, 0);
+    mr_graph_free(g);
+    model m = build(false);
+    CHECK(find(mr_moving_average_variables_to_restore(m.graph, "mine"), "w/mine") >= 0);
+    CHECK_EQ(mr_moving_average_variables_to_restore(m.graph, "").count, 0);
+    CHECK_STATUS(mr_graph_status(m.graph, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "the name of the averages is empty");
+    mr_graph_free(m.graph);
+}
