@@ -39,11 +39,25 @@ pub fn add(c: Context) void {
     run.addDirectoryArg(tree.getDirectory());
     const directory = run.addOutputDirectoryArg("wheel");
     run.addArg(b.fmt("{f}", .{shared_library.version(b)}));
-    step.dependOn(&b.addInstallDirectory(.{
+    const install = b.addInstallDirectory(.{
         .source_dir = directory,
         .install_dir = .prefix,
         .install_subdir = "wheel",
-    }).step);
+    });
+    step.dependOn(&install.step);
+    addTest(b, directory);
+}
+
+/// The step "wheel-test"; arguments after "--" are the interpreters to install the wheel with.
+fn addTest(b: *Build, directory: LazyPath) void {
+    const step = b.step("wheel-test", "Check the Python wheel and install it (some: -- python3.12)");
+    const run = b.addSystemCommand(&.{ "python3", "tests/packaging/wheel.py" });
+    run.setCwd(b.path(""));
+    run.has_side_effects = true;
+    run.stdio = .inherit;
+    run.addDirectoryArg(directory);
+    if (b.args) |args| run.addArgs(args);
+    step.dependOn(&run.step);
 }
 
 /// This machine's headers and static libraries in the form of a sysroot, without those of its C library, which is newer
