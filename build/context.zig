@@ -127,6 +127,11 @@ pub const Context = struct {
         m.addCSourceFiles(.{ .files = files, .flags = flags });
     }
 
+    /// For what Zig links, except with a sanitizer, whose runtime has these functions.
+    pub fn addMemoryFunctions(c: Context, m: *Build.Module) void {
+        if (c.sanitize != .thread) c.addSources(m, &.{"build/memory.c"}, &.{ "-fno-builtin", "-fno-plt", "-fomit-frame-pointer" });
+    }
+
     pub fn addProtoSources(c: Context, m: *Build.Module) void {
         const flags = [_][]const u8{ "-std=c23", "-w", "-fvisibility=hidden" };
         for (c.proto_sources) |file| m.addCSourceFile(.{ .file = file, .flags = &flags });
@@ -189,6 +194,7 @@ pub const Context = struct {
             c.addSources(m, &.{"packaging/wheel_libc/arc4random.c"}, &.{});
         } else m.linkLibrary(library);
         c.linkSystem(m);
+        c.addMemoryFunctions(m);
         const executable = c.b.addExecutable(.{ .name = name, .root_module = m });
         if (c.package != .none) executable.pie = true;
         if (c.package == .wheel) executable.each_lib_rpath = false;

@@ -12,6 +12,7 @@ pub fn addSharedLibrary(c: Context, library: *Build.Step.Compile) *Build.Step.Co
     m.pic = true;
     m.linkLibrary(library);
     c.linkSystemOfLibrary(m);
+    c.addMemoryFunctions(m);
     if (c.package == .wheel) c.addSources(m, &.{"packaging/wheel_libc/stderr.c"}, &.{});
     const shared = c.prepare(b.addLibrary(.{
         .name = "millrace",
