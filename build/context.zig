@@ -127,9 +127,10 @@ pub const Context = struct {
         m.addCSourceFiles(.{ .files = files, .flags = flags });
     }
 
-    /// For what Zig links, except with a sanitizer, whose runtime has these functions.
+    /// For what Zig links, except with -Dsanitize=thread, whose runtime replaces these functions.
     pub fn addMemoryFunctions(c: Context, m: *Build.Module) void {
-        if (c.sanitize != .thread) c.addSources(m, &.{"build/memory.c"}, &.{ "-fno-builtin", "-fno-plt", "-fomit-frame-pointer" });
+        const flags = [_][]const u8{ "-fno-builtin", "-fno-plt", "-fomit-frame-pointer" };
+        if (c.sanitize != .thread) c.addSources(m, &.{"build/memory.c"}, &flags);
     }
 
     pub fn addProtoSources(c: Context, m: *Build.Module) void {

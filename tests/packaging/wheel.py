@@ -267,7 +267,7 @@ def check_import_time(python, directory):
 
 def needs_tensorflow(path):
     with open(path, encoding="utf-8") as file:
-        return re.search(r"^\s*(import tensorflow|from tensorflow|from support import|import support)", file.read(), re.M)
+        return re.search(r"^\s*(import|from) (tensorflow|support)\b", file.read(), re.M)
 
 
 def run_test(command, directory, variables):
