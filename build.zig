@@ -10,6 +10,7 @@ const addSharedLibrary = @import("build/shared.zig").addSharedLibrary;
 const test_steps = @import("build/tests.zig");
 const clang_steps = @import("build/clang.zig");
 const package_steps = @import("build/package.zig");
+const wheel_steps = @import("build/wheel.zig");
 const Context = context.Context;
 
 pub fn build(b: *Build) void {
@@ -51,6 +52,7 @@ pub fn build(b: *Build) void {
     }
 
     package_steps.add(c, programs);
+    wheel_steps.add(c);
 
     // The steps.
     const reference = c.buildProgram("api-reference", "docs/reference");

@@ -29,7 +29,7 @@ pub const library_directories = [_][]const u8{
     "graph/train",
 };
 pub const system_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "uring", "pcre2-8", "lapack", "blas" };
-const static_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "uring", "pcre2-8", "openblas" };
+pub const static_libraries = [_][]const u8{ "jpeg", "png16", "z", "protobuf-c", "uring", "pcre2-8", "openblas" };
 /// Only the tools read these formats.
 pub const tool_libraries = [_][]const u8{
     "jansson", "expat", "webpdemux", "webp", "gif", "tiff", "zstd", "lzma", "jbig", "deflate",
@@ -51,6 +51,9 @@ pub const c_flags = [_][]const u8{
 
 pub const Sanitize = enum { thread, undefined };
 pub const Cuda = enum { auto, on, off };
+/// What the files are built for. A package has position-independent programs without symbols; Debian's uses the shared
+/// system libraries, the wheel contains the static ones.
+pub const Package = enum { none, debian, wheel };
 
 /// The settings of every program and object.
 pub const Context = struct {
@@ -72,8 +75,7 @@ pub const Context = struct {
     ops_header: ?LazyPath = null,
     /// Check invariants with assert(); always on without optimization and under a sanitizer.
     assertions: bool = false,
-    /// For a Debian package: shared system libraries, position-independent programs, no symbols.
-    is_package: bool = false,
+    package: Package = .none,
 
     /// A module that may include any file of the repository.
     pub fn module(c: Context) *Build.Module {
@@ -100,8 +102,8 @@ pub const Context = struct {
             .target = c.target,
             .optimize = c.optimize,
             .link_libc = true,
-            .strip = if (c.is_package) true else null,
-            .pic = if (c.is_package) true else null,
+            .strip = if (c.package != .none) true else null,
+            .pic = if (c.package != .none) true else null,
             .sanitize_thread = if (c.sanitize == .thread) true else null,
             .sanitize_c = if (c.sanitize == .undefined) .full else .off,
         });
@@ -125,16 +127,38 @@ pub const Context = struct {
         m.addCSourceFiles(.{ .files = files, .flags = flags });
     }
 
+    /// For what Zig links, except with -Dsanitize=thread, whose runtime replaces these functions.
+    pub fn addMemoryFunctions(c: Context, m: *Build.Module) void {
+        const flags = [_][]const u8{ "-fno-builtin", "-fno-plt", "-fomit-frame-pointer" };
+        if (c.sanitize != .thread) c.addSources(m, &.{"build/memory.c"}, &flags);
+    }
+
     pub fn addProtoSources(c: Context, m: *Build.Module) void {
         const flags = [_][]const u8{ "-std=c23", "-w", "-fvisibility=hidden" };
         for (c.proto_sources) |file| m.addCSourceFile(.{ .file = file, .flags = &flags });
     }
 
-    pub fn linkSystem(c: Context, m: *Build.Module) void {
-        const mode: std.builtin.LinkMode = if (c.is_package) .dynamic else .static;
-        const names: []const []const u8 =
-            if (c.is_package) &(tool_libraries ++ system_libraries) else &(tool_libraries ++ static_libraries);
-        for (names) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = mode, .use_pkg_config = .no });
+    /// The libraries of a program. In a wheel, libmillrace.so contains those that it uses itself.
+    fn linkSystem(c: Context, m: *Build.Module) void {
+        switch (c.package) {
+            .none => c.linkStatic(m, &(tool_libraries ++ static_libraries)),
+            .debian => linkShared(m, &(tool_libraries ++ system_libraries)),
+            .wheel => c.linkStatic(m, &(tool_libraries ++ [_][]const u8{ "jpeg", "z" })),
+        }
+    }
+
+    /// The libraries of libmillrace.so.
+    pub fn linkSystemOfLibrary(c: Context, m: *Build.Module) void {
+        if (c.package == .wheel) c.linkStatic(m, &static_libraries) else linkShared(m, &system_libraries);
+    }
+
+    fn linkShared(m: *Build.Module, names: []const []const u8) void {
+        for (names) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .dynamic, .use_pkg_config = .no });
+        m.linkSystemLibrary("m", .{});
+    }
+
+    fn linkStatic(c: Context, m: *Build.Module, names: []const []const u8) void {
+        for (names) |name| m.linkSystemLibrary(name, .{ .preferred_link_mode = .static, .use_pkg_config = .no });
         // The variant of OpenBLAS without threads of its own; Debian's alternatives may point to another one.
         const triple = c.target.result.linuxTriple(c.b.allocator) catch @panic("OOM");
         const directory = c.b.fmt("usr/lib/{s}/openblas-serial", .{triple});
@@ -164,10 +188,17 @@ pub const Context = struct {
         library: *Build.Step.Compile,
     ) *Build.Step.Compile {
         c.addSources(m, files, &.{});
-        m.linkLibrary(library);
+        if (c.package == .wheel) {
+            // linkLibrary would add the library's directory in the cache to the path of libraries.
+            m.addObjectFile(library.getEmittedBin());
+            m.addRPathSpecial("$ORIGIN/..");
+            c.addSources(m, &.{"packaging/wheel_libc/arc4random.c"}, &.{});
+        } else m.linkLibrary(library);
         c.linkSystem(m);
+        c.addMemoryFunctions(m);
         const executable = c.b.addExecutable(.{ .name = name, .root_module = m });
-        if (c.is_package) executable.pie = true;
+        if (c.package != .none) executable.pie = true;
+        if (c.package == .wheel) executable.each_lib_rpath = false;
         return c.prepare(executable);
     }
 
@@ -177,7 +208,7 @@ pub const Context = struct {
         host.target = c.b.graph.host;
         host.optimize = .Debug;
         host.sanitize = null;
-        host.is_package = false;
+        host.package = .none;
         const m = host.emptyModule();
         m.addIncludePath(c.b.path(""));
         host.addSources(m, glob(c.b, directory, ".c"), &.{});

@@ -118,7 +118,7 @@ fn addDeb(c: Context, texts: LazyPath) void {
     const b = c.b;
     const step = b.step("deb", "Build Debian packages in zig-out/deb");
     var p = c;
-    p.is_package = true;
+    p.package = .debian;
     if (c.target.query.isNativeCpu()) p.target = b.resolveTargetQuery(.{ .cpu_model = .baseline });
     const triple = p.target.result.linuxTriple(b.allocator) catch @panic("OOM");
     const library = library_steps.addLibrary(p);

@@ -3,7 +3,6 @@ const std = @import("std");
 const Build = std.Build;
 const Context = @import("context.zig").Context;
 const glob = @import("context.zig").glob;
-const system_libraries = @import("context.zig").system_libraries;
 
 /// libmillrace.so exports the functions that the public headers declare as MR_API. The linker takes these, and what
 /// they use, from the static library.
@@ -12,9 +11,9 @@ pub fn addSharedLibrary(c: Context, library: *Build.Step.Compile) *Build.Step.Co
     const m = c.module();
     m.pic = true;
     m.linkLibrary(library);
-    for (system_libraries) |name|
-        m.linkSystemLibrary(name, .{ .preferred_link_mode = .dynamic, .use_pkg_config = .no });
-    m.linkSystemLibrary("m", .{});
+    c.linkSystemOfLibrary(m);
+    c.addMemoryFunctions(m);
+    if (c.package == .wheel) c.addSources(m, &.{"packaging/wheel_libc/stderr.c"}, &.{});
     const shared = c.prepare(b.addLibrary(.{
         .name = "millrace",
         .linkage = .dynamic,

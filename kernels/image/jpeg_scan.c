@@ -72,6 +72,8 @@ typedef struct block_plan {
 
 struct mr_jpeg_scan {
     const mr_jpeg_bytes_table *loops;
+    bool (*decode)(mr_jpeg_scan *scan, JBLOCKROW *blocks); /* one MCU */
+    bool (*skip)(mr_jpeg_scan *scan);
     const unsigned char *source, *source_end; /* data that has not been unstuffed */
     mr_jpeg_bits bits;
     const unsigned char *data_end; /* end of the unstuffed bytes in `data` */
@@ -129,7 +131,11 @@ static const uint8_t natural_order[DCTSIZE2] = {0,  1,  8,  16, 9,  2,  3,  10, 
                                                 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
                                                 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
-static inline bool read_dc(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, int64_t *dc)
+/* The functions below are compiled for each set of instructions: shifts by any number of bits, of which a code needs
+ * several, are faster with BMI2. */
+#define EACH_CPU [[gnu::always_inline]] static inline
+
+EACH_CPU bool read_dc(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, int64_t *dc)
 {
     mr_jpeg_bits_fill(bits);
     mr_jpeg_code code = codes->lookup[bits->bits >> (64 - mr_jpeg_lookup_bits)];
@@ -161,7 +167,7 @@ static uint32_t read_one(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, uint32_
     return k;
 }
 
-static inline bool read_ac(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, JCOEF *block)
+EACH_CPU bool read_ac(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, JCOEF *block)
 {
     const uint8_t *order = natural_order;
     uint32_t k = 1;
@@ -202,7 +208,7 @@ static inline bool read_ac(mr_jpeg_bits *bits, const mr_jpeg_codes *codes, JCOEF
     return k == DCTSIZE2;
 }
 
-static inline bool skip_ac(mr_jpeg_bits *bits, const mr_jpeg_codes *codes)
+EACH_CPU bool skip_ac(mr_jpeg_bits *bits, const mr_jpeg_codes *codes)
 {
     const mr_jpeg_skip *skips = mr_jpeg_codes_skip(codes);
     uint32_t k = 1;
@@ -232,7 +238,7 @@ static bool is_dc_in_range(const mr_jpeg_scan *scan)
     return good;
 }
 
-static bool decode_mcu(mr_jpeg_scan *scan, JBLOCKROW *blocks)
+EACH_CPU bool decode_mcu(mr_jpeg_scan *scan, JBLOCKROW *blocks)
 {
     ensure_data(scan);
     mr_jpeg_bits bits = scan->bits;
@@ -249,7 +255,7 @@ static bool decode_mcu(mr_jpeg_scan *scan, JBLOCKROW *blocks)
     return good && is_within_data(scan) && is_dc_in_range(scan);
 }
 
-static bool skip_mcu(mr_jpeg_scan *scan)
+EACH_CPU bool skip_mcu(mr_jpeg_scan *scan)
 {
     assert(scan->plan[0].ac->has_skip);
     ensure_data(scan);
@@ -262,6 +268,26 @@ static bool skip_mcu(mr_jpeg_scan *scan)
     scan->bits = bits;
     scan->next++;
     return good && is_within_data(scan) && is_dc_in_range(scan);
+}
+
+static bool decode_mcu_plain(mr_jpeg_scan *scan, JBLOCKROW *blocks)
+{
+    return decode_mcu(scan, blocks);
+}
+
+MR_TARGET_AVX2 static bool decode_mcu_avx2(mr_jpeg_scan *scan, JBLOCKROW *blocks)
+{
+    return decode_mcu(scan, blocks);
+}
+
+static bool skip_mcu_plain(mr_jpeg_scan *scan)
+{
+    return skip_mcu(scan);
+}
+
+MR_TARGET_AVX2 static bool skip_mcu_avx2(mr_jpeg_scan *scan)
+{
+    return skip_mcu(scan);
 }
 
 /* ---- Segments ---- */
@@ -296,7 +322,7 @@ static bool seek_mcu(mr_jpeg_scan *scan, uint32_t mcu)
         begin_data(scan);
     }
     while (scan->next < mcu)
-        if (!skip_mcu(scan)) return false;
+        if (!scan->skip(scan)) return false;
     return true;
 }
 
@@ -304,7 +330,7 @@ static bool seek_mcu(mr_jpeg_scan *scan, uint32_t mcu)
 static bool end_scan(mr_jpeg_scan *scan, struct jpeg_source_mgr *source)
 {
     while (scan->interval == 0 && scan->next < scan->mcu_count)
-        if (!skip_mcu(scan)) return false;
+        if (!scan->skip(scan)) return false;
     if (!advance_to_segment(scan, scan->segment_count - 1)) return false;
     const unsigned char *marker = scan->loops->find_marker(scan->source, scan->source_end);
     if (marker == nullptr || marker[1] == 0xff || (marker[1] >= JPEG_RST0 && marker[1] <= JPEG_RST0 + 7)) return false;
@@ -329,7 +355,7 @@ static boolean decode_for_libjpeg(j_decompress_ptr decompress, JBLOCKROW *blocks
     assert(mcu < scan->mcu_count);
     if (scan->requested_column == scan->columns) scan->requested_column = 0;
     if (blocks != nullptr && column >= scan->column_first && column <= scan->column_last)
-        if (!seek_mcu(scan, mcu) || !decode_mcu(scan, blocks)) leave_irregular(reader);
+        if (!seek_mcu(scan, mcu) || !scan->decode(scan, blocks)) leave_irregular(reader);
     if (scan->requested == scan->mcu_count && !end_scan(scan, decompress->src)) leave_irregular(reader);
     return TRUE;
 }
@@ -375,7 +401,10 @@ void mr_jpeg_scan_start(mr_jpeg_reader *reader)
     mr_jpeg_scan *scan = reader->scan;
     if (scan == nullptr) return;
     bool is_cropped = reader->is_cropped;
+    bool has_avx2 = mr_cpu() >= MR_CPU_AVX2;
     scan->loops = mr_jpeg_bytes(mr_cpu());
+    scan->decode = has_avx2 ? decode_mcu_avx2 : decode_mcu_plain;
+    scan->skip = has_avx2 ? skip_mcu_avx2 : skip_mcu_plain;
     scan->source = decompress->src->next_input_byte;
     scan->source_end = scan->source + decompress->src->bytes_in_buffer;
     scan->requested = scan->requested_column = 0;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 constexpr size_t BUFFER_BYTES = 65536, EVENT_BYTES_MAX = 1024;
@@ -165,11 +166,17 @@ void mr_trace_free(mr_trace *trace)
     free(trace);
 }
 
+/* gettid needs glibc 2.30; a wheel runs with 2.28. */
+static int thread_id(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
 void mr_trace_thread(mr_trace *trace, const char *name, int32_t number)
 {
     char text[400];
     put_event(trace, 0, "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s %d\"}}",
-              (int)getpid(), (int)gettid(), escape(name, text, sizeof text), (int)number);
+              (int)getpid(), thread_id(), escape(name, text, sizeof text), (int)number);
 }
 
 void mr_trace_slice(mr_trace *trace, const char *name, uint64_t start_ns, uint64_t end_ns, uint64_t rows)
@@ -177,7 +184,7 @@ void mr_trace_slice(mr_trace *trace, const char *name, uint64_t start_ns, uint64
     char text[400], rows_text[48] = "";
     if (rows > 0) snprintf(rows_text, sizeof rows_text, ",\"args\":{\"rows\":%llu}", (unsigned long long)rows);
     put_event(trace, end_ns, "{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%s,\"dur\":%s%s}",
-              escape(name, text, sizeof text), (int)getpid(), (int)gettid(), since_start(trace, start_ns).text,
+              escape(name, text, sizeof text), (int)getpid(), thread_id(), since_start(trace, start_ns).text,
               microseconds_of(end_ns - start_ns).text, rows_text);
 }
 

@@ -1,0 +1,50 @@
+/* The functions of the C library for memory, for everything that Zig links. Zig's own support library defines them as
+ * plain loops, which replace the C library's as soon as any other function of that support library is needed. The
+ * definitions below take precedence over both, and call the C library's by names that include the version. */
+#include <stddef.h>
+
+#if defined(__x86_64__)
+#define VERSION "@GLIBC_2.2.5"
+#define MEMCPY_VERSION "@GLIBC_2.14"
+#elif defined(__aarch64__)
+#define VERSION "@GLIBC_2.17"
+#define MEMCPY_VERSION VERSION
+#else
+#error "add the first version of glibc for this architecture"
+#endif
+
+void *libc_memcpy(void *target, const void *source, size_t size_bytes) __asm__("memcpy" MEMCPY_VERSION);
+void *libc_memmove(void *target, const void *source, size_t size_bytes) __asm__("memmove" VERSION);
+void *libc_memset(void *target, int byte, size_t size_bytes) __asm__("memset" VERSION);
+int libc_memcmp(const void *a, const void *b, size_t size_bytes) __asm__("memcmp" VERSION);
+size_t libc_strlen(const char *text) __asm__("strlen" VERSION);
+
+void *memcpy(void *restrict target, const void *restrict source, size_t size_bytes)
+{
+    return libc_memcpy(target, source, size_bytes);
+}
+
+void *memmove(void *target, const void *source, size_t size_bytes)
+{
+    return libc_memmove(target, source, size_bytes);
+}
+
+void *memset(void *target, int byte, size_t size_bytes)
+{
+    return libc_memset(target, byte, size_bytes);
+}
+
+int memcmp(const void *a, const void *b, size_t size_bytes)
+{
+    return libc_memcmp(a, b, size_bytes);
+}
+
+int bcmp(const void *a, const void *b, size_t size_bytes)
+{
+    return libc_memcmp(a, b, size_bytes);
+}
+
+size_t strlen(const char *text)
+{
+    return libc_strlen(text);
+}
