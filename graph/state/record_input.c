@@ -30,12 +30,19 @@ typedef struct record_input {
     mr_random random;
 } record_input;
 
+static void clear_paths(record_input *input)
+{
+    for (int64_t i = 0; i < input->path_count; i++) free(input->paths[i]);
+    free(input->paths);
+    input->paths = nullptr;
+    input->path_count = 0;
+}
+
 static void input_deinit(mr_resource *resource)
 {
     record_input *input = (record_input *)resource;
-    for (int64_t i = 0; i < input->path_count; i++) free(input->paths[i]);
+    clear_paths(input);
     for (int64_t i = 0; i < input->count; i++) mr_tensor_deinit(&input->buffer[i]);
-    free(input->paths);
     free(input->buffer);
     mr_record_reader_close(input->reader);
     pthread_mutex_destroy(&input->mutex);
@@ -86,6 +93,7 @@ static mr_status list_files(const mr_kernel_call *call, record_input *input, mr_
     }
     if (status == MR_OK && input->path_count == 0)
         status = mr_kernel_fail(call->node, error, MR_NOT_FOUND, "Found no files at %s", pattern);
+    if (status != MR_OK) clear_paths(input);
     globfree(&found);
     free(pattern);
     return status;
@@ -99,8 +107,7 @@ static mr_status start(const mr_kernel_call *call, record_input *input, mr_error
     input->limit = MR_MAX(mr_attr_int_or(attrs, "file_buffer_size", 10'000), 1);
     input->shift = shift > 0 && shift < 1 ? (double)shift : 0;
     input->random = mr_random_at(input->seed, 0, 0, 0);
-    free(input->paths);
-    input->paths = nullptr;
+    assert(input->paths == nullptr && input->path_count == 0);
     return list_files(call, input, error);
 }
 
