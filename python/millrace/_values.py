@@ -93,6 +93,8 @@ def _list(values: Any, name: str) -> bytes:
             return _floats(values)
         types.add(only)
     kinds = {_kind(value, name) for value in values} if len(types) > 1 else {_kind(values[0], name)}
+    if kinds == {"int", "float"} and bool not in types and np.bool_ not in types:
+        kinds = {"float"}
     if len(kinds) > 1:
         raise TypeError(f"feature {name!r}: a list of mixed types: {', '.join(sorted(t.__name__ for t in types))}")
     kind = kinds.pop()

@@ -44,6 +44,7 @@ def random_value(random_):
             (floats, as_floats),
             (floats[0], as_floats[:1]),
             (np.array(floats), as_floats),
+            ([0.5, 1, np.int32(2)], np.array([0.5, 1, 2], np.float32)),
             (np.float32(floats[0]), as_floats[:1]),
             (words, words),
             (words[0], words[:1]),
