@@ -25,7 +25,7 @@ _NAMES = {
     "register_function": "_functions",
     "__version__": "_library",
 }
-_SUBMODULES = ("errors",)
+_SUBMODULES = ("errors", "torch")
 __all__ = [*_NAMES, *_SUBMODULES]
 
 

@@ -24,6 +24,16 @@ class Stage:
         """ "shuffle(seed=1)"."""
         return f"{self.name}({self.arguments})"
 
+    def has(self, name: str) -> bool:
+        """Whether it, or a stage before it, has a name."""
+        stages = [self]
+        while stages:
+            stage = stages.pop()
+            if stage.name == name:
+                return True
+            stages += stage.inputs
+        return False
+
 
 def arguments(*positional: object, **named: object) -> str:
     """The text of arguments; those that are None are left out."""

@@ -15,6 +15,9 @@ WORDS = ctypes.sizeof(_abi.Tensor) // 8
 _RANK, _DIMS, _BUFFER, _DATA = 1, 2, 2 + _abi.RANK_MAX, 3 + _abi.RANK_MAX
 assert ctypes.sizeof(_abi.Tensor) == 8 * WORDS and _abi.Tensor.data.offset == 8 * _DATA
 
+# By the number of tensors.
+_ARRAYS = [ctypes.c_int64 * (WORDS * count) for count in range(_abi.COMPONENTS_MAX + 1)]
+
 _unref = library.mr_buffer_unref
 _is_unique = library.mr_buffer_is_unique
 _device = library.mr_tensor_device
@@ -62,7 +65,7 @@ def take(address: int, count: int) -> List[Any]:
 
     Arrays are not copied: they hold the tensor's reference to its buffer, and are read-only if the buffer has other
     references. A scalar becomes a NumPy scalar, strings an array of bytes objects, or one bytes object."""
-    tensors = (ctypes.c_int64 * (WORDS * count)).from_address(address)
+    tensors = _ARRAYS[count].from_address(address)
     words = tensors[:]
     values: List[Any] = []
     for start in range(0, WORDS * count, WORDS):
