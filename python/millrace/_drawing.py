@@ -1,4 +1,5 @@
 """Pipelines as text and as HTML, for interactive sessions and notebooks."""
+
 from __future__ import annotations
 
 import html

@@ -1,4 +1,5 @@
 """Iterators: running pipelines."""
+
 from __future__ import annotations
 
 import atexit
@@ -119,12 +120,10 @@ class DatasetIterator:
         self._element = _abi.Element()
         self._element_at = ctypes.addressof(self._element)
         self._convert: Callable[[int, int], List[Any]] = _converters.converter(
-            form, dataset._stage.has("prefetch_to_device")
+            form, specs, dataset._stage.has("prefetch_to_device")
         )
         handle = ctypes.c_void_p()
-        status = library.mr_iterator_new(
-            dataset._handle, ctypes.byref(options), ctypes.byref(handle), self._error_at
-        )
+        status = library.mr_iterator_new(dataset._handle, ctypes.byref(options), ctypes.byref(handle), self._error_at)
         if status:
             raise failure(self._error)
         self._handle = handle.value

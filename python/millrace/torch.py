@@ -1,15 +1,17 @@
 """A data loader for PyTorch, with the arguments of ``torch.utils.data.DataLoader`` and the state of torchdata's.
 
-    loader = mr.torch.DataLoader(dataset, batch_size=64, shuffle=True, device="cuda")
-    for epoch in range(10):
-        for images, labels in loader: ...
-    torch.save({"model": model.state_dict(), "loader": loader.state_dict()}, "checkpoint.pt")"""
+loader = mr.torch.DataLoader(dataset, batch_size=64, shuffle=True, device="cuda")
+for epoch in range(10):
+    for images, labels in loader: ...
+torch.save({"model": model.state_dict(), "loader": loader.state_dict()}, "checkpoint.pt")"""
+
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
 
 from . import _arguments as check
+from ._functional import component_names
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -141,6 +143,8 @@ class DataLoader:
             "verbose": check.boolean(verbose, "verbose"),
         }
         self._pipeline = self._built()
+        if as_dict:
+            component_names(self._pipeline.element_spec)
         self._epoch = 0
         self._current: Optional[_Epoch] = None
         self._restored: Optional[_Epoch] = None
@@ -203,6 +207,7 @@ class DataLoader:
         return {
             "seed": self.seed,
             "global_batch_size": None if self.batch_size is None else self.batch_size * self.world_size,
+            "elements": self.dataset.cardinality(),
             "batches": self._pipeline.cardinality(),
             "components": [spec.text() for spec in self.dataset.element_spec],
         }
