@@ -16,7 +16,10 @@ class Classifier(lightning.LightningModule):
     def __init__(self, classes):
         super().__init__()
         self.network = torch.nn.Sequential(
-            torch.nn.Conv2d(3, 16, 5, stride=4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(16 * 15 * 15, classes)
+            torch.nn.Conv2d(3, 16, 5, stride=4),
+            torch.nn.ReLU(),
+            torch.nn.Flatten(),
+            torch.nn.Linear(16 * 15 * 15, classes),
         )
 
     def training_step(self, batch, index):

@@ -21,9 +21,11 @@ def main(directory, checkpoint):
     device = "cuda" if torch.cuda.is_available() else "cpu"
     loader = mr.torch.DataLoader(dataset, batch_size=8, shuffle=True, seed=1, device=device)
     model = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 16, 5, stride=4), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(len(os.listdir(directory)))
+        torch.nn.Conv2d(3, 16, 5, stride=4),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(16 * 15 * 15, len(os.listdir(directory))),
     ).to(device)
-    model(torch.zeros(1, 3, 64, 64, device=device))
     optimizer = torch.optim.Adam(model.parameters())
     first = 0
     if os.path.exists(checkpoint):

@@ -533,7 +533,7 @@ def _states(initial: Any) -> Any:
     from ._tensors import Tensors
 
     values = initial if isinstance(initial, tuple) else (initial,)
-    tensors = Tensors([np.asarray(value) for value in values], "initial_state")
+    tensors = Tensors(values, "initial_state")
     if not 1 <= tensors.count <= _abi.COMPONENTS_MAX:
         raise ValueError(f"initial_state has {tensors.count} components, expected 1 to {_abi.COMPONENTS_MAX}")
     states = [_specs.Spec(_dtypes.name(tensors.at(i).dtype)) for i in range(tensors.count)]

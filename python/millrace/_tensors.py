@@ -142,8 +142,7 @@ def to_host(address: int, count: int) -> None:
 def as_array(value: Any, number: int, argument: str) -> np.ndarray:
     """The value as an array of the dtype, in C order; ValueError if that would change numbers."""
     if number == STRING:
-        array = np.asarray(value)
-        return array if array.dtype == object else array.astype(object)
+        return as_strings(value)
     dtype = DTYPES[number]
     array = np.asarray(value)
     if array.dtype != dtype:
@@ -155,6 +154,11 @@ def as_array(value: Any, number: int, argument: str) -> np.ndarray:
         except (TypeError, ValueError, OverflowError):
             raise TypeError(f"{argument} has dtype {array.dtype}, expected {_dtypes.name(number)}") from None
     return np.asarray(array, order="C")
+
+
+def as_strings(value: Any) -> np.ndarray:
+    """An array of objects. An array of NumPy's own strings would drop zeros at their ends."""
+    return value.astype(object, copy=False) if isinstance(value, np.ndarray) else np.asarray(value, dtype=object)
 
 
 def _fits(value: Any, array: np.ndarray, dtype: np.dtype) -> bool:
@@ -222,7 +226,7 @@ def _put_shared(address: int, value: Any, argument: str) -> None:
     if number == STRING:
         if array.dtype == object:
             _check_strings(array, argument)
-        put(address, array.astype(object), number)
+        put(address, as_strings(value), number)
         return
     if not _dlpack.share(address, array):
         put(address, np.asarray(array, DTYPES[number], order="C"), number)

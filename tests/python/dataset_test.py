@@ -49,6 +49,16 @@ class SourceTest(unittest.TestCase):
         self.assertEqual(elements(DS.from_tensors((1, 2.5, "x"))), [(1, 2.5, b"x")])
         self.assertEqual(elements(DS.from_tensor_slices(np.zeros((0, 3)))), [])
 
+    def test_strings_that_end_with_zeros(self):
+        value, signature = b"a\0b\0\0", mr.Spec(bytes, ())
+        self.assertEqual(elements(DS.from_tensors(value)), [value])
+        self.assertEqual(elements(DS.from_tensor_slices([value, b"\0"])), [value, b"\0"])
+        self.assertEqual(elements(DS.from_tensors((1, [value]))), [(1, [value])])
+        self.assertEqual(elements(DS.range(1).map(lambda x: value)), [value])
+        self.assertEqual(elements(DS.range(1).map(lambda x: [value], mr.Spec(bytes, (None,)))), [[value]])
+        self.assertEqual(elements(DS.from_generator(lambda: [value], signature)), [value])
+        self.assertEqual(elements(DS.range(2).scan(value, lambda s, x: (s, s))), [value, value])
+
     def test_files(self):
         write_records(self.path("a.tfrecord"), [b"1", b"", b"333"])
         write_records(self.path("b.tfrecord"), [b"4"])

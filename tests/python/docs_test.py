@@ -83,7 +83,8 @@ class GuideTest(InDirectory):
 class ExamplesTest(InDirectory):
     def run_example(self, name, *arguments):
         path = os.path.join(os.path.abspath(ROOT), "python", "examples", name)
-        environment = {**os.environ, "PYTHONPATH": os.path.join(os.path.abspath(ROOT), "python"), "JAX_PLATFORMS": "cpu"}
+        package = os.path.join(os.path.abspath(ROOT), "python")
+        environment = {**os.environ, "PYTHONPATH": package, "JAX_PLATFORMS": "cpu"}
         run = subprocess.run(
             [sys.executable, path, *arguments], env=environment, capture_output=True, text=True, timeout=300
         )
