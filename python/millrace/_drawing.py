@@ -94,17 +94,18 @@ def _boxes(stage: Stage) -> str:
         if len(stage.inputs) != 1:
             break
         stage = stage.inputs[0]
-    parts = []
+    first = ""
     if stage.inputs:
         columns = "".join(
-            f"<div style='display:flex;flex-direction:column;align-items:flex-start'>{_boxes(before)}</div>"
+            f"<div style='display:flex;flex-direction:column;align-items:flex-start'>{_boxes(before)}{_ARROW}</div>"
             for before in stage.inputs
         )
-        parts.append(f"<div style='display:flex;align-items:flex-end;flex-wrap:wrap;gap:16px'>{columns}</div>")
+        first = f"<div style='display:flex;align-items:flex-end;flex-wrap:wrap;gap:16px'>{columns}</div>"
+    parts = []
     for item in reversed(chain):
         rest = f"<span style='opacity:.65'>({html.escape(item.arguments)})</span>"
         parts.append(f"<div style='{_BOX}'><b>{html.escape(item.name)}</b>{rest}</div>")
-    return _ARROW.join(parts)
+    return first + _ARROW.join(parts)
 
 
 def _components(dataset: "Dataset") -> str:
