@@ -263,6 +263,15 @@ class EndTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "component 0 has no name"):
             DS.range(3).numpy(as_dict=True)
 
+    def test_dlpack(self):
+        (handle,) = DS.from_tensor_slices(np.arange(6, dtype="i4")).batch(6).dlpack()
+        at = handle.numpy().__array_interface__["data"][0]
+        array = np.from_dlpack(handle)
+        self.assertEqual((handle.shape, handle.dtype, len(handle)), ((6,), "int32", 6))
+        del handle
+        gc.collect()
+        self.assertEqual((array.tolist(), array.__array_interface__["data"][0]), (list(range(6)), at))
+
     def test_budget(self):
         ds = DS.from_tensor_slices(np.zeros((1000, 1000))).map(lambda x: x, mr.Spec("float64", (1000,))).cache()
         with self.assertRaises(mr.errors.ResourceExhaustedError):
