@@ -55,7 +55,7 @@ _NAMES = {
     "make_records": "_make",
     "__version__": "_library",
 }
-_SUBMODULES = ("errors",)
+_SUBMODULES = ("errors", "torch")
 __all__ = [*_NAMES, *_SUBMODULES]
 
 

@@ -3,6 +3,7 @@
 C functions get the number of a Python object as their context, which `keep` stores until the library releases it. An
 exception becomes an error of the element; `cause` finds it again by the error's message, for the caller of the
 iterator."""
+
 from __future__ import annotations
 
 import collections
@@ -39,8 +40,9 @@ def keep(value: Any) -> int:
 
 
 @_abi.RELEASE
-def _release(number):
-    _objects.pop(number, None)
+def _release(number, objects=_objects):
+    # At the end of the interpreter, names of the module may be gone.
+    objects.pop(number, None)
 
 
 release = ctypes.cast(_release, ctypes.c_void_p).value

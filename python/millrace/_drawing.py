@@ -1,4 +1,5 @@
 """Pipelines as text and as HTML, for interactive sessions and notebooks."""
+
 from __future__ import annotations
 
 import html
@@ -24,6 +25,16 @@ class Stage:
         """ "shuffle(seed=1)"."""
         return f"{self.name}({self.arguments})"
 
+    def has(self, name: str) -> bool:
+        """Whether it, or a stage before it, has a name."""
+        stages = [self]
+        while stages:
+            stage = stages.pop()
+            if stage.name == name:
+                return True
+            stages += stage.inputs
+        return False
+
 
 def arguments(*positional: object, **named: object) -> str:
     """The text of arguments; those that are None are left out."""
@@ -39,11 +50,15 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _summary(dataset: "Dataset") -> str:
+def _number(dataset: "Dataset") -> str:
     count = dataset.cardinality()
     number = {_abi.INFINITE: "endless", _abi.CARDINALITY_UNKNOWN: "unknown number of"}.get(count, f"{count:,}")
+    return f"{number} element{'' if count == 1 else 's'}"
+
+
+def _summary(dataset: "Dataset") -> str:
     specs = ", ".join((f"{spec.name}: " if spec.name else "") + spec.text() for spec in dataset.element_spec)
-    return f"{number} element{'' if count == 1 else 's'} of ({specs})"
+    return f"{_number(dataset)} of ({specs})"
 
 
 def _lines(stage: Stage, indent: str) -> List[str]:
@@ -64,10 +79,12 @@ def as_text(dataset: "Dataset") -> str:
     return "\n".join([f"Dataset: {_summary(dataset)}", *_lines(dataset._stage, "  ")])
 
 
+# Colors that are readable on a light and on a dark background: the notebook's own, and gray with transparency.
 _BOX = (
-    "display:inline-block;border:1px solid #8886;border-radius:6px;padding:3px 10px;margin:0;"
-    "font:13px ui-monospace,monospace"
+    "display:inline-block;box-sizing:border-box;border:1px solid #8888;border-radius:6px;padding:3px 10px;"
+    "background:#8881;max-width:640px;overflow-wrap:anywhere;font:13px/1.4 ui-monospace,Menlo,Consolas,monospace"
 )
+_ARROW = "<div style='opacity:.6;line-height:15px;height:15px;padding-left:16px;font-size:13px'>&#8595;</div>"
 
 
 def _boxes(stage: Stage) -> str:
@@ -77,17 +94,34 @@ def _boxes(stage: Stage) -> str:
         if len(stage.inputs) != 1:
             break
         stage = stage.inputs[0]
-    arrow = "<div style='color:#888;line-height:14px;padding-left:18px'>&#8595;</div>"
-    parts = []
+    first = ""
     if stage.inputs:
-        columns = "".join(f"<div style='margin-right:16px'>{_boxes(before)}</div>" for before in stage.inputs)
-        parts.append(f"<div style='display:flex;align-items:flex-end;flex-wrap:wrap'>{columns}</div>")
+        columns = "".join(
+            f"<div style='display:flex;flex-direction:column;align-items:flex-start'>{_boxes(before)}{_ARROW}</div>"
+            for before in stage.inputs
+        )
+        first = f"<div style='display:flex;align-items:flex-end;flex-wrap:wrap;gap:16px'>{columns}</div>"
+    parts = []
     for item in reversed(chain):
-        rest = f"<span style='color:#888'>({html.escape(item.arguments)})</span>"
+        rest = f"<span style='opacity:.65'>({html.escape(item.arguments)})</span>"
         parts.append(f"<div style='{_BOX}'><b>{html.escape(item.name)}</b>{rest}</div>")
-    return arrow.join(parts)
+    return first + _ARROW.join(parts)
+
+
+def _components(dataset: "Dataset") -> str:
+    cell = "style='text-align:left;padding:1px 14px 1px 0;border:0'"
+    rows = "".join(
+        f"<tr style='background:none'><td {cell}><b>{html.escape(spec.name or str(i))}</b></td>"
+        f"<td {cell}>{html.escape(spec.text())}</td></tr>"
+        for i, spec in enumerate(dataset.element_spec)
+    )
+    return (
+        f"<div style='margin-top:8px;font-size:13px'>{html.escape(_number(dataset))} of</div>"
+        f"<table style='margin:2px 0 0 0;border-collapse:collapse;font:13px/1.4 ui-monospace,Menlo,Consolas,monospace'>"
+        f"{rows}</table>"
+    )
 
 
 def as_html(dataset: "Dataset") -> str:
-    """The stages as boxes, source first, and a line about the elements."""
-    return f"<div>{_boxes(dataset._stage)}<div style='margin-top:6px'>{html.escape(_summary(dataset))}</div></div>"
+    """The stages as boxes, source first, and the components of the elements."""
+    return f"<div style='color:inherit'>{_boxes(dataset._stage)}{_components(dataset)}</div>"

@@ -5,10 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import DTYPES, dtype_name
+from ._arrays import DTYPES, QUANTIZED, dtype_name
 from ._library import BFLOAT16, STRING
 
-_NUMBERS = {dtype: number for number, dtype in sorted(DTYPES.items(), reverse=True) if number != STRING}
+# Quantized dtypes, and bfloat16 without ml_dtypes, share the dtype of NumPy with another one.
+_NUMBERS = {
+    dtype: number
+    for number, dtype in DTYPES.items()
+    if number != STRING and number not in QUANTIZED and not (number == BFLOAT16 and dtype.kind == "u")
+}
 _STRINGS = ("string", "bytes", "str", "object")
 
 

@@ -1,8 +1,9 @@
 """The transformations of datasets by functions of the program."""
+
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -375,6 +376,8 @@ class Functional:
         length = self._function(element_length_func, "element_length_func", as_dict, "element_length_func")
         boundaries = [check.integer(value, "bucket_boundaries", 1) for value in bucket_boundaries]
         sizes = [check.integer(value, "bucket_batch_sizes", 1) for value in bucket_batch_sizes]
+        if sorted(set(boundaries)) != boundaries:
+            raise ValueError(f"bucket_boundaries is {bucket_boundaries!r}, expected ascending numbers")
         if len(sizes) != len(boundaries) + 1:
             raise ValueError(f"bucket_batch_sizes has {len(sizes)} values, expected {len(boundaries) + 1}")
         shapes, values = self._padding(padded_shapes, padding_values)
@@ -419,12 +422,12 @@ class Functional:
         as_dict
             Whether the function is called with a dict.
         """
-        target = [check.number(value, "target_dist") for value in target_dist]
+        target = _parts(target_dist, "target_dist")
         options = _abi.ResampleOptions(seed=check.seed(seed), release=_callbacks.release)
         if initial_dist is not None:
             if len(initial_dist) != len(target):
                 raise ValueError(f"initial_dist has {len(initial_dist)} values, expected {len(target)}")
-            initial = [check.number(value, "initial_dist") for value in initial_dist]
+            initial = _parts(initial_dist, "initial_dist")
             options.initial_dist = (ctypes.c_double * len(target))(*initial)
         number = keep(self._function(class_func, "class_func", as_dict, "class_func"))
         return self._then(
@@ -499,6 +502,14 @@ def component_names(specs: Sequence[_specs.Spec]) -> Tuple[str, ...]:
     return names
 
 
+def _parts(values: Any, name: str) -> List[float]:
+    """A distribution."""
+    parts = [check.number(value, name) for value in values]
+    if not abs(sum(parts) - 1) < 1e-6 or min(parts) < 0:
+        raise ValueError(f"{name} is {values!r}, expected parts whose sum is 1")
+    return parts
+
+
 def _with_generator(function: Function, values: Any, generator: Any) -> Any:
     if function.names is not None:
         return function.function(dict(zip(function.names, values)), generator)
@@ -522,10 +533,8 @@ def _states(initial: Any) -> Any:
     from ._tensors import Tensors
 
     values = initial if isinstance(initial, tuple) else (initial,)
-    tensors = Tensors([np.asarray(value) for value in values], "initial_state")
+    tensors = Tensors(values, "initial_state")
     if not 1 <= tensors.count <= _abi.COMPONENTS_MAX:
         raise ValueError(f"initial_state has {tensors.count} components, expected 1 to {_abi.COMPONENTS_MAX}")
     states = [_specs.Spec(_dtypes.name(tensors.at(i).dtype)) for i in range(tensors.count)]
     return states, tensors
-
-

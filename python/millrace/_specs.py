@@ -1,4 +1,5 @@
 """The structure of elements."""
+
 from __future__ import annotations
 
 import operator
@@ -62,25 +63,25 @@ class Spec:
         return f"{self.dtype} [{', '.join('?' if size is None else str(size) for size in self.shape)}]"
 
 
-def _shape(shape: Any) -> Tuple[Optional[int], ...]:
+def _shape(shape: Any, argument: str = "shape") -> Tuple[Optional[int], ...]:
     try:
         sizes = tuple(None if size is None or size == -1 else operator.index(size) for size in shape)
     except TypeError:
-        raise TypeError(f"shape is {shape!r}, expected a sequence of integers and None") from None
+        raise TypeError(f"{argument} is {shape!r}, expected a sequence of integers and None") from None
     if any(size is not None and not 0 <= size < 1 << 63 for size in sizes):
-        raise ValueError(f"shape is {shape!r}, expected sizes of at least 0")
+        raise ValueError(f"{argument} is {shape!r}, expected sizes of at least 0")
     if len(sizes) > _abi.RANK_MAX:
-        raise ValueError(f"shape has {len(sizes)} dimensions, expected at most {_abi.RANK_MAX}")
+        raise ValueError(f"{argument} has {len(sizes)} dimensions, expected at most {_abi.RANK_MAX}")
     return sizes
 
 
-def to_shape(shape: ShapeLike) -> _abi.Shape:
+def to_shape(shape: ShapeLike, argument: str = "shape") -> _abi.Shape:
     """A struct mr_shape."""
     made = _abi.Shape()
     if shape is None:
         made.rank = -1
         return made
-    sizes = _shape(shape)
+    sizes = _shape(shape, argument)
     made.rank = len(sizes)
     for i, size in enumerate(sizes):
         made.dims[i] = -1 if size is None else size

@@ -15,6 +15,9 @@ WORDS = ctypes.sizeof(_abi.Tensor) // 8
 _RANK, _DIMS, _BUFFER, _DATA = 1, 2, 2 + _abi.RANK_MAX, 3 + _abi.RANK_MAX
 assert ctypes.sizeof(_abi.Tensor) == 8 * WORDS and _abi.Tensor.data.offset == 8 * _DATA
 
+# By the number of tensors.
+_ARRAYS = [ctypes.c_int64 * (WORDS * count) for count in range(_abi.COMPONENTS_MAX + 1)]
+
 _unref = library.mr_buffer_unref
 _is_unique = library.mr_buffer_is_unique
 _device = library.mr_tensor_device
@@ -62,7 +65,7 @@ def take(address: int, count: int) -> List[Any]:
 
     Arrays are not copied: they hold the tensor's reference to its buffer, and are read-only if the buffer has other
     references. A scalar becomes a NumPy scalar, strings an array of bytes objects, or one bytes object."""
-    tensors = (ctypes.c_int64 * (WORDS * count)).from_address(address)
+    tensors = _ARRAYS[count].from_address(address)
     words = tensors[:]
     values: List[Any] = []
     for start in range(0, WORDS * count, WORDS):
@@ -139,8 +142,7 @@ def to_host(address: int, count: int) -> None:
 def as_array(value: Any, number: int, argument: str) -> np.ndarray:
     """The value as an array of the dtype, in C order; ValueError if that would change numbers."""
     if number == STRING:
-        array = np.asarray(value)
-        return array if array.dtype == object else array.astype(object)
+        return as_strings(value)
     dtype = DTYPES[number]
     array = np.asarray(value)
     if array.dtype != dtype:
@@ -152,6 +154,11 @@ def as_array(value: Any, number: int, argument: str) -> np.ndarray:
         except (TypeError, ValueError, OverflowError):
             raise TypeError(f"{argument} has dtype {array.dtype}, expected {_dtypes.name(number)}") from None
     return np.asarray(array, order="C")
+
+
+def as_strings(value: Any) -> np.ndarray:
+    """An array of objects. An array of NumPy's own strings would drop zeros at their ends."""
+    return value.astype(object, copy=False) if isinstance(value, np.ndarray) else np.asarray(value, dtype=object)
 
 
 def _fits(value: Any, array: np.ndarray, dtype: np.dtype) -> bool:
@@ -219,7 +226,7 @@ def _put_shared(address: int, value: Any, argument: str) -> None:
     if number == STRING:
         if array.dtype == object:
             _check_strings(array, argument)
-        put(address, array.astype(object), number)
+        put(address, as_strings(value), number)
         return
     if not _dlpack.share(address, array):
         put(address, np.asarray(array, DTYPES[number], order="C"), number)

@@ -1,4 +1,5 @@
 """The transformations of datasets that need no function of the program."""
+
 from __future__ import annotations
 
 import ctypes
@@ -16,6 +17,7 @@ _METHODS = ("bilinear", "nearest", "area", "bicubic")
 _LAYOUTS = ("NHWC", "NCHW")
 _PADDINGS = ("zero", "reflect")
 _POLICIES = ("pad", "drop", "mask")
+_IMAGE_DTYPES = ("float32", "float16", "bfloat16", "uint8")
 _STEPS = ("brightness", "contrast", "saturation", "hue")
 
 
@@ -192,7 +194,7 @@ class Transformations:
                 given = (given,)
             if len(given) != len(specs):
                 raise ValueError(f"padded_shapes has {len(given)} shapes, expected {len(specs)}")
-            shapes = (_abi.Shape * len(specs))(*[_specs.to_shape(shape) for shape in given])
+            shapes = (_abi.Shape * len(specs))(*[_specs.to_shape(shape, "padded_shapes") for shape in given])
         if padding_values is not None:
             items = padding_values if isinstance(padding_values, (list, tuple)) else (padding_values,)
             if len(items) != len(specs):
@@ -202,9 +204,7 @@ class Transformations:
             )
         return shapes, values
 
-    def ragged_batch(
-        self, batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = "int64"
-    ) -> "Dataset":
+    def ragged_batch(self, batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = "int64") -> "Dataset":
         """Batches of elements of different sizes without padding: values, then row splits, for each such component."""
         number = _dtypes.number(row_splits_dtype, "row_splits_dtype")
         options = _abi.RaggedBatchOptions(
@@ -218,7 +218,7 @@ class Transformations:
         """Batches of elements of different sizes as one sparse tensor: indices, values and dense shape."""
         options = _abi.BatchOptions()
         size = _size(batch_size, "batch_size")
-        shape = _specs.to_shape(row_shape)
+        shape = _specs.to_shape(row_shape, "row_shape")
         function = library.mr_dataset_dense_to_sparse_batch_
         return self._then("sparse_batch", repr(size), function, size, shape, ctypes.byref(options))
 
@@ -426,7 +426,7 @@ class Transformations:
             padding_mode=check.choice(padding_mode, "padding_mode", _PADDINGS),
             random_flip_left_right=check.boolean(flip, "flip"),
             method=check.choice(method, "method", _METHODS),
-            dtype=_dtypes.number(dtype),
+            dtype=_dtypes.number(_image_dtype(dtype)),
             layout=check.choice(layout, "layout", _LAYOUTS),
             accurate_dct=check.boolean(accurate_dct, "accurate_dct"),
             accept_truncated=check.boolean(accept_truncated, "accept_truncated"),
@@ -479,6 +479,13 @@ def _size(value: Any, name: str) -> int:
 
 def _side(value: Any, name: str) -> int:
     return check.integer(value, name, 1, (1 << 31) - 1)
+
+
+def _image_dtype(dtype: Any) -> Any:
+    name = _dtypes.name(_dtypes.number(dtype))
+    if name not in _IMAGE_DTYPES:
+        raise ValueError(f"dtype is {name}, expected {', '.join(_IMAGE_DTYPES[:-1])} or {_IMAGE_DTYPES[-1]}")
+    return dtype
 
 
 def _pair(values: Any, name: str) -> Sequence[float]:

@@ -1,4 +1,5 @@
 """Iterators: running pipelines."""
+
 from __future__ import annotations
 
 import atexit
@@ -118,11 +119,11 @@ class DatasetIterator:
         self._error_at = ctypes.addressof(self._error)
         self._element = _abi.Element()
         self._element_at = ctypes.addressof(self._element)
-        self._convert: Callable[[int, int], List[Any]] = _converters.converter(form)
-        handle = ctypes.c_void_p()
-        status = library.mr_iterator_new(
-            dataset._handle, ctypes.byref(options), ctypes.byref(handle), self._error_at
+        self._convert: Callable[[int, int], List[Any]] = _converters.converter(
+            form, specs, dataset._stage.has("prefetch_to_device")
         )
+        handle = ctypes.c_void_p()
+        status = library.mr_iterator_new(dataset._handle, ctypes.byref(options), ctypes.byref(handle), self._error_at)
         if status:
             raise failure(self._error)
         self._handle = handle.value
@@ -246,7 +247,17 @@ class DatasetIterator:
             if library.mr_iterator_restore(self._handle, tensors.address, self._error_at):
                 raise failure(self._error)
 
-    state_dict_version = 1
+    def state_dict(self) -> Dict[str, Any]:
+        """``state()`` as a dict, for ``torch.save`` and for torchdata's protocol of stateful objects."""
+        return {"state": self.state()}
+
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
+        """Continues where an iterator of the same pipeline was when `state_dict` was returned: see ``restore``."""
+        if not isinstance(state_dict, dict):
+            raise TypeError(f"state_dict is of type {type(state_dict).__name__}, expected a dict")
+        if set(state_dict) != {"state"}:
+            raise ValueError(f"state_dict has the keys {sorted(map(str, state_dict))}, expected 'state'")
+        self.restore(state_dict["state"])
 
     def _used(self) -> "_Used":
         return _Used(self)
