@@ -182,7 +182,7 @@ class Encode(Same):
 
     def test_wrong_values(self):
         for value in (
-            None, {}, {1: 2}, set(), object(), 1j, [None], [[1]], [1, [2]], [1, 2.5], [1, "a"], [b"a", 1],
+            None, {}, {1: 2}, set(), object(), 1j, [None], [[1]], [1, [2]], [True, 2.5], [1, "a"], [b"a", 1],
             [np.zeros(2)], np.zeros(2, np.complex64), np.array(["2020"], "M8[D]"), np.array([None]),
             np.array([1, "a"], object), lambda: 1,
         ):  # fmt: skip

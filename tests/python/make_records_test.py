@@ -1,5 +1,6 @@
 """python/millrace: make_records, which runs the tool tfrecord-make."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -144,8 +145,7 @@ class MakeRecords(unittest.TestCase):
     def test_no_tool(self):
         code = "import millrace as mr; mr.make_records('a', 'b')"
         package = self.path("package")
-        os.mkdir(package)
-        os.symlink(os.path.realpath(os.path.join(ROOT, "python", "millrace")), os.path.join(package, "millrace"))
+        shutil.copytree(os.path.join(ROOT, "python", "millrace"), os.path.join(package, "millrace"))
         environment = {**os.environ, "PYTHONPATH": package, "PATH": ""}
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         self.assertIn("tfrecord-make is not installed", run.stderr)
