@@ -153,8 +153,8 @@ class Example:
         ----------
         features
             By name: int, bool and arrays of integers become int64 values; float and arrays of floats float32 values;
-            str (as UTF-8), bytes and arrays of them bytes values. Lists hold values of one kind, or integers and floats,
-            which become float32 values; arrays are flattened.
+            str (as UTF-8), bytes and arrays of them bytes values. Lists hold values of one kind, or integers and
+            floats, which become float32 values; arrays are flattened.
 
         Raises
         ------
