@@ -120,10 +120,15 @@ class DatasetIterator:
         self._element_at = ctypes.addressof(self._element)
         self._convert: Callable[[int, int], List[Any]] = _converters.converter(form)
         handle = ctypes.c_void_p()
+        self._pools: List[Any] = []
+        for pool in dict.fromkeys(dataset._pools):
+            pool.acquire()
+            self._pools.append(pool)
         status = library.mr_iterator_new(
             dataset._handle, ctypes.byref(options), ctypes.byref(handle), self._error_at
         )
         if status:
+            _release(self._pools)
             raise failure(self._error)
         self._handle = handle.value
         _alive.add(self)
@@ -190,6 +195,7 @@ class DatasetIterator:
             if handle is not None:
                 library.mr_element_deinit(self._element_at)
                 library.mr_iterator_free(handle)
+                _release(self._pools)
                 self._end()
 
     def __enter__(self) -> "DatasetIterator":
@@ -205,9 +211,10 @@ class DatasetIterator:
         library.mr_element_deinit(self._element_at)
         if _callbacks.is_running():
             # On a thread of a pipeline, perhaps of this one, which could not wait for itself.
-            threading.Thread(target=_free, args=(handle, self._dataset), daemon=True).start()
+            threading.Thread(target=_free, args=(handle, self._dataset, self._pools), daemon=True).start()
         else:
             library.mr_iterator_free(handle)
+            _release(self._pools)
 
     # ---- State ----
 
@@ -341,8 +348,14 @@ class _Used:
         self._iterator._lock.release()
 
 
-def _free(handle: int, dataset: Any) -> None:
+def _release(pools: List[Any]) -> None:
+    while pools:
+        pools.pop().release()
+
+
+def _free(handle: int, dataset: Any, pools: List[Any]) -> None:
     library.mr_iterator_free(handle)
+    _release(pools)
     del dataset
 
 
