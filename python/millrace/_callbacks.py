@@ -39,8 +39,8 @@ def keep(value: Any) -> int:
 
 
 @_abi.RELEASE
-def _release(number):
-    _objects.pop(number, None)
+def _release(number, objects=_objects):  # globals are None at interpreter exit
+    objects.pop(number, None)
 
 
 release = ctypes.cast(_release, ctypes.c_void_p).value

@@ -252,7 +252,7 @@ def _failed(context, data, size, error):
 
 
 @_abi.RELEASE
-def _release(context):
-    pool = _callbacks._objects.pop(context, None)
+def _release(context, objects=_callbacks._objects):
+    pool = objects.pop(context, None)
     if pool is not None:
         pool.close()
