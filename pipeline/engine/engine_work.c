@@ -215,7 +215,7 @@ static void do_block_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, i
     while (row < end && !atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed)) {
         mr_block block;
         int32_t rows_max = end - row < MR_BLOCK_ROWS_MAX ? end - row : MR_BLOCK_ROWS_MAX;
-        int32_t added[MR_BLOCK_ROWS_MAX];
+        int32_t added[MR_BLOCK_ROWS_MAX] = {0};
         mr_error *error = &worker->block_error;
         *error = (mr_error){0};
         mr_status status = mr_block_begin(&block, &engine->plan.works[at], rows_max, worker->workspace.stop, error);

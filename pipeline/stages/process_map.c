@@ -63,7 +63,8 @@ static layout layout_of(const mr_block *block)
 
 static uint64_t *words(const mr_block *block, uint64_t offset)
 {
-    return (uint64_t *)(void *)(block->area->data + offset);
+    void *at = block->area->data + offset;
+    return at;
 }
 
 static const process_map_settings *settings_of(const mr_block *block)

@@ -108,7 +108,8 @@ class Pool:
             ended=_callbacks.address(_ended), failed=_callbacks.address(_failed), release=_callbacks.address(_release),
             context=self._number,
         )  # fmt: skip
-        _library.check(library.mr_processes_new(ctypes.byref(options), ctypes.byref(handle), ctypes.byref(error)), error)
+        status = library.mr_processes_new(ctypes.byref(options), ctypes.byref(handle), ctypes.byref(error))
+        _library.check(status, error)
         self.handle = handle.value
 
     def acquire(self) -> None:
