@@ -142,6 +142,47 @@ class ProcessesTest(unittest.TestCase):
         self.assertEqual(children(), before)
         self.assertEqual(next(iter(ds)), 0)
 
+    def test_several_inputs_share_workers(self):
+        before = children()
+        one = mr.Dataset.range(10).map(double, processes=1)
+        for ds in (mr.Dataset.zip((one, one)), one.concatenate(one)):
+            with ds.numpy() as iterator:
+                next(iterator)
+                self.assertEqual(len(children()), len(before) + 1)
+                list(iterator)
+            self.assertEqual(children(), before)
+
+    def test_interrupt(self):
+        program = (
+            "import millrace as mr, time\n"
+            "it = mr.Dataset.range(9).map(lambda x: (x, time.sleep(x * 60))[0], mr.Spec('int64', ()),"
+            " processes=2).batch(1).numpy()\n"
+            "print(next(it), flush=True)\n"
+            "next(it)\n"
+        )
+        parent = subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        parent.stdout.readline()
+        time.sleep(0.3)
+        os.killpg(parent.pid, signal.SIGINT)
+        self.assertNotEqual(parent.wait(20), 0)
+        parent.stdout.close()
+
+    def test_nothing_is_left(self):
+        def once():
+            iterator = mr.Dataset.range(1000).map(double, processes=2).batch(4).numpy()
+            next(iterator)
+
+        once()
+        gc.collect()
+        before = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), os.listdir("/dev/shm")
+        for _ in range(15):
+            once()
+        gc.collect()
+        after = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), os.listdir("/dev/shm")
+        self.assertEqual(after[:2], before[:2])
+
     def test_closing_while_a_function_runs(self):
         start = time.monotonic()
         ds = mr.Dataset.range(10).map(lambda x: (x, time.sleep(60))[0], mr.Spec("int64", ()), processes=2)
