@@ -2,12 +2,14 @@
  * threads of one process. The caller starts the processes; the library exchanges elements with them.
  *
  * ```c
- * mr_processes_options options = {.size = sizeof options, .count = 2, .memory = memory, .start = start, .ended = ended,
- *                                 .failed = failed};
  * mr_error error = {0};
  * mr_processes *processes = nullptr;
- * if (mr_processes_new(&options, &processes, &error) != MR_OK) return nullptr;
- * dataset = mr_dataset_map_in_processes(dataset, processes, &spec, .seed = 7);
+ * mr_processes_options options = {.size = sizeof options, .count = 2};
+ * options.memory = -1; // here: memfd_create, and the functions start, ended and failed
+ * if (mr_processes_new(&options, &processes, &error) != MR_OK) return 1;
+ * mr_element_spec spec = {.count = 1, .dtypes = {MR_INT64}};
+ * mr_dataset *d = mr_dataset_map_in_processes(mr_dataset_range(0, 100, 1), processes, &spec, .seed = 7);
+ * mr_dataset_free(d);
  * ```
  *
  * Elements are exchanged in blocks. A thread of the pipeline copies the elements of a block to its area of the shared
