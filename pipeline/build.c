@@ -5,6 +5,7 @@
  * engine is closed at the end of the chain, and before a dataset that cannot be part of it: a second batch, an order
  * stage on batches of unknown number, and any dataset that counts elements after work that drops some. A stream stage
  * starts a new chain on the engines of its inputs. prefetch_to_device is placed above the last engine. */
+#include "pipeline/block.h"
 #include "pipeline/engine/engine.h"
 #include "pipeline/engine/tuner.h"
 
@@ -73,7 +74,8 @@ static void add_work(builder *b, const mr_dataset *dataset, mr_counters *counter
         plan->batch_works[plan->batch_work_count++] = work;
     else
         plan->works[plan->work_count++] = work;
-    int32_t threads = mr_map_threads(dataset) + mr_decode_threads(dataset) + mr_filter_threads(dataset);
+    int32_t threads = mr_map_threads(dataset) + mr_process_map_threads(dataset) + mr_decode_threads(dataset) +
+                      mr_filter_threads(dataset);
     if (threads > b->threads) b->threads = threads;
     b->is_threaded = true;
     b->drops |= dataset->kind->drops;

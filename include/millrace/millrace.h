@@ -24,6 +24,7 @@
 #include <millrace/ops.h>
 #include <millrace/optimizer_wrappers.h>
 #include <millrace/optimizers.h>
+#include <millrace/processes.h>
 #include <millrace/profiler.h>
 #include <millrace/queue.h>
 #include <millrace/queue_runners.h>

@@ -47,6 +47,7 @@ typedef struct mr_worker {
     size_t reserved_bytes;
     size_t workspace_bytes;              /* of its workspace, as counted in the budget */
     mr_tally tallies[MR_STAGES_MAX + 1]; /* reading, then each work */
+    mr_error block_error;                /* of a block, while its rows use the workspace's error */
 } mr_worker;
 
 /* The mutex guards everything from `mutex` on, except the parts of slots that workers write (slot.h), and the orders:
@@ -232,6 +233,7 @@ uint64_t mr_engine_sleep_count(const mr_engine *engine);
 
 /* ---- engine_work.c: without the lock ---- */
 
+bool mr_engine_maps_blocks(const mr_engine *engine); /* whether other processes map its rows */
 void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t begin, int32_t end);
 /* After rows: frees what an unusually large one needed, and counts the rest in the budget. */
 void mr_engine_count_workspace(mr_engine *engine, mr_worker *worker);

@@ -1,4 +1,5 @@
 /* Work: what a worker does with a task, the rows of a slot that it has taken, without the lock. */
+#include "pipeline/block.h"
 #include "pipeline/engine/engine_internal.h"
 
 #include <assert.h>
@@ -58,55 +59,177 @@ static void prefix_location(const mr_engine *engine, const char *stage, const mr
         (void)mr_fail_prefix(error, status, "%s", stage);
 }
 
-static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t row, int32_t weight)
+/* What is known about the row that is being processed. */
+typedef struct row_state {
+    int32_t row;
+    int32_t weight;    /* how often its times are counted; 0: it is not timed */
+    const char *stage; /* that processes it */
+    uint64_t start_ns; /* of that stage */
+} row_state;
+
+static mr_status start_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, row_state *r)
 {
     mr_workspace *workspace = &worker->workspace;
-    mr_item *item = &slot->items[row];
-    assert(row >= 0 && row < slot->rows && workspace->count == 0 && !workspace->is_dropped);
-    if (slot->failures[row] != nullptr) return;
-    mr_slot_set_rows(slot, row, workspace);
-    const char *stage =
-        engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
+    mr_item *item = &slot->items[r->row];
+    assert(r->row >= 0 && r->row < slot->rows && workspace->count == 0 && !workspace->is_dropped);
+    mr_slot_set_rows(slot, r->row, workspace);
+    r->stage = engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
     mr_note_element(&worker->note, item->number, MR_NOTE_RECORD);
-    mr_note_stage(&worker->note, stage);
+    mr_note_stage(&worker->note, r->stage);
     /* The whole struct is not cleared, because the message is long. */
     workspace->error.status = MR_OK;
     workspace->error.message[0] = '\0';
-    uint64_t start_ns = weight > 0 ? mr_now_ns() : 0;
-    if (weight > 0) mr_note_since(&worker->note, start_ns);
+    r->start_ns = r->weight > 0 ? mr_now_ns() : 0;
+    if (r->weight > 0) mr_note_since(&worker->note, r->start_ns);
     mr_status status = read_item(engine, item, workspace, &workspace->error);
-    if (weight > 0 && item->payload == nullptr) {
+    if (r->weight > 0 && item->payload == nullptr) {
         uint64_t now_ns = mr_now_ns();
-        tally(&worker->tallies[0], 0, status == MR_OK ? values_bytes(workspace) * (uint64_t)weight : 0,
-              (now_ns - start_ns) * (uint64_t)weight);
-        start_ns = now_ns;
+        tally(&worker->tallies[0], 0, status == MR_OK ? values_bytes(workspace) * (uint64_t)r->weight : 0,
+              (now_ns - r->start_ns) * (uint64_t)r->weight);
+        r->start_ns = now_ns;
     }
-    for (int32_t i = 0; i < engine->plan.work_count && status == MR_OK && !workspace->is_dropped; i++) {
+    return status;
+}
+
+/* The works from begin to end - 1. */
+static mr_status do_works(mr_engine *engine, mr_worker *worker, const mr_item *item, row_state *r, int32_t begin,
+                          int32_t end)
+{
+    mr_workspace *workspace = &worker->workspace;
+    mr_status status = MR_OK;
+    for (int32_t i = begin; i < end && status == MR_OK && !workspace->is_dropped; i++) {
         const mr_work *work = &engine->plan.works[i];
-        stage = work->dataset->kind->name;
-        mr_note_stage(&worker->note, stage);
-        if (weight > 0) mr_note_since(&worker->note, start_ns);
+        r->stage = work->dataset->kind->name;
+        mr_note_stage(&worker->note, r->stage);
+        if (r->weight > 0) mr_note_since(&worker->note, r->start_ns);
         status = work->dataset->kind->work(work, item->epoch, item->number, workspace, &workspace->error);
         worker->tallies[i + 1].elements++;
-        if (weight == 0) continue;
+        if (r->weight == 0) continue;
         uint64_t now_ns = mr_now_ns();
-        tally(&worker->tallies[i + 1], 0, status == MR_OK ? values_bytes(workspace) * (uint64_t)weight : 0,
-              (now_ns - start_ns) * (uint64_t)weight);
-        start_ns = now_ns;
+        tally(&worker->tallies[i + 1], 0, status == MR_OK ? values_bytes(workspace) * (uint64_t)r->weight : 0,
+              (now_ns - r->start_ns) * (uint64_t)r->weight);
+        r->start_ns = now_ns;
     }
+    return status;
+}
+
+static void finish_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, row_state *r, mr_status status)
+{
+    mr_workspace *workspace = &worker->workspace;
     if (workspace->is_dropped) {
-        slot->is_row_dropped[row] = true;
+        slot->is_row_dropped[r->row] = true;
     } else if (status == MR_OK) {
         assert(workspace->count == slot->plan->count);
-        stage = engine->plan.last->kind->name;
-        status = mr_slot_store(slot, row, workspace, &workspace->error);
+        r->stage = engine->plan.last->kind->name;
+        status = mr_slot_store(slot, r->row, workspace, &workspace->error);
     }
     if (status != MR_OK) {
         workspace->error.status = status;
-        prefix_location(engine, stage, item, &workspace->error);
-        mr_slot_fail_row(slot, row, &workspace->error);
+        prefix_location(engine, r->stage, &slot->items[r->row], &workspace->error);
+        mr_slot_fail_row(slot, r->row, &workspace->error);
     }
     mr_workspace_clear(workspace);
+}
+
+static void do_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t row, int32_t weight)
+{
+    if (slot->failures[row] != nullptr) return;
+    row_state r = {.row = row, .weight = weight};
+    mr_status status = start_row(engine, worker, slot, &r);
+    if (status == MR_OK) status = do_works(engine, worker, &slot->items[row], &r, 0, engine->plan.work_count);
+    finish_row(engine, worker, slot, &r, status);
+}
+
+/* ---- Rows that are mapped in blocks ---- */
+
+/* The first work that maps blocks; -1: none does. Later ones map row by row. */
+static int32_t block_work(const mr_engine *engine)
+{
+    for (int32_t i = 0; i < engine->plan.work_count; i++)
+        if (mr_work_maps_blocks(&engine->plan.works[i])) return i;
+    return -1;
+}
+
+bool mr_engine_maps_blocks(const mr_engine *engine)
+{
+    return block_work(engine) >= 0;
+}
+
+/* Reads rows from `row` on and adds them to the block, until it is full. Returns the row after the last one; numbers of
+ * the rows in the block are stored in `added`. */
+static int32_t fill_block(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t row, int32_t end, int32_t at,
+                          mr_block *block, int32_t *added)
+{
+    for (; row < end && !mr_block_is_full(block); row++) {
+        if (slot->failures[row] != nullptr) continue;
+        mr_workspace *workspace = &worker->workspace;
+        mr_item *item = &slot->items[row];
+        row_state r = {.row = row, .weight = row % SAMPLE == 0 ? SAMPLE : 0};
+        mr_status status = start_row(engine, worker, slot, &r);
+        if (status == MR_OK) status = do_works(engine, worker, item, &r, 0, at);
+        if (status == MR_OK && !workspace->is_dropped) {
+            r.stage = engine->plan.works[at].dataset->kind->name;
+            status = mr_block_add(block, item->epoch, item->number, workspace, &workspace->error);
+            if (status == MR_OK) {
+                added[block->rows - 1] = row;
+                mr_workspace_clear(workspace);
+                continue;
+            }
+        }
+        finish_row(engine, worker, slot, &r, status);
+    }
+    return row;
+}
+
+/* Maps the rows in the block, and finishes them. */
+static void run_block(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t at, mr_block *block,
+                      const int32_t *added)
+{
+    mr_workspace *workspace = &worker->workspace;
+    const char *stage = engine->plan.works[at].dataset->kind->name;
+    uint64_t start_ns = mr_now_ns();
+    mr_note_stage(&worker->note, stage);
+    mr_note_since(&worker->note, start_ns);
+    mr_error *error = &worker->block_error;
+    *error = (mr_error){0};
+    mr_status run_status = mr_block_run(block, workspace->stop, error);
+    tally(&worker->tallies[at + 1], (uint64_t)block->rows, 0, mr_now_ns() - start_ns);
+    for (int32_t k = 0; k < block->rows; k++) {
+        row_state r = {.row = added[k], .weight = added[k] % SAMPLE == 0 ? SAMPLE : 0, .stage = stage};
+        if (r.weight > 0) r.start_ns = mr_now_ns();
+        workspace->error = (mr_error){0};
+        mr_slot_set_rows(slot, r.row, workspace);
+        mr_status status = run_status;
+        if (status != MR_OK)
+            workspace->error = *error;
+        else
+            status = mr_block_take(block, k, workspace, &workspace->error);
+        if (status == MR_OK)
+            status = do_works(engine, worker, &slot->items[r.row], &r, at + 1, engine->plan.work_count);
+        finish_row(engine, worker, slot, &r, status);
+    }
+}
+
+static void do_block_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t row, int32_t end, int32_t at)
+{
+    while (row < end && !atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed)) {
+        mr_block block;
+        int32_t rows_max = end - row < MR_BLOCK_ROWS_MAX ? end - row : MR_BLOCK_ROWS_MAX;
+        int32_t added[MR_BLOCK_ROWS_MAX] = {0};
+        mr_error *error = &worker->block_error;
+        *error = (mr_error){0};
+        mr_status status = mr_block_begin(&block, &engine->plan.works[at], rows_max, worker->workspace.stop, error);
+        if (status != MR_OK) {
+            row_state r = {.row = row++, .stage = engine->plan.works[at].dataset->kind->name};
+            if (slot->failures[r.row] != nullptr) continue;
+            worker->workspace.error = *error;
+            finish_row(engine, worker, slot, &r, status);
+            continue;
+        }
+        row = fill_block(engine, worker, slot, row, end, at, &block, added);
+        if (block.rows > 0) run_block(engine, worker, slot, at, &block, added);
+        mr_block_end(&block);
+    }
 }
 
 static void flush_tallies(mr_engine *engine, mr_worker *worker)
@@ -145,6 +268,12 @@ void mr_engine_do_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int3
 {
     if (engine->copies) {
         copy_rows(engine, worker, slot, begin, end);
+        flush_tallies(engine, worker);
+        return;
+    }
+    int32_t block_at = block_work(engine);
+    if (block_at >= 0) {
+        do_block_rows(engine, worker, slot, begin, end, block_at);
         flush_tallies(engine, worker);
         return;
     }

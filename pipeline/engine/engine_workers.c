@@ -11,6 +11,8 @@
 
 /* Target duration of a task: long enough that taking it costs little in comparison. */
 constexpr uint64_t TASK_NS = 100000;
+/* The same if rows are mapped by other processes, which are woken for each task. */
+constexpr uint64_t BLOCK_TASK_NS = 1000000;
 /* Longest busy wait. */
 constexpr uint64_t WAIT_NS = 20000;
 
@@ -42,7 +44,8 @@ static bool take_task(mr_engine *engine, mr_worker *worker, task *taken)
     }
     mr_slot *slot = mr_engine_filling(engine);
     if (slot == nullptr || !mr_engine_may_fill(engine)) return false;
-    uint64_t rows = engine->row_ns == 0 ? 1 : TASK_NS / engine->row_ns;
+    uint64_t task_ns = mr_engine_maps_blocks(engine) ? BLOCK_TASK_NS : TASK_NS;
+    uint64_t rows = engine->row_ns == 0 ? 1 : task_ns / engine->row_ns;
     /* If other slots can be filled, the rows of this one need not be divided among the threads. */
     int32_t sharers =
         engine->window_max > 1 || mr_engine_threads_at_work(engine) == 0 ? 1 : mr_engine_threads_at_work(engine);

@@ -123,18 +123,25 @@ def as_components(result: Any, specs: Sequence[Spec], names: Optional[Tuple[str,
     return components
 
 
-def fill(output: int, result: Any, specs: Sequence[Spec], names: Optional[Tuple[str, ...]], what: str) -> None:
-    """Copies a function's result to the element at an address."""
-    element = _abi.Element.from_address(output)
-    components = as_components(result, specs, names, what)
-    size = ctypes.sizeof(_abi.Tensor)
-    for i, (value, spec) in enumerate(zip(components, specs)):
+def as_arrays(result: Any, specs: Sequence[Spec], names: Optional[Tuple[str, ...]], what: str) -> list:
+    """The arrays of a function's result, checked."""
+    arrays = []
+    for i, (value, spec) in enumerate(zip(as_components(result, specs, names, what), specs)):
         place = what if len(specs) == 1 else f"component {i} of {what}"
         array = _tensors.as_array(value, spec.number, place)
         if spec.shape is not None and not _matches(array.shape, spec.shape):
             raise ValueError(
                 f"{place} has shape {array.shape}, expected {spec.shape}; pass output_signature if shapes differ"
             )
+        arrays.append(array)
+    return arrays
+
+
+def fill(output: int, result: Any, specs: Sequence[Spec], names: Optional[Tuple[str, ...]], what: str) -> None:
+    """Copies a function's result to the element at an address."""
+    element = _abi.Element.from_address(output)
+    size = ctypes.sizeof(_abi.Tensor)
+    for i, (array, spec) in enumerate(zip(as_arrays(result, specs, names, what), specs)):
         at = element.tensors + size * i
         room = _abi.Tensor.from_address(at).data or 0
         _tensors.put(at, array, spec.number, room)

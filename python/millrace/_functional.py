@@ -35,6 +35,7 @@ class Functional:
         *,
         num_parallel_calls: Optional[int] = None,
         processes: int = 0,
+        context: Any = None,
         as_dict: bool = False,
     ) -> "Dataset":
         """A function's results for each element; after ``batch``, for each batch.
@@ -53,11 +54,14 @@ class Functional:
             Threads. ``None``: tuned.
         processes
             Worker processes that run the function, for functions that hold the GIL. Elements and results cross in
-            shared memory. 0: threads of this process.
+            shared memory. The dataset's iterators share them: the first one starts them, and they end with the last
+            one. 0: threads of this process.
+        context
+            How processes are started: a context of ``multiprocessing``, its name, or ``None`` for the default.
         as_dict
             Whether the function is called with a dict.
         """
-        return self._map(function, output_signature, num_parallel_calls, processes, as_dict, None)
+        return self._map(function, output_signature, num_parallel_calls, processes, as_dict, context, None)
 
     def random_map(
         self,
@@ -67,6 +71,7 @@ class Functional:
         seed: int = 0,
         num_parallel_calls: Optional[int] = None,
         processes: int = 0,
+        context: Any = None,
         as_dict: bool = False,
     ) -> "Dataset":
         """As ``map``, with a ``numpy.random.Generator`` as the function's last argument.
@@ -74,10 +79,17 @@ class Functional:
         Its numbers depend on `seed`, the epoch and the element alone: they are the same in any thread or process, and
         others in the next epoch.
         """
-        return self._map(function, output_signature, num_parallel_calls, processes, as_dict, check.seed(seed))
+        return self._map(function, output_signature, num_parallel_calls, processes, as_dict, context, check.seed(seed))
 
     def _map(
-        self, function: Any, output_signature: Any, num_parallel_calls: Any, processes: Any, as_dict: Any, seed: Any
+        self,
+        function: Any,
+        output_signature: Any,
+        num_parallel_calls: Any,
+        processes: Any,
+        as_dict: Any,
+        context: Any,
+        seed: Any,
     ) -> "Dataset":
         made = self._function(function, "function", as_dict, "map")
         if output_signature is not None:
@@ -88,24 +100,29 @@ class Functional:
             generator = np.random.default_rng(seed)
             made.specs = self._inferred(made, lambda values: _with_generator(made, values, generator))
         made = Function(made.function, made.names, made.specs, "map")
-        callback = _callbacks.map_function if seed is None else _callbacks.random_map_function
+        name, text = "map" if seed is None else "random_map", _drawing.arguments(function, processes=processes or None)
+        parallel = check.threads(num_parallel_calls, "num_parallel_calls")
         if check.integer(processes, "processes", 0, 1024):
-            from ._processes import pooled
+            from . import _processes
 
-            made = pooled(made, processes, is_random=seed is not None)
-            callback = made.callback
+            pool = _processes.Pool(made, self.element_spec, processes, seed is not None, context)
+            spec = _specs.to_element_spec(made.specs)
+            map_options = _processes.ProcessMapOptions(num_parallel_calls=parallel, seed=seed or 0)
+            build = library.mr_dataset_map_in_processes_
+            dataset = self._then(name, text, build, pool.handle, _at(spec), _at(map_options))
+            dataset._pools = (*self._pools, pool)
+            return dataset
+        if context is not None:
+            raise ValueError("context has no effect without processes")
+        callback = _callbacks.map_function if seed is None else _callbacks.random_map_function
         options = _abi.MapOptions(
-            num_parallel_calls=check.threads(num_parallel_calls, "num_parallel_calls"),
+            num_parallel_calls=parallel,
             seed=seed or 0,
             release=_callbacks.release,
             own_input=True,
         )
         spec = _specs.to_element_spec(made.specs)
-        text = _drawing.arguments(function, processes=processes or None)
-        return self._then(
-            "map" if seed is None else "random_map", text, library.mr_dataset_map_,
-            callback, keep(made), _at(spec), _at(options),
-        )  # fmt: skip
+        return self._then(name, text, library.mr_dataset_map_, callback, keep(made), _at(spec), _at(options))
 
     def filter(
         self, predicate: Callable, *, num_parallel_calls: Optional[int] = None, as_dict: bool = False

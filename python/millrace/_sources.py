@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def _made(handle: Optional[int], name: str, arguments: str, inputs: Sequence["Dataset"] = ()) -> "Dataset":
     from .dataset import Dataset
 
-    return Dataset._own(handle, _drawing.Stage(name, arguments, tuple(dataset._stage for dataset in inputs)))
+    made = Dataset._own(handle, _drawing.Stage(name, arguments, tuple(dataset._stage for dataset in inputs)))
+    made._pools = tuple(pool for dataset in inputs for pool in dataset._pools)
+    return made
 
 
 def _paths(values: Any, name: str) -> ctypes.Array:

@@ -97,7 +97,9 @@ class Transformations:
 
         (other,) = check_datasets((dataset,), "dataset")
         handle = library.mr_dataset_concatenate(self._reference(), other._reference())
-        return Dataset._own(handle, _drawing.Stage("concatenate", "", (self._stage, other._stage)))
+        made = Dataset._own(handle, _drawing.Stage("concatenate", "", (self._stage, other._stage)))
+        made._pools = (*self._pools, *other._pools)
+        return made
 
     def enumerate(self, start: int = 0) -> "Dataset":
         """The element's number, counted from `start`, as the first component."""

@@ -35,6 +35,7 @@ class Dataset(Sources, Transformations, Functional, Outputs):
     """
 
     _handle: Optional[int] = None
+    _pools: Tuple[Any, ...] = ()  # of worker processes, for iterators
 
     def __init__(self) -> None:
         raise TypeError("Dataset has no constructor; begin with a source, such as Dataset.records(pattern)")
@@ -65,7 +66,9 @@ class Dataset(Sources, Transformations, Functional, Outputs):
 
     def _then(self, name: str, arguments: str, function: Any, *values: Any) -> "Dataset":
         """The dataset of a builder that takes this one."""
-        return Dataset._own(function(self._reference(), *values), _drawing.Stage(name, arguments, (self._stage,)))
+        made = Dataset._own(function(self._reference(), *values), _drawing.Stage(name, arguments, (self._stage,)))
+        made._pools = self._pools
+        return made
 
     def __del__(self, free: Any = library.mr_dataset_free) -> None:
         if self._handle is not None:

@@ -113,7 +113,8 @@ class DatasetIterator:
             options.watchdog_ns = int(seconds * 1e9)
             options.watchdog = _callbacks.address(_report)
         self._report: Optional[_Display] = None
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # held by calls, which may wait for elements
+        self._closing = threading.Lock()  # acquired after _lock; held while the handle is used or taken away
         self._process = _process
         self._error = _library.Error()
         self._error_at = ctypes.addressof(self._error)
@@ -122,9 +123,14 @@ class DatasetIterator:
         self._convert: Callable[[int, int], List[Any]] = _converters.converter(
             form, specs, dataset._stage.has("prefetch_to_device")
         )
+        self._pools: List[Any] = []
+        for pool in dict.fromkeys(dataset._pools):
+            pool.acquire()
+            self._pools.append(pool)
         handle = ctypes.c_void_p()
         status = library.mr_iterator_new(dataset._handle, ctypes.byref(options), ctypes.byref(handle), self._error_at)
         if status:
+            _release(self._pools)
             raise failure(self._error)
         self._handle = handle.value
         _alive.add(self)
@@ -137,7 +143,9 @@ class DatasetIterator:
         return self
 
     def __next__(self, next_element: Any = library.mr_iterator_next) -> Any:
-        with self._lock:
+        if not self._lock.acquire(False):
+            self._wait_for_lock()
+        try:
             handle = self._handle
             if handle is None or self._process != _process:
                 self._refuse()
@@ -157,11 +165,19 @@ class DatasetIterator:
                     raise StopIteration
                 raise failure(self._error)
             values = self._convert(self._element.tensors, self._count)
+        finally:
+            self._lock.release()
         if self._report is not None:
             self._report.update()
         if self._names is not None:
             return dict(zip(self._names, values))
         return tuple(values) if self._count > 1 else values[0]
+
+    def _wait_for_lock(self) -> None:
+        """Acquires the lock, which another call holds."""
+        if _callbacks.is_running():
+            raise RuntimeError("the iterator is in use: a function of a pipeline cannot wait for its own iterator")
+        self._lock.acquire()
 
     def _end(self) -> None:
         if self._report is not None:
@@ -174,9 +190,9 @@ class DatasetIterator:
 
     def cancel(self) -> None:
         """Ends the current and all later calls of ``next`` with CancelledError. For another thread."""
-        handle = self._handle
-        if handle is not None and self._process == _process:
-            library.mr_iterator_cancel(handle)
+        with self._closing:
+            if self._handle is not None and self._process == _process:
+                library.mr_iterator_cancel(self._handle)
 
     def close(self) -> None:
         """Ends the pipeline's threads. Elements that were returned stay valid. It may be called more than once."""
@@ -186,11 +202,13 @@ class DatasetIterator:
             self._handle = None
             return
         self.cancel()
-        with self._lock:
-            handle, self._handle = self._handle, None
+        with _Held(self):
+            with self._closing:
+                handle, self._handle = self._handle, None
             if handle is not None:
                 library.mr_element_deinit(self._element_at)
                 library.mr_iterator_free(handle)
+                _release(self._pools)
                 self._end()
 
     def __enter__(self) -> "DatasetIterator":
@@ -206,9 +224,10 @@ class DatasetIterator:
         library.mr_element_deinit(self._element_at)
         if _callbacks.is_running():
             # On a thread of a pipeline, perhaps of this one, which could not wait for itself.
-            threading.Thread(target=_free, args=(handle, self._dataset), daemon=True).start()
+            threading.Thread(target=_free, args=(handle, self._dataset, self._pools), daemon=True).start()
         else:
             library.mr_iterator_free(handle)
+            _release(self._pools)
 
     # ---- State ----
 
@@ -223,7 +242,7 @@ class DatasetIterator:
             Small unless the pipeline keeps elements, such as a shuffle with a buffer over an input without an index.
         """
         tensor = _abi.Tensor()
-        with self._used():
+        with _Open(self):
             status = library.mr_iterator_save(self._handle, ctypes.byref(tensor), self._error_at)
             if status:
                 raise failure(self._error)
@@ -243,7 +262,7 @@ class DatasetIterator:
         if not isinstance(state, (bytes, bytearray, memoryview)):
             raise TypeError(f"state is of type {type(state).__name__}, expected bytes")
         tensors = _tensors.Tensors([bytes(state)], "state")
-        with self._used():
+        with _Open(self):
             if library.mr_iterator_restore(self._handle, tensors.address, self._error_at):
                 raise failure(self._error)
 
@@ -259,9 +278,6 @@ class DatasetIterator:
             raise ValueError(f"state_dict has the keys {sorted(map(str, state_dict))}, expected 'state'")
         self.restore(state_dict["state"])
 
-    def _used(self) -> "_Used":
-        return _Used(self)
-
     # ---- About ----
 
     @property
@@ -269,7 +285,7 @@ class DatasetIterator:
         """A digest of everything that was returned: equal if elements and order are. Requires ``digest=True``."""
         if not self._has_digest:
             raise ValueError("the iterator was created without digest=True")
-        with self._used():
+        with _Open(self):
             return library.mr_iterator_digest(self._handle)
 
     def statistics(self) -> List[Dict[str, Any]]:
@@ -283,7 +299,7 @@ class DatasetIterator:
             window: near 0, the consumer waits for the pipeline, near 1, the pipeline for the consumer; ``warning``, or
             ``""``.
         """
-        with self._used():
+        with _Used(self):
             count = library.mr_iterator_statistics(self._handle, None, 0)
             structs = (_abi.StageStatistics * max(1, count))()
             count = min(count, library.mr_iterator_statistics(self._handle, structs, count))
@@ -291,7 +307,7 @@ class DatasetIterator:
 
     def statistics_text(self, columns: int = 80) -> str:
         """The same as a table of lines of at most `columns` characters, at least 60."""
-        with self._used():
+        with _Used(self):
             return self._text(check.integer(columns, "columns", 60, 10000))
 
     def _text(self, columns: int) -> str:
@@ -306,7 +322,7 @@ class DatasetIterator:
     def tuned(self) -> Dict[str, Any]:
         """The tuner's status: ``is_on``, ``is_settled``, ``decisions``, and the last change as ``line``."""
         struct = _abi.Tuned()
-        with self._used():
+        with _Open(self):
             library.mr_iterator_tuned(self._handle, ctypes.byref(struct))
         return {
             "is_on": struct.is_on,
@@ -317,7 +333,7 @@ class DatasetIterator:
 
     def stop_trace(self) -> None:
         """Ends the Chrome trace. UnavailableError if it could not be written completely."""
-        with self._used():
+        with _Open(self):
             if library.mr_iterator_trace_stop(self._handle, self._error_at):
                 raise failure(self._error)
 
@@ -334,8 +350,8 @@ class DatasetIterator:
         return f"<millrace.DatasetIterator{' (closed)' if self._handle is None else ''} of\n{self._dataset!r}>"
 
 
-class _Used:
-    """Locks an open iterator."""
+class _Held:
+    """Holds the lock of an iterator."""
 
     __slots__ = ("_iterator",)
 
@@ -343,17 +359,51 @@ class _Used:
         self._iterator = iterator
 
     def __enter__(self) -> None:
-        self._iterator._lock.acquire()
-        if self._iterator._handle is None or self._iterator._process != _process:
-            self._iterator._lock.release()
-            self._iterator._refuse()
+        if not self._iterator._lock.acquire(False):
+            self._iterator._wait_for_lock()
 
     def __exit__(self, *exception: Any) -> None:
         self._iterator._lock.release()
 
 
-def _free(handle: int, dataset: Any) -> None:
+class _Open(_Held):
+    """The same of an iterator that is open."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        if self._iterator._handle is None or self._iterator._process != _process:
+            self._iterator._lock.release()
+            self._iterator._refuse()
+
+
+class _Used:
+    """Keeps an open iterator open, for a call that may run beside one that waits for an element."""
+
+    __slots__ = ("_iterator",)
+
+    def __init__(self, iterator: DatasetIterator) -> None:
+        self._iterator = iterator
+
+    def __enter__(self) -> None:
+        self._iterator._closing.acquire()
+        if self._iterator._handle is None or self._iterator._process != _process:
+            self._iterator._closing.release()
+            self._iterator._refuse()
+
+    def __exit__(self, *exception: Any) -> None:
+        self._iterator._closing.release()
+
+
+def _release(pools: List[Any]) -> None:
+    while pools:
+        pools.pop().release()
+
+
+def _free(handle: int, dataset: Any, pools: List[Any]) -> None:
     library.mr_iterator_free(handle)
+    _release(pools)
     del dataset
 
 

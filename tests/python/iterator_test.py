@@ -277,6 +277,50 @@ class EndTest(unittest.TestCase):
         with self.assertRaises(mr.errors.ResourceExhaustedError):
             list(ds.numpy(budget_bytes=1 << 20))
 
+    def test_a_function_cannot_wait_for_its_own_iterator(self):
+        def own(value):
+            if value == 2:
+                next(iterator)
+            return value
+
+        iterator = DS.range(5).map(own, mr.Spec("int64", ())).numpy()
+        found = []
+        for _ in range(5):
+            try:
+                found.append(int(next(iterator)))
+            except mr.errors.UnknownError as error:
+                self.assertIn("its own iterator", str(error))
+        self.assertEqual(found, [0, 1, 3, 4])
+
+    def test_statistics_and_close_do_not_wait_for_an_element(self):
+        blocked, go_on = threading.Event(), threading.Event()
+
+        def wait(value):
+            blocked.set()
+            go_on.wait(60)
+            return value
+
+        iterator = DS.range(3).map(wait, mr.Spec("int64", ())).numpy(threads=1)
+        failures = []
+
+        def consume():
+            try:
+                next(iterator)
+            except mr.errors.CancelledError as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=consume)
+        thread.start()
+        self.assertTrue(blocked.wait(60))
+        self.assertIn("map", iterator.statistics_text())
+        self.assertEqual(len(iterator.statistics()), 2)
+        iterator.cancel()
+        go_on.set()
+        iterator.close()
+        thread.join(60)
+        self.assertEqual(len(failures), 1)
+        self.assertRaises(ValueError, iterator.statistics)
+
 
 if __name__ == "__main__":
     unittest.main()

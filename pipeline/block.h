@@ -1,0 +1,35 @@
+/* Block: several elements that work maps together, in another process (stages/process_map.c). One thread at a time. */
+#ifndef MR_PIPELINE_BLOCK_H
+#define MR_PIPELINE_BLOCK_H
+
+#include "pipeline/pipeline.h"
+
+/* Maximum rows of a block; a block is run as soon as it has MR_BLOCK_BYTES of inputs. */
+constexpr int32_t MR_BLOCK_ROWS_MAX = 1024;
+constexpr size_t MR_BLOCK_BYTES = (size_t)4 << 20;
+
+typedef struct mr_block {
+    const mr_work *work;
+    struct mr_area *area; /* null: not begun */
+    int32_t rows, rows_max;
+    uint64_t end_bytes; /* of the area that are in use */
+} mr_block;
+
+/* Whether the work maps blocks. Otherwise there is no mr_block of it. */
+bool mr_work_maps_blocks(const mr_work *work);
+/* stop  true: the block is no longer wanted, and MR_CANCELLED is returned */
+mr_status mr_block_begin(mr_block *block, const mr_work *work, int32_t rows_max, const _Atomic bool *stop,
+                         mr_error *error);
+/* Copies the workspace's element to the block. On an error the block is unchanged. */
+mr_status mr_block_add(mr_block *block, uint64_t epoch, uint64_t number, mr_workspace *workspace, mr_error *error);
+bool mr_block_is_full(const mr_block *block);
+/* Maps all rows. errors: of none of the rows */
+mr_status mr_block_run(mr_block *block, const _Atomic bool *stop, mr_error *error);
+/* Sets the workspace's values to a row's results, which are borrowed from the block.
+ * errors  the row's failure */
+mr_status mr_block_take(mr_block *block, int32_t row, mr_workspace *workspace, mr_error *error);
+void mr_block_end(mr_block *block);
+/* num_parallel_calls; 0 if tuned, or for another kind of dataset. */
+int32_t mr_process_map_threads(const mr_dataset *dataset);
+
+#endif
