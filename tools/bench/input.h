@@ -20,4 +20,11 @@ void bench_loaders(bench_report *report);
 /* Time to the first batch, and memory, for a shuffle of 10,000 photographs. */
 void bench_first_batch(bench_report *report);
 
+/* input_peers.c: complete loaders, by number, and ours from C. Images per second of training input; a loader that could
+ * not run has 0. */
+constexpr int BENCH_LOADERS = 7;
+const char *bench_loader_name(int loader);
+double bench_loader_images(int loader, const char *scripts, int threads);
+mr_status bench_our_images(int threads, double *images, mr_error *error);
+
 #endif

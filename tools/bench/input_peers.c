@@ -24,7 +24,8 @@ static const loader loaders[] = {
     {"Grain", "grain", "peer_grain.py", ""},
     {"cv2 in threads", "misc", "peer_misc.py", "cv2"},
 };
-constexpr int LOADERS = sizeof loaders / sizeof *loaders;
+constexpr int LOADERS = BENCH_LOADERS;
+static_assert(sizeof loaders / sizeof *loaders == BENCH_LOADERS);
 
 /* Images per second, and microseconds of processor time per image. */
 typedef struct rate {
@@ -67,6 +68,24 @@ static mr_status ours(int threads, rate *measured, mr_error *error)
     *measured =
         (rate){images / (bench_seconds() - start), (bench_processor_seconds() - processor_start) * 1e6 / images};
     mr_iterator_free(iterator);
+    return status;
+}
+
+const char *bench_loader_name(int loader)
+{
+    return loaders[loader].name;
+}
+
+double bench_loader_images(int loader, const char *scripts, int threads)
+{
+    return peer(&loaders[loader], scripts, threads).images;
+}
+
+mr_status bench_our_images(int threads, double *images, mr_error *error)
+{
+    rate measured = {0};
+    mr_status status = ours(threads, &measured, error);
+    *images = measured.images;
     return status;
 }
 
