@@ -1,5 +1,5 @@
-/* Crew: worker processes that implement the protocol of <millrace/processes.h> in C, from its text alone. They only call
- * functions that are allowed in a process that a thread has forked. They can also behave badly. */
+/* Crew: worker processes that implement the protocol of <millrace/processes.h> in C, from its text alone. They only
+ * call functions that are allowed in a process that a thread has forked. They can also behave badly. */
 #ifndef MR_TESTS_CREW_H
 #define MR_TESTS_CREW_H
 
