@@ -12,22 +12,28 @@ typedef struct mr_block {
     const mr_work *work;
     struct mr_area *area; /* null: not begun */
     int32_t rows, rows_max;
-    uint64_t end_bytes; /* of the area that are in use */
+    uint64_t end_bytes;                /* of the area that are in use */
+    struct mr_block_failure *failures; /* rows in which a process has ended; owned */
 } mr_block;
 
 /* Whether the work maps blocks. Otherwise there is no mr_block of it. */
 bool mr_work_maps_blocks(const mr_work *work);
-/* stop  true: the block is no longer wanted, and MR_CANCELLED is returned */
-mr_status mr_block_begin(mr_block *block, const mr_work *work, int32_t rows_max, const _Atomic bool *stop,
-                         mr_error *error);
+/* How many rows a block has at most, from 1 to rows_max, so that those of fixed size do not need much memory. */
+int32_t mr_block_rows(const mr_work *work, int32_t rows_max);
+/* Shared memory of a block without the elements of variable size. */
+size_t mr_block_fixed_bytes(const mr_work *work, int32_t rows_max);
+mr_status mr_block_begin(mr_block *block, const mr_work *work, int32_t rows_max, mr_error *error);
 /* Copies the workspace's element to the block. On an error the block is unchanged. */
 mr_status mr_block_add(mr_block *block, uint64_t epoch, uint64_t number, mr_workspace *workspace, mr_error *error);
 bool mr_block_is_full(const mr_block *block);
-/* Maps all rows. errors: of none of the rows */
+/* Maps all rows.
+ * stop    true: the block is no longer wanted, and MR_CANCELLED is returned
+ * errors  those that are of all rows */
 mr_status mr_block_run(mr_block *block, const _Atomic bool *stop, mr_error *error);
-/* Sets the workspace's values to a row's results, which are borrowed from the block.
+/* Sets the workspace's values to a row's results.
+ * copies  false: they are borrowed from the block, where a process may change them at any time
  * errors  the row's failure */
-mr_status mr_block_take(mr_block *block, int32_t row, mr_workspace *workspace, mr_error *error);
+mr_status mr_block_take(mr_block *block, int32_t row, bool copies, mr_workspace *workspace, mr_error *error);
 void mr_block_end(mr_block *block);
 /* num_parallel_calls; 0 if tuned, or for another kind of dataset. */
 int32_t mr_process_map_threads(const mr_dataset *dataset);

@@ -19,8 +19,8 @@
 
 /* How often a thread that waits looks whether it is stopped. */
 constexpr long STOP_NS = 20000000;
-/* An area of more than this is returned to the system after each block. */
-constexpr size_t KEPT_BYTES = (size_t)64 << 20;
+/* The memory of a larger area is returned to the system after each block (MR_PROCESSES_KEPT_BYTES). */
+constexpr size_t KEPT_BYTES = MR_PROCESSES_KEPT_BYTES;
 
 typedef struct process {
     int32_t socket;
@@ -30,9 +30,9 @@ typedef struct process {
 struct mr_processes {
     mr_processes_options options;
     pthread_mutex_t mutex;
-    pthread_cond_t changed; /* an area or a process has become idle */
+    pthread_cond_t changed; /* a process has become idle */
     process *list;
-    mr_area *areas;
+    mr_area *areas; /* a list: those created first are used first */
     int32_t area_count;
 };
 
@@ -47,24 +47,20 @@ mr_status mr_processes_new(const mr_processes_options *given, mr_processes **pro
                        MR_PROCESSES_MAX);
     if (o.start == nullptr || o.ended == nullptr || o.failed == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "processes: start, ended or failed is null");
-    int32_t area_count = 2 * o.count + 2;
-    if (ftruncate(o.memory, (off_t)((uint64_t)area_count * MR_PROCESSES_AREA_BYTES)) != 0)
+    if (ftruncate(o.memory, (off_t)MR_PROCESSES_AREA_BYTES) != 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "processes: memory (file descriptor %d): %s", o.memory,
                        strerror(errno));
+    /* Best effort: a process that shortened the file would end this one. */
+    (void)fcntl(o.memory, F_ADD_SEALS, F_SEAL_SHRINK);
     mr_processes *p = calloc(1, sizeof *p);
     process *list = calloc((size_t)o.count, sizeof *list);
-    mr_area *areas = calloc((size_t)area_count, sizeof *areas);
-    if (p == nullptr || list == nullptr || areas == nullptr) {
+    if (p == nullptr || list == nullptr) {
         free(p);
         free(list);
-        free(areas);
         return mr_fail_memory(error, sizeof *p);
     }
     p->options = o;
     p->list = list;
-    p->areas = areas;
-    p->area_count = area_count;
-    for (int32_t i = 0; i < area_count; i++) areas[i] = (mr_area){.processes = p, .index = i};
     pthread_mutex_init(&p->mutex, nullptr);
     pthread_cond_init(&p->changed, nullptr);
     *processes = p;
@@ -78,7 +74,12 @@ bool mr_processes_are_random(const mr_processes *processes)
 
 mr_status mr_processes_failure(mr_processes *processes, const void *bytes, size_t size_bytes, mr_error *error)
 {
-    mr_status status = processes->options.failed(processes->options.context, bytes, size_bytes, error);
+    /* A copy, because processes may change what is in shared memory. */
+    void *copy = malloc(size_bytes + 1);
+    if (copy == nullptr) return mr_fail_memory(error, size_bytes);
+    memcpy(copy, bytes, size_bytes);
+    mr_status status = processes->options.failed(processes->options.context, copy, size_bytes, error);
+    free(copy);
     if (status == MR_OK) return mr_fail(error, MR_INTERNAL, "a worker process has described no failure");
     return status;
 }
@@ -118,19 +119,33 @@ static mr_status fail_stopped(mr_error *error)
     return mr_fail(error, MR_CANCELLED, "the iterator is cancelled");
 }
 
-mr_status mr_area_acquire(mr_processes *p, const _Atomic bool *stop, mr_area **area, mr_error *error)
+/* Lock held. Another area, at the end of the list. */
+static mr_status add_area(mr_processes *p, mr_area **end, mr_error *error)
 {
-    *area = nullptr;
-    pthread_mutex_lock(&p->mutex);
-    while (!is_stopped(stop)) {
-        for (int32_t i = 0; i < p->area_count && *area == nullptr; i++)
-            if (!p->areas[i].is_busy) *area = &p->areas[i];
-        if (*area != nullptr) break;
-        wait_for_change(p);
+    mr_area *area = calloc(1, sizeof *area);
+    if (area == nullptr) return mr_fail_memory(error, sizeof *area);
+    off_t size_bytes = (off_t)((uint64_t)(p->area_count + 1) * MR_PROCESSES_AREA_BYTES);
+    if (ftruncate(p->options.memory, size_bytes) != 0) {
+        free(area);
+        return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the shared memory of worker processes cannot grow: %s",
+                       strerror(errno));
     }
+    *area = (mr_area){.processes = p, .index = p->area_count++};
+    *end = area;
+    return MR_OK;
+}
+
+mr_status mr_area_acquire(mr_processes *p, mr_area **area, mr_error *error)
+{
+    mr_status status = MR_OK;
+    pthread_mutex_lock(&p->mutex);
+    mr_area **at = &p->areas;
+    while (*at != nullptr && (*at)->is_busy) at = &(*at)->next;
+    if (*at == nullptr) status = add_area(p, at, error);
+    *area = *at;
     if (*area != nullptr) (*area)->is_busy = true;
     pthread_mutex_unlock(&p->mutex);
-    return *area != nullptr ? MR_OK : fail_stopped(error);
+    return status;
 }
 
 void mr_area_release(mr_area *area)
@@ -140,7 +155,6 @@ void mr_area_release(mr_area *area)
     pthread_mutex_lock(&p->mutex);
     assert(area->is_busy);
     area->is_busy = false;
-    pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -191,17 +205,6 @@ static void release(mr_processes *p, process *idle)
     pthread_mutex_unlock(&p->mutex);
 }
 
-static mr_status start(mr_processes *p, process *idle, mr_error *error)
-{
-    if (idle->is_started) return MR_OK;
-    mr_status status = p->options.start(p->options.context, (int32_t)(idle - p->list), &idle->socket, error);
-    if (status != MR_OK) return status;
-    struct timeval timeout = {.tv_usec = STOP_NS / 1000};
-    (void)setsockopt(idle->socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    idle->is_started = true;
-    return MR_OK;
-}
-
 /* The process has died, or is killed. */
 static mr_status end(mr_processes *p, process *ended, mr_error *error)
 {
@@ -211,17 +214,46 @@ static mr_status end(mr_processes *p, process *ended, mr_error *error)
     return status;
 }
 
+static mr_status start(mr_processes *p, process *idle, mr_error *error)
+{
+    if (idle->is_started) return MR_OK;
+    mr_status status = p->options.start(p->options.context, (int32_t)(idle - p->list), &idle->socket, error);
+    if (status != MR_OK) return status;
+    int type = 0;
+    socklen_t type_bytes = sizeof type;
+    if (getsockopt(idle->socket, SOL_SOCKET, SO_TYPE, &type, &type_bytes) != 0 || type != SOCK_SEQPACKET) {
+        (void)end(p, idle, nullptr);
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "processes: file descriptor %d is not a socket of type SOCK_SEQPACKET", idle->socket);
+    }
+    struct timeval timeout = {.tv_usec = STOP_NS / 1000};
+    (void)setsockopt(idle->socket, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    idle->is_started = true;
+    return MR_OK;
+}
+
+/* An idle process that has ended, or has answered without a request, is replaced. */
+static mr_status prepare(mr_processes *p, process *worker, mr_error *error)
+{
+    MR_TRY(start(p, worker, error));
+    char byte;
+    ssize_t received = recv(worker->socket, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT);
+    if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return MR_OK;
+    (void)end(p, worker, nullptr);
+    return start(p, worker, error);
+}
+
 static mr_status exchange(mr_processes *p, process *worker, const uint64_t *message, uint64_t *end_bytes,
                           const _Atomic bool *stop, mr_error *error)
 {
-    MR_TRY(start(p, worker, error));
+    MR_TRY(prepare(p, worker, error));
     constexpr size_t MESSAGE_BYTES = MR_PROCESSES_MESSAGE_WORDS * sizeof *message;
     ssize_t sent;
     do sent = send(worker->socket, message, MESSAGE_BYTES, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     if (sent != (ssize_t)MESSAGE_BYTES) return end(p, worker, error);
     for (;;) {
-        ssize_t received = recv(worker->socket, end_bytes, sizeof *end_bytes, 0);
+        ssize_t received = recv(worker->socket, end_bytes, sizeof *end_bytes, MSG_TRUNC);
         if (received == (ssize_t)sizeof *end_bytes) return MR_OK;
         bool is_late = received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
         if (!is_late) return end(p, worker, error);
@@ -271,7 +303,7 @@ void mr_processes_stop(mr_processes *p)
         assert(!p->list[i].is_busy);
         p->list[i].is_started = false;
     }
-    for (int32_t i = 0; i < p->area_count; i++) unmap(&p->areas[i]);
+    for (mr_area *area = p->areas; area != nullptr; area = area->next) unmap(area);
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -280,11 +312,14 @@ void mr_processes_free(mr_processes *p)
     if (p == nullptr) return;
     for (int32_t i = 0; i < p->options.count; i++)
         if (p->list[i].is_started) (void)end(p, &p->list[i], nullptr);
-    for (int32_t i = 0; i < p->area_count; i++) unmap(&p->areas[i]);
+    for (mr_area *area = p->areas, *next; area != nullptr; area = next) {
+        next = area->next;
+        unmap(area);
+        free(area);
+    }
     if (p->options.release != nullptr) p->options.release(p->options.context);
     pthread_mutex_destroy(&p->mutex);
     pthread_cond_destroy(&p->changed);
-    free(p->areas);
     free(p->list);
     free(p);
 }

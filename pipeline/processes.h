@@ -8,6 +8,7 @@
 /* One block's part of the shared memory. */
 typedef struct mr_area {
     struct mr_processes *processes;
+    struct mr_area *next;
     int32_t index;
     bool is_busy;
     char *data; /* mapped; null: not yet */
@@ -15,8 +16,8 @@ typedef struct mr_area {
 } mr_area;
 
 bool mr_processes_are_random(const mr_processes *processes);
-/* Waits for an area that no block uses. errors: MR_CANCELLED when *stop is true */
-mr_status mr_area_acquire(mr_processes *processes, const _Atomic bool *stop, mr_area **area, mr_error *error);
+/* An area that no block uses. It never waits: a thread that has one may wait for room in the budget. */
+mr_status mr_area_acquire(mr_processes *processes, mr_area **area, mr_error *error);
 void mr_area_release(mr_area *area);
 /* Maps at least size_bytes. data may move. */
 mr_status mr_area_reserve(mr_area *area, size_t size_bytes, mr_error *error);

@@ -17,16 +17,25 @@
  * to an idle process, and waits for its answer {end in bytes}. Areas start at multiples of MR_PROCESSES_AREA_BYTES in
  * the shared memory. An area consists of, each aligned to 64 bytes:
  *
- * progress  uint64 [8]: the number of the row that the process works on, which it writes before each row; 0, …
- * rows      uint64 [rows_max, 4]: status of the row (written by the process; 0: OK); offset of the description of its
- *           failure: uint64 size in bytes, then the bytes; two numbers from 0 to 2^63 - 1, the row's random seed
+ * progress  uint64 [8]: the row that the process works on, which it writes before each row; the end in bytes of what it
+ *           has appended to the heap, or 0; unused
+ * rows      uint64 [rows_max, 4]: status of the row, written by the process (0: OK); offset of the description of its
+ *           failure, a multiple of 8: uint64 size in bytes, then the bytes; two numbers from 0 to 2^63 - 1, the row's
+ *           random seed
  * inputs    of the components of variable size: uint64 [rows_max, components, 15]: offset, size in bytes, rank, sizes
  * outputs   of the components of variable size: the same, written by the process
  * arrays    of the input's, then of the output's components of fixed size: [rows_max] + the component's shape
  * heap      the elements of components of variable size. The process appends its own
  *
  * A component has a fixed size if its spec's shape is known and it is not a string. Strings are the uint64 size of
- * each, followed by the bytes of all. Offsets are relative to the area. */
+ * each, followed by the bytes of all. Offsets are relative to the area, and multiples of 64 unless specified.
+ *
+ * A process that ends, or that sends anything else, is replaced. Invalid numbers in its area fail the element.
+ *
+ * The areas in use are in the iterator's budget, as memory for reading ahead. There is one for each thread that maps,
+ * with up to 16 MiB of components of fixed size and 4 MiB of the input's others, or one element if it is larger, and
+ * what the process appends for these rows. An idle area keeps up to MR_PROCESSES_KEPT_BYTES outside the budget until
+ * mr_processes_stop. */
 #ifndef MILLRACE_PROCESSES_H
 #define MILLRACE_PROCESSES_H
 
@@ -39,6 +48,7 @@ extern "C" {
 #define MR_PROCESSES_MAX 1024
 #define MR_PROCESSES_MESSAGE_WORDS 5
 #define MR_PROCESSES_AREA_BYTES ((uint64_t)1 << 36)
+#define MR_PROCESSES_KEPT_BYTES ((size_t)32 << 20)
 
 /* The processes that run one function. */
 typedef struct mr_processes mr_processes;
@@ -47,14 +57,15 @@ typedef struct mr_processes mr_processes;
 typedef struct mr_processes_options {
     size_t size;    /* of this struct (api.h) */
     int32_t count;  /* of processes, 1 to MR_PROCESSES_MAX */
-    int32_t memory; /* file descriptor of the shared memory, a sparse file; open until release */
+    int32_t memory; /* file descriptor of the shared memory, a sparse file; open until release. Sealed against
+                       shrinking if the file allows it */
     bool is_random; /* rows have seeds */
     /* Starts a process. socket: its file descriptor, of type SOCK_SEQPACKET; open until ended or mr_processes_stop */
     mr_status (*start)(void *context, int32_t index, int32_t *socket, mr_error *error);
     /* The process has ended or must end: kills it, waits for it and closes the socket.
      * error  set to the reason if the process has ended without a request; its status is returned */
     mr_status (*ended)(void *context, int32_t index, mr_error *error);
-    /* Sets error to the failure that a process has described, and returns its status. */
+    /* Sets error to the failure that a process has described, and returns its status. bytes: a copy */
     mr_status (*failed)(void *context, const void *bytes, size_t size_bytes, mr_error *error);
     void (*release)(void *context); /* called when the processes are freed; may be null */
     void *context;

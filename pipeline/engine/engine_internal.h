@@ -45,6 +45,7 @@ typedef struct mr_worker {
     mr_note note;
     mr_slot *slot; /* whose rows it is processing */
     size_t reserved_bytes;
+    uint64_t block_bytes;                /* of shared memory that its last block of rows needed */
     size_t workspace_bytes;              /* of its workspace, as counted in the budget */
     mr_tally tallies[MR_STAGES_MAX + 1]; /* reading, then each work */
     mr_error block_error;                /* of a block, while its rows use the workspace's error */

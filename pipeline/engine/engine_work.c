@@ -3,6 +3,7 @@
 #include "pipeline/engine/engine_internal.h"
 
 #include <assert.h>
+#include <millrace/processes.h>
 
 /* Of tasks with more rows than this, only every SAMPLE-th row is timed, and counted SAMPLE times. */
 constexpr int32_t SAMPLE = 8;
@@ -181,18 +182,29 @@ static int32_t fill_block(mr_engine *engine, mr_worker *worker, mr_slot *slot, i
     return row;
 }
 
+/* Counts a block's memory in the budget. *reserved_bytes are already counted for the task. */
+static void reserve_block(mr_worker *worker, uint64_t block_bytes, uint64_t *reserved_bytes)
+{
+    worker->block_bytes = block_bytes;
+    if (block_bytes <= *reserved_bytes || block_bytes > MR_PROCESSES_AREA_BYTES) return;
+    worker->workspace.reserve(&worker->workspace, block_bytes - *reserved_bytes);
+    *reserved_bytes = block_bytes;
+}
+
 /* Maps the rows in the block, and finishes them. */
 static void run_block(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t at, mr_block *block,
-                      const int32_t *added)
+                      const int32_t *added, uint64_t *reserved_bytes)
 {
     mr_workspace *workspace = &worker->workspace;
     const char *stage = engine->plan.works[at].dataset->kind->name;
+    bool copies = at + 1 < engine->plan.work_count;
     uint64_t start_ns = mr_now_ns();
     mr_note_stage(&worker->note, stage);
     mr_note_since(&worker->note, start_ns);
     mr_error *error = &worker->block_error;
     *error = (mr_error){0};
     mr_status run_status = mr_block_run(block, workspace->stop, error);
+    reserve_block(worker, block->end_bytes, reserved_bytes);
     tally(&worker->tallies[at + 1], (uint64_t)block->rows, 0, mr_now_ns() - start_ns);
     for (int32_t k = 0; k < block->rows; k++) {
         row_state r = {.row = added[k], .weight = added[k] % SAMPLE == 0 ? SAMPLE : 0, .stage = stage};
@@ -203,7 +215,7 @@ static void run_block(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32
         if (status != MR_OK)
             workspace->error = *error;
         else
-            status = mr_block_take(block, k, workspace, &workspace->error);
+            status = mr_block_take(block, k, copies, workspace, &workspace->error);
         if (status == MR_OK)
             status = do_works(engine, worker, &slot->items[r.row], &r, at + 1, engine->plan.work_count);
         finish_row(engine, worker, slot, &r, status);
@@ -212,22 +224,29 @@ static void run_block(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32
 
 static void do_block_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32_t row, int32_t end, int32_t at)
 {
+    const mr_work *work = &engine->plan.works[at];
+    uint64_t reserved_bytes = 0;
     while (row < end && !atomic_load_explicit(&engine->is_cancelled, memory_order_relaxed)) {
         mr_block block;
-        int32_t rows_max = end - row < MR_BLOCK_ROWS_MAX ? end - row : MR_BLOCK_ROWS_MAX;
+        int32_t rows_max = mr_block_rows(work, end - row);
         int32_t added[MR_BLOCK_ROWS_MAX] = {0};
         mr_error *error = &worker->block_error;
         *error = (mr_error){0};
-        mr_status status = mr_block_begin(&block, &engine->plan.works[at], rows_max, worker->workspace.stop, error);
+        /* Elements of variable size probably need as much as before. */
+        uint64_t fixed_bytes = mr_block_fixed_bytes(work, rows_max);
+        uint64_t likely_bytes = worker->block_bytes > fixed_bytes ? worker->block_bytes : fixed_bytes;
+        reserve_block(worker, likely_bytes, &reserved_bytes);
+        mr_status status = mr_block_begin(&block, work, rows_max, error);
         if (status != MR_OK) {
-            row_state r = {.row = row++, .stage = engine->plan.works[at].dataset->kind->name};
+            row_state r = {.row = row++, .stage = work->dataset->kind->name};
             if (slot->failures[r.row] != nullptr) continue;
             worker->workspace.error = *error;
             finish_row(engine, worker, slot, &r, status);
             continue;
         }
         row = fill_block(engine, worker, slot, row, end, at, &block, added);
-        if (block.rows > 0) run_block(engine, worker, slot, at, &block, added);
+        reserve_block(worker, block.end_bytes, &reserved_bytes);
+        if (block.rows > 0) run_block(engine, worker, slot, at, &block, added, &reserved_bytes);
         mr_block_end(&block);
     }
 }

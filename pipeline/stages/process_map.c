@@ -1,14 +1,27 @@
 /* map with a function in other processes (processes.h). Rows are mapped in blocks, whose layout the public header
- * describes. What a process writes is checked, because its function may write anywhere. */
+ * describes. A process may write anywhere in its area at any time: each number is read once, and checked. */
 #include "base/status.h"
 #include "pipeline/block.h"
 #include "pipeline/processes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 constexpr uint64_t ALIGNMENT = 64, PROGRESS_WORDS = 8, ROW_WORDS = 4, FIELD_WORDS = 15;
-/* Status of a row whose process has ended: its failure is a struct mr_error. */
-constexpr uint64_t STATUS_ENDED = UINT64_MAX;
+static_assert(3 + MR_RANK_MAX <= FIELD_WORDS);
+/* A layout that does not fit into an area ends here. */
+constexpr uint64_t TOO_LARGE = 2 * MR_PROCESSES_AREA_BYTES;
+/* A block has fewer rows if those of fixed size have more bytes. */
+constexpr uint64_t FIXED_BYTES_MAX = (uint64_t)16 << 20;
+/* Smaller blocks of one row are not counted in the budget. */
+constexpr uint64_t RESERVED_BYTES = (uint64_t)1 << 20;
+
+/* A row whose process has ended. */
+typedef struct mr_block_failure {
+    struct mr_block_failure *next;
+    uint64_t row;
+    mr_error reason;
+} mr_block_failure;
 
 typedef struct process_map_settings {
     mr_processes *processes;
@@ -32,33 +45,54 @@ static bool is_fixed(const mr_element_spec *spec, int32_t i)
     return spec->dtypes[i] != MR_STRING && mr_shape_count(spec->shapes[i]) >= 0;
 }
 
-static uint64_t fields_bytes(const mr_element_spec *spec, uint64_t rows)
+/* Reserves count x size_bytes, and returns where they begin. */
+static uint64_t place(uint64_t *end, uint64_t count, uint64_t size_bytes)
+{
+    uint64_t begin = *end, all_bytes;
+    bool fits = !__builtin_mul_overflow(count, size_bytes, &all_bytes) && begin <= MR_PROCESSES_AREA_BYTES &&
+                all_bytes <= MR_PROCESSES_AREA_BYTES - begin;
+    *end = fits ? align(begin + all_bytes) : TOO_LARGE;
+    return begin;
+}
+
+/* For all components of variable size of an element. */
+static uint64_t fields_bytes(const mr_element_spec *spec)
 {
     uint64_t count = 0;
     for (int32_t i = 0; i < spec->count; i++) count += !is_fixed(spec, i);
-    return rows * count * FIELD_WORDS * sizeof(uint64_t);
+    return count * FIELD_WORDS * sizeof(uint64_t);
 }
 
-static uint64_t place_arrays(const mr_element_spec *spec, uint64_t rows, uint64_t offset, uint64_t *arrays)
+/* 0: the component has no fixed size; TOO_LARGE at most. */
+static uint64_t fixed_bytes(const mr_element_spec *spec, int32_t i)
 {
-    for (int32_t i = 0; i < spec->count; i++) {
-        arrays[i] = offset;
-        if (is_fixed(spec, i)) offset = align(offset + rows * mr_spec_row_bytes(spec, i));
-    }
-    return offset;
+    uint64_t size_bytes;
+    if (!is_fixed(spec, i)) return 0;
+    uint64_t count = (uint64_t)mr_shape_count(spec->shapes[i]);
+    if (__builtin_mul_overflow(count, mr_dtype_size(spec->dtypes[i]), &size_bytes)) return TOO_LARGE;
+    return size_bytes < TOO_LARGE ? size_bytes : TOO_LARGE;
 }
 
-static layout layout_of(const mr_block *block)
+static void place_arrays(const mr_element_spec *spec, uint64_t rows, uint64_t *end, uint64_t *arrays)
 {
-    const mr_dataset *dataset = block->work->dataset;
-    uint64_t rows = (uint64_t)block->rows_max;
-    layout l = {.rows = PROGRESS_WORDS * sizeof(uint64_t)};
-    l.inputs = align(l.rows + rows * ROW_WORDS * sizeof(uint64_t));
-    l.outputs = align(l.inputs + fields_bytes(&dataset->input->spec, rows));
-    uint64_t offset = align(l.outputs + fields_bytes(&dataset->spec, rows));
-    offset = place_arrays(&dataset->input->spec, rows, offset, l.input_arrays);
-    l.heap = place_arrays(&dataset->spec, rows, offset, l.output_arrays);
+    for (int32_t i = 0; i < spec->count; i++) arrays[i] = place(end, rows, fixed_bytes(spec, i));
+}
+
+static layout layout_of(const mr_dataset *dataset, int32_t rows_max)
+{
+    uint64_t rows = (uint64_t)rows_max, end = PROGRESS_WORDS * sizeof(uint64_t);
+    layout l = {.rows = place(&end, rows, ROW_WORDS * sizeof(uint64_t))};
+    l.inputs = place(&end, rows, fields_bytes(&dataset->input->spec));
+    l.outputs = place(&end, rows, fields_bytes(&dataset->spec));
+    place_arrays(&dataset->input->spec, rows, &end, l.input_arrays);
+    place_arrays(&dataset->spec, rows, &end, l.output_arrays);
+    l.heap = end;
     return l;
+}
+
+static layout block_layout(const mr_block *block)
+{
+    return layout_of(block->work->dataset, block->rows_max);
 }
 
 static uint64_t *words(const mr_block *block, uint64_t offset)
@@ -67,18 +101,39 @@ static uint64_t *words(const mr_block *block, uint64_t offset)
     return at;
 }
 
+static uint64_t read_word(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
 static const process_map_settings *settings_of(const mr_block *block)
 {
     return block->work->dataset->settings;
 }
 
-mr_status mr_block_begin(mr_block *block, const mr_work *work, int32_t rows_max, const _Atomic bool *stop,
-                         mr_error *error)
+int32_t mr_block_rows(const mr_work *work, int32_t rows_max)
 {
-    assert(mr_work_maps_blocks(work) && rows_max >= 1);
+    const mr_dataset *dataset = work->dataset;
+    uint64_t row_bytes = 0;
+    for (int32_t i = 0; i < dataset->input->spec.count; i++) row_bytes += fixed_bytes(&dataset->input->spec, i);
+    for (int32_t i = 0; i < dataset->spec.count; i++) row_bytes += fixed_bytes(&dataset->spec, i);
+    uint64_t rows = row_bytes > 0 ? FIXED_BYTES_MAX / row_bytes : MR_BLOCK_ROWS_MAX;
+    rows = rows < MR_BLOCK_ROWS_MAX ? rows : MR_BLOCK_ROWS_MAX;
+    if (rows < 1) rows = 1;
+    return rows < (uint64_t)rows_max ? (int32_t)rows : rows_max;
+}
+
+size_t mr_block_fixed_bytes(const mr_work *work, int32_t rows_max)
+{
+    return layout_of(work->dataset, rows_max).heap;
+}
+
+mr_status mr_block_begin(mr_block *block, const mr_work *work, int32_t rows_max, mr_error *error)
+{
+    assert(mr_work_maps_blocks(work) && rows_max >= 1 && rows_max <= MR_BLOCK_ROWS_MAX);
     *block = (mr_block){.work = work, .rows_max = rows_max};
-    MR_TRY(mr_area_acquire(settings_of(block)->processes, stop, &block->area, error));
-    uint64_t heap = layout_of(block).heap;
+    MR_TRY(mr_area_acquire(settings_of(block)->processes, &block->area, error));
+    uint64_t heap = block_layout(block).heap;
     mr_status status = mr_area_reserve(block->area, heap, error);
     if (status != MR_OK) {
         mr_block_end(block);
@@ -90,13 +145,18 @@ mr_status mr_block_begin(mr_block *block, const mr_work *work, int32_t rows_max,
 
 void mr_block_end(mr_block *block)
 {
+    while (block->failures != nullptr) {
+        mr_block_failure *failure = block->failures;
+        block->failures = failure->next;
+        free(failure);
+    }
     if (block->area != nullptr) mr_area_release(block->area);
     block->area = nullptr;
 }
 
 bool mr_block_is_full(const mr_block *block)
 {
-    return block->rows == block->rows_max || block->end_bytes - layout_of(block).heap >= MR_BLOCK_BYTES;
+    return block->rows == block->rows_max || block->end_bytes - block_layout(block).heap >= MR_BLOCK_BYTES;
 }
 
 /* ---- Inputs ---- */
@@ -145,8 +205,8 @@ mr_status mr_block_add(mr_block *block, uint64_t epoch, uint64_t number, mr_work
 {
     const mr_work *work = block->work;
     const mr_element_spec *spec = &work->dataset->input->spec;
-    layout l = layout_of(block);
-    uint64_t row = (uint64_t)block->rows, field = l.inputs + fields_bytes(spec, row), end = block->end_bytes;
+    layout l = block_layout(block);
+    uint64_t row = (uint64_t)block->rows, field = l.inputs + row * fields_bytes(spec), end = block->end_bytes;
     assert(block->rows < block->rows_max && workspace->count == spec->count);
     for (int32_t i = 0; i < spec->count; i++) {
         const mr_value *value = &workspace->values[i];
@@ -175,16 +235,24 @@ mr_status mr_block_add(mr_block *block, uint64_t epoch, uint64_t number, mr_work
 
 /* ---- Running ---- */
 
-/* The process has ended in this row. */
+/* The process has ended in this row. The failure is not in the area, where processes could damage it. */
 static mr_status fail_row(mr_block *block, uint64_t row, const mr_error *reason, mr_error *error)
 {
-    uint64_t end = align(block->end_bytes);
-    MR_TRY(mr_area_reserve(block->area, end + sizeof *reason, error));
-    memcpy(block->area->data + end, reason, sizeof *reason);
-    uint64_t *header = words(block, layout_of(block).rows) + row * ROW_WORDS;
-    header[0] = STATUS_ENDED;
-    header[1] = end;
-    block->end_bytes = end + sizeof *reason;
+    mr_block_failure *failure = malloc(sizeof *failure);
+    if (failure == nullptr) return mr_fail_memory(error, sizeof *failure);
+    *failure = (mr_block_failure){.next = block->failures, .row = row, .reason = *reason};
+    block->failures = failure;
+    return MR_OK;
+}
+
+/* After a process has ended: the row that it was working on. What it has appended to the heap is kept. */
+static mr_status find_end(mr_block *block, uint64_t first, uint64_t *row, mr_error *error)
+{
+    uint64_t at = read_word(words(block, 0)), used = read_word(words(block, 0) + 1);
+    *row = at >= first && at < (uint64_t)block->rows ? at : first;
+    if (used <= block->end_bytes || used > MR_PROCESSES_AREA_BYTES) return MR_OK;
+    MR_TRY(mr_area_reserve(block->area, used, error));
+    block->end_bytes = used;
     return MR_OK;
 }
 
@@ -194,6 +262,7 @@ mr_status mr_block_run(mr_block *block, const _Atomic bool *stop, mr_error *erro
         mr_error reason = {0};
         uint64_t end_bytes = block->end_bytes;
         words(block, 0)[0] = first;
+        words(block, 0)[1] = 0;
         mr_status status =
             mr_area_exchange(block->area, block->rows_max, block->rows, (int32_t)first, &end_bytes, stop, &reason);
         if (status == MR_OK) {
@@ -206,15 +275,9 @@ mr_status mr_block_run(mr_block *block, const _Atomic bool *stop, mr_error *erro
             return status;
         }
         /* The rows before have been mapped; those after it are mapped by another process. */
-        uint64_t at = words(block, 0)[0];
-        if (at < first || at >= (uint64_t)block->rows) at = first;
+        uint64_t at;
+        MR_TRY(find_end(block, first, &at, error));
         reason.status = status;
-        /* What the dead process has appended to the heap may be anywhere behind its end. */
-        uint64_t used = words(block, 0)[1];
-        if (used > block->end_bytes && used <= MR_PROCESSES_AREA_BYTES) {
-            MR_TRY(mr_area_reserve(block->area, used, error));
-            block->end_bytes = used;
-        }
         MR_TRY(fail_row(block, at, &reason, error));
         first = at + 1;
     }
@@ -229,7 +292,7 @@ static mr_status fail_damaged(int32_t i, mr_error *error)
 }
 
 /* The strings of a component whose elements are at data. */
-static mr_status take_strings(mr_workspace *workspace, mr_value *value, const char *data, uint64_t size_bytes,
+static mr_status take_strings(mr_workspace *workspace, mr_value *value, const uint64_t *sizes, uint64_t size_bytes,
                               mr_error *error)
 {
     uint64_t count = (uint64_t)mr_shape_count(value->shape);
@@ -240,10 +303,9 @@ static mr_status take_strings(mr_workspace *workspace, mr_value *value, const ch
     if (strings == nullptr) return mr_fail_memory(error, count * sizeof *strings);
     uint64_t at = count * sizeof(uint64_t);
     for (uint64_t k = 0; k < count; k++) {
-        uint64_t string_bytes;
-        memcpy(&string_bytes, data + k * sizeof string_bytes, sizeof string_bytes);
+        uint64_t string_bytes = read_word(&sizes[k]);
         if (string_bytes > size_bytes - at) return fail_damaged(index, error);
-        strings[k] = (mr_string){.data = (char *)data + at, .size_bytes = string_bytes};
+        strings[k] = (mr_string){.data = (char *)sizes + at, .size_bytes = string_bytes};
         at += string_bytes;
     }
     value->data = strings;
@@ -256,48 +318,63 @@ static mr_status take_variable(const mr_block *block, uint64_t field, int32_t i,
     const mr_element_spec *spec = &block->work->dataset->spec;
     const uint64_t *word = words(block, field);
     mr_value *value = &workspace->values[i];
-    uint64_t offset = word[0], size_bytes = word[1], rank = word[2];
+    uint64_t offset = read_word(&word[0]), size_bytes = read_word(&word[1]), rank = read_word(&word[2]);
     if (offset > block->end_bytes || size_bytes > block->end_bytes - offset || offset % ALIGNMENT != 0 ||
         rank > MR_RANK_MAX)
         return fail_damaged(i, error);
     value->shape = (mr_shape){.rank = (int32_t)rank};
-    for (uint64_t d = 0; d < rank; d++) value->shape.dims[d] = (int64_t)word[3 + d];
+    for (uint64_t d = 0; d < rank; d++) value->shape.dims[d] = (int64_t)read_word(&word[3 + d]);
     int64_t count = mr_shape_count(value->shape);
     if (count < 0) return fail_damaged(i, error);
     if (!mr_shape_compatible(value->shape, spec->shapes[i]))
         return mr_fail(error, MR_INVALID_ARGUMENT, "component %d of the result does not have the expected shape", i);
     value->data = block->area->data + offset;
-    if (value->dtype == MR_STRING) return take_strings(workspace, value, value->data, size_bytes, error);
+    if (value->dtype == MR_STRING) return take_strings(workspace, value, words(block, offset), size_bytes, error);
     return (uint64_t)count == size_bytes / mr_dtype_size(value->dtype) ? MR_OK : fail_damaged(i, error);
 }
 
-static mr_status row_failure(const mr_block *block, const uint64_t *header, mr_error *error)
+/* The failure of a row that its process has described. */
+static mr_status described_failure(const mr_block *block, const uint64_t *header, mr_error *error)
 {
-    uint64_t offset = header[1], size_bytes = sizeof(mr_error);
-    bool has_ended = header[0] == STATUS_ENDED;
-    if (offset > block->end_bytes || block->end_bytes - offset < sizeof size_bytes) return fail_damaged(0, error);
-    const char *data = block->area->data + offset;
-    if (has_ended) {
-        mr_error reason;
-        if (block->end_bytes - offset < sizeof reason) return fail_damaged(0, error);
-        memcpy(&reason, data, sizeof reason);
-        if (error != nullptr) *error = reason;
-        return reason.status != MR_OK ? reason.status : MR_INTERNAL;
+    uint64_t offset = read_word(&header[1]), size_bytes;
+    if (offset > block->end_bytes || block->end_bytes - offset < sizeof size_bytes || offset % sizeof size_bytes != 0)
+        return fail_damaged(0, error);
+    size_bytes = read_word(words(block, offset));
+    offset += sizeof size_bytes;
+    if (size_bytes > block->end_bytes - offset) return fail_damaged(0, error);
+    return mr_processes_failure(settings_of(block)->processes, block->area->data + offset, size_bytes, error);
+}
+
+static mr_status row_failure(const mr_block *block, uint64_t row, mr_error *error)
+{
+    mr_status status = MR_OK;
+    for (const mr_block_failure *f = block->failures; f != nullptr && status == MR_OK; f = f->next) {
+        if (f->row != row) continue;
+        if (error != nullptr) *error = f->reason;
+        status = f->reason.status;
     }
-    memcpy(&size_bytes, data, sizeof size_bytes);
-    if (size_bytes > block->end_bytes - offset - sizeof size_bytes) return fail_damaged(0, error);
-    mr_status status = mr_processes_failure(settings_of(block)->processes, data + sizeof size_bytes, size_bytes, error);
+    const uint64_t *header = words(block, block_layout(block).rows) + row * ROW_WORDS;
+    if (status == MR_OK && read_word(header) != 0) status = described_failure(block, header, error);
     return status == MR_OUT_OF_RANGE ? mr_fail_out_of_range(error) : status;
 }
 
-mr_status mr_block_take(mr_block *block, int32_t row, mr_workspace *workspace, mr_error *error)
+static mr_status own_values(mr_workspace *workspace, mr_error *error)
+{
+    for (int32_t i = 0; i < workspace->count; i++) {
+        mr_tensor tensor = {0};
+        MR_TRY(mr_value_to_tensor(&workspace->values[i], &tensor, error));
+        mr_value_take(&workspace->values[i], &tensor);
+    }
+    return MR_OK;
+}
+
+mr_status mr_block_take(mr_block *block, int32_t row, bool copies, mr_workspace *workspace, mr_error *error)
 {
     const mr_element_spec *spec = &block->work->dataset->spec;
-    layout l = layout_of(block);
+    layout l = block_layout(block);
     assert(row >= 0 && row < block->rows && workspace->count == 0);
-    const uint64_t *header = words(block, l.rows) + (uint64_t)row * ROW_WORDS;
-    if (header[0] != 0) return row_failure(block, header, error);
-    uint64_t field = l.outputs + fields_bytes(spec, (uint64_t)row);
+    MR_TRY(row_failure(block, (uint64_t)row, error));
+    uint64_t field = l.outputs + (uint64_t)row * fields_bytes(spec);
     workspace->count = spec->count;
     for (int32_t i = 0; i < spec->count; i++) {
         mr_value *value = &workspace->values[i];
@@ -306,13 +383,13 @@ mr_status mr_block_take(mr_block *block, int32_t row, mr_workspace *workspace, m
         value->tensor = (mr_tensor){0};
         if (is_fixed(spec, i)) {
             value->shape = spec->shapes[i];
-            value->data = block->area->data + l.output_arrays[i] + (uint64_t)row * mr_spec_row_bytes(spec, i);
+            value->data = block->area->data + l.output_arrays[i] + (uint64_t)row * fixed_bytes(spec, i);
             continue;
         }
         MR_TRY(take_variable(block, field, i, workspace, error));
         field += FIELD_WORDS * sizeof(uint64_t);
     }
-    return MR_OK;
+    return copies ? own_values(workspace, error) : MR_OK;
 }
 
 /* ---- The dataset ---- */
@@ -329,18 +406,16 @@ static mr_status process_map_work(const mr_work *work, uint64_t epoch, uint64_t 
                                   mr_error *error)
 {
     mr_block block;
-    MR_TRY(mr_block_begin(&block, work, 1, workspace->stop, error));
+    uint64_t size_bytes = mr_block_fixed_bytes(work, 1);
+    for (int32_t i = 0; i < workspace->count; i++) size_bytes += value_bytes(&workspace->values[i]);
+    if (size_bytes >= RESERVED_BYTES && size_bytes < TOO_LARGE) workspace->reserve(workspace, size_bytes);
+    MR_TRY(mr_block_begin(&block, work, 1, error));
     mr_status status = mr_block_add(&block, epoch, number, workspace, error);
     if (status == MR_OK) status = mr_block_run(&block, workspace->stop, error);
     if (status == MR_OK) {
         for (int32_t i = 0; i < workspace->count; i++) mr_value_deinit(&workspace->values[i]);
         workspace->count = 0;
-        status = mr_block_take(&block, 0, workspace, error);
-    }
-    for (int32_t i = 0; status == MR_OK && i < workspace->count; i++) {
-        mr_tensor tensor = {0};
-        status = mr_value_to_tensor(&workspace->values[i], &tensor, error);
-        if (status == MR_OK) mr_value_take(&workspace->values[i], &tensor);
+        status = mr_block_take(&block, 0, true, workspace, error);
     }
     mr_block_end(&block);
     return status;

@@ -376,7 +376,7 @@ class Functional:
         element_length_func
             Returns the length of an element.
         bucket_boundaries
-            Ascending. Bucket b takes lengths from boundary b - 1 to boundary b - 1.
+            Ascending. Bucket b takes lengths from ``bucket_boundaries[b - 1]`` to ``bucket_boundaries[b] - 1``.
         bucket_batch_sizes
             The size of the batches of each bucket; one more than boundaries.
         padded_shapes, padding_values

@@ -22,6 +22,16 @@ _ENDED = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctype
 _FAILED = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 # The parent's sockets, which forked workers must close: otherwise they would keep others alive.
 _sockets: dict = {}
+# A worker that is forked while another one is started would keep the other's end of its socket, and hide its end.
+_starting = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _starting
+    _starting = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class ProcessesOptions(_abi._Options):
@@ -100,7 +110,7 @@ class Pool:
         self._lock = threading.Lock()
         self._users = 0
         self._workers: List[Optional[tuple]] = [None] * count
-        self._memory = os.memfd_create("millrace-map")
+        self._memory = os.memfd_create("millrace-map", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         handle, error = ctypes.c_void_p(), _library.Error()
         self._number = _callbacks.keep(self)
         options = ProcessesOptions(
@@ -140,6 +150,10 @@ class Pool:
             self._end_one(index)
 
     def start_one(self, index: int) -> int:
+        with _starting:
+            return self._start_one(index)
+
+    def _start_one(self, index: int) -> int:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         memory: Any = self._memory
         others: List[int] = []
@@ -153,8 +167,13 @@ class Pool:
             target=_worker.main, args=(theirs, memory, os.getpid(), others, self._arguments), daemon=True,
             name="millrace-map",
         )  # fmt: skip
-        process.start()
-        theirs.close()
+        try:
+            process.start()
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         _sockets[ours.fileno()] = ours
         self._workers[index] = (process, ours)
         return ours.fileno()
@@ -181,7 +200,9 @@ class Pool:
         if worker is not None:
             worker[0].join(1.0)  # the socket closes before the process has ended
         pid, code = self._end_one(index) or (0, None)
-        if code is not None and code < 0:
+        if code is None:
+            return f"worker process {pid} has sent a wrong answer, and was killed"
+        if code < 0:
             import signal
 
             return f"worker process {pid} was killed by signal {-code} ({signal.Signals(-code).name})"

@@ -1,6 +1,9 @@
 """Dataset.map and random_map in worker processes."""
+import ctypes
 import gc
+import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +38,31 @@ def die_at_5(x):
 def exit_at_5(x):
     if x == 5:
         os._exit(3)
+    return x + 1
+
+
+def segfault_at_5(x):
+    if x == 5:
+        ctypes.string_at(0)
+    return x + 1
+
+
+def allocate_at_5(x):
+    if x == 5:
+        limit = 1 << 32
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        return np.ones(1 << 30)[:1].astype(np.int64)[0]
+    return x + 1
+
+
+def write_at_5(x):
+    if x == 5:
+        for descriptor in range(3, 100):
+            try:
+                if os.readlink(f"/proc/self/fd/{descriptor}").startswith("socket:"):
+                    os.write(descriptor, b"wrong")
+            except OSError:
+                pass
     return x + 1
 
 
@@ -100,10 +128,46 @@ class ProcessesTest(unittest.TestCase):
         self.assertIn("fail_at_7", str(error.__cause__.__cause__))
 
     def test_a_worker_that_dies_is_one_error(self):
-        for function, text in ((die_at_5, "SIGKILL"), (exit_at_5, "exit code 3")):
+        functions = (
+            (die_at_5, "SIGKILL"), (exit_at_5, "exit code 3"), (segfault_at_5, "SIGSEGV"),
+            (allocate_at_5, "Unable to allocate"),
+        )  # fmt: skip
+        for function, text in functions:
             found = everything(mr.Dataset.range(20).map(function, mr.Spec("int64", ()), processes=2))
             self.assertEqual([x for x in found if not isinstance(x, Exception)], [i + 1 for i in range(20) if i != 5])
             self.assertIn(text, str(found[5]))
+
+    def test_workers_that_die_at_the_same_time(self):
+        ds = mr.Dataset.range(40).map(lambda x: os._exit(1) if x % 4 == 1 else x, mr.Spec("int64", ()), processes=4)
+        for _ in range(3):
+            found = everything(ds, threads=4)
+            self.assertEqual([x for x in found if not isinstance(x, Exception)], [i for i in range(40) if i % 4 != 1])
+
+    def test_a_worker_that_sends_something_else(self):
+        found = everything(mr.Dataset.range(20).map(write_at_5, mr.Spec("int64", ()), processes=1))
+        self.assertEqual(len(found), 20)
+        errors = [x for x in found if isinstance(x, Exception)]
+        self.assertLessEqual(len(errors), 1)
+        self.assertTrue(all("wrong answer" in str(error) for error in errors))
+
+    def test_buckets_and_resampling_around_it(self):
+        spec = mr.Spec("int64", (None,))
+        ragged = mr.Dataset.range(60).map(np.arange, spec)
+        for processes in (1, 2):
+            mapped = mr.Dataset.range(60).map(np.arange, spec, processes=processes)
+            pairs = [
+                (d.bucket_by_sequence_length(len, [10, 30], [4, 3, 2]),
+                 d.bucket_by_sequence_length(len, [10, 30], [4, 3, 2]).map(np.negative, mr.Spec("int64", (None, None)),
+                                                                           processes=processes).map(np.negative),
+                 d.rejection_resample(lambda x: len(x) % 2, [0.8, 0.2], [0.5, 0.5], seed=3))
+                for d in (ragged, mapped)
+            ]  # fmt: skip
+            for expected, found in zip(*pairs):
+                expected, found = list(expected), list(found)
+                self.assertGreater(len(expected), 10)
+                self.assertEqual(len(expected), len(found))
+                for a, b in zip(expected, found):
+                    np.testing.assert_equal(a, b)
 
     def test_exits_inside_the_function(self):
         with mr.Dataset.range(4).map(stop, mr.Spec("int64", ()), processes=1).numpy() as iterator:
@@ -176,12 +240,40 @@ class ProcessesTest(unittest.TestCase):
 
         once()
         gc.collect()
-        before = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), os.listdir("/dev/shm")
+
+        def kept():
+            descriptors = [target(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+            return sorted(filter(None, descriptors)), len(os.listdir("/proc/self/task")), children()
+
+        before = kept()
         for _ in range(15):
             once()
         gc.collect()
-        after = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), os.listdir("/dev/shm")
-        self.assertEqual(after[:2], before[:2])
+        self.assertEqual(kept(), before)
+
+    def test_memory_does_not_grow(self):
+        rows = np.zeros((400, 10000), np.float32)
+        ds = mr.Dataset.from_tensor_slices(rows).map(double, processes=2)
+        ragged = mr.Dataset.range(400).map(lambda x: np.zeros(x % 7 * 5000), mr.Spec("float64", (None,)), processes=1)
+        sizes = []
+        for _ in range(6):
+            for dataset in (ds.batch(8), ragged):
+                with dataset.numpy(threads=2) as iterator:
+                    for _ in iterator:
+                        pass
+            gc.collect()
+            sizes.append(resident_bytes())
+        self.assertLess(sizes[-1] - sizes[1], 24 << 20, sizes)
+
+    def test_memory_of_workers_does_not_grow(self):
+        ds = mr.Dataset.range(100).map(lambda x: np.ones(5000) * x, mr.Spec("float64", (None,)), processes=1).repeat()
+        with ds.numpy(threads=2) as iterator:
+            sizes = []
+            for _ in range(5):
+                for _ in range(2000):
+                    next(iterator)
+                sizes.append(sum(resident_bytes(child) for child in children()))
+        self.assertLess(sizes[-1] - sizes[0], 64 << 20, sizes)
 
     def test_closing_while_a_function_runs(self):
         start = time.monotonic()
@@ -220,8 +312,12 @@ class ProcessesTest(unittest.TestCase):
         self.assertEqual(subprocess.run([sys.executable, "-c", program], timeout=60).returncode, 0)
 
     def test_other_contexts(self):
-        found = list(mr.Dataset.range(10).map(double, processes=1, context="spawn"))
-        self.assertEqual(found, [2 * i for i in range(10)])
+        for context in ("spawn", "forkserver", multiprocessing.get_context("spawn")):
+            found = everything(mr.Dataset.range(10).map(die_at_5, mr.Spec("int64", ()), processes=2, context=context))
+            self.assertEqual([x for x in found if not isinstance(x, Exception)], [i + 1 for i in range(10) if i != 5])
+            found = list(mr.Dataset.range(30).map(text_of, (mr.Spec("string", ()), mr.Spec("int64", (None,))),
+                                                  processes=1, context=context))  # fmt: skip
+            self.assertEqual([text for text, _ in found], [(b"%d" % i) * (i % 5) for i in range(30)])
         with self.assertRaisesRegex(TypeError, "pickled"):
             mr.Dataset.range(3).map(lambda x: x, processes=1, context="spawn")
 
@@ -230,6 +326,19 @@ class ProcessesTest(unittest.TestCase):
             mr.Dataset.range(3).map(double, context="spawn")
         with self.assertRaisesRegex(ValueError, "processes"):
             mr.Dataset.range(3).map(double, processes=-1)
+
+
+def target(descriptor):
+    """What a file descriptor is open for; None if it is closed."""
+    try:
+        return os.readlink(descriptor).split(":")[0]
+    except OSError:
+        return None
+
+
+def resident_bytes(process="self"):
+    with open(f"/proc/{process}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def is_running(process):
