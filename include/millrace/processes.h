@@ -45,9 +45,13 @@
 extern "C" {
 #endif
 
+/* Maximum number of processes. */
 #define MR_PROCESSES_MAX 1024
+/* int64 numbers in a message to a process. */
 #define MR_PROCESSES_MESSAGE_WORDS 5
+/* From one area of the shared memory to the next. */
 #define MR_PROCESSES_AREA_BYTES ((uint64_t)1 << 36)
+/* Maximum size of the memory that an idle area keeps. */
 #define MR_PROCESSES_KEPT_BYTES ((size_t)32 << 20)
 
 /* The processes that run one function. */

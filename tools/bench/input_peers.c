@@ -18,7 +18,7 @@ typedef struct loader {
 static const loader loaders[] = {
     {"tf.data, fused", "tf", "peer_tf.py", "fused"},
     {"DALI", "dali", "peer_dali.py", ""},
-    {"torch, torchvision", "torch", "peer_torch.py", "directory_tv"},
+    {"torch, torchvision", "torch", "peer_torch.py", "folder_tv"},
     {"ffcv, JPEG", "ffcv", "peer_ffcv.py", "jpg"},
     {"SPDL", "spdl", "peer_spdl.py", ""},
     {"Grain", "grain", "peer_grain.py", ""},
