@@ -15,7 +15,9 @@ def integer(value: Any, name: str, low: int = -(1 << 63), high: int = (1 << 63) 
     except TypeError:
         raise TypeError(f"{name} is {value!r}, expected an integer") from None
     if not low <= number <= high:
-        limits = f"at least {low}" if high == (1 << 63) - 1 else f"{low} to {high}"
+        limits = f"{low} to {high}"
+        if high == (1 << 63) - 1:
+            limits = f"at least {low}" if number < low else f"at most {high}"
         raise ValueError(f"{name} is {number}, expected {limits}")
     return number
 
@@ -48,6 +50,8 @@ def path(value: Any, name: str) -> bytes:
         encoded = os.fsencode(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}, expected a path") from None
+    if not encoded:
+        raise ValueError(f"{name} is empty")
     if b"\0" in encoded:
         raise ValueError(f"{name} contains a zero character")
     return encoded
@@ -79,6 +83,11 @@ def choice(value: Any, name: str, choices: Sequence[str]) -> int:
 def threads(value: Any, name: str) -> int:
     """A number of threads; None: 0, which is tuned."""
     return 0 if value is None else integer(value, name, 1, 1024)
+
+
+def tunable(value: Any, name: str) -> int:
+    """The same for what has the value tf.data.AUTOTUNE, -1, in tf.data."""
+    return 0 if type(value) is int and value == -1 else threads(value, name)
 
 
 def optional(value: Any, check: Callable, name: str, default: Optional[Any] = None) -> Any:

@@ -32,9 +32,13 @@ _STATUS = (
 _thread = threading.local()
 
 
-def keep(value: Any) -> int:
+class Number(int):
+    """The context of a C function: the number of an object in `_objects`."""
+
+
+def keep(value: Any) -> Number:
     """Stores an object until the library calls `release` with the number that is returned."""
-    number = next(_numbers)
+    number = Number(next(_numbers))
     _objects[number] = value
     return number
 
@@ -48,9 +52,9 @@ def _release(number, objects=_objects):
 release = ctypes.cast(_release, ctypes.c_void_p).value
 
 
-def is_running() -> bool:
-    """Whether the calling thread is inside a function that a pipeline has called."""
-    return getattr(_thread, "depth", 0) > 0
+def running() -> Sequence[int]:
+    """The numbers of the functions that pipelines have called and that the calling thread is inside of."""
+    return getattr(_thread, "running", ())
 
 
 def cause(message: str) -> Optional[BaseException]:
@@ -67,7 +71,10 @@ def fail(error: int, exception: BaseException) -> int:
         status, text = exception.error_code, exception.message
     else:
         status = next((code for kind, code in _STATUS if isinstance(exception, kind)), errors.UNKNOWN)
-        text = f"{type(exception).__name__}: {exception}"
+        try:
+            text = f"{type(exception).__name__}: {exception}"
+        except Exception:  # of its own __str__
+            text = f"{type(exception).__name__}, which cannot be printed"
     text = " ".join(text.split())
     data = text.encode("utf-8", "replace")[:_TEXT_MAX]
     text = data.decode("utf-8", "ignore")
@@ -90,13 +97,17 @@ def _guarded(kind: Any, position: int) -> Callable:
 
     def wrap(function: Callable) -> Any:
         def call(*arguments):
-            _thread.depth = getattr(_thread, "depth", 0) + 1
+            try:
+                stack = _thread.running
+            except AttributeError:
+                stack = _thread.running = []
+            stack.append(arguments[0])
             try:
                 return function(*arguments) or _abi.OK
             except BaseException as exception:
                 return fail(arguments[position], exception)
             finally:
-                _thread.depth -= 1
+                stack.pop()
 
         return kind(call)
 
@@ -225,7 +236,7 @@ def random_map_function(context, element, random, output, error):
 def predicate(context, element, result, error):
     """mr_predicate of a Function."""
     keeps = _objects[context](_copied(element))
-    if not isinstance(keeps, (bool, np.bool_)) and np.ndim(keeps) != 0:
+    if not isinstance(keeps, (bool, np.bool_)) and (np.ndim(keeps) != 0 or np.asarray(keeps).dtype.kind not in "biu"):
         raise TypeError(f"the result of {_objects[context].what} is {keeps!r}, expected a bool")
     ctypes.c_bool.from_address(result).value = bool(keeps)
 

@@ -117,6 +117,15 @@ class Tensor:
         if hasattr(self, "_tensor"):
             library.mr_tensor_deinit(ctypes.byref(self._tensor))
 
+    def __copy__(self) -> "Tensor":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Tensor":
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("cannot pickle a millrace.Tensor: convert it to an array")
+
     @property
     def shape(self) -> Tuple[int, ...]:
         """The sizes of its dimensions."""

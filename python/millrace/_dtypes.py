@@ -27,6 +27,8 @@ def number(dtype: Any, argument: str = "dtype") -> int:
     argument
         Its name in the message of an error.
     """
+    if dtype is None:
+        raise TypeError(f"{argument} is None, expected a dtype")
     found = getattr(dtype, "millrace_dtype", None) or getattr(dtype, "as_datatype_enum", None)
     if isinstance(found, int) and found in DTYPES:
         return found

@@ -101,7 +101,7 @@ class Functional:
             made.specs = self._inferred(made, lambda values: _with_generator(made, values, generator))
         made = Function(made.function, made.names, made.specs, "map")
         name, text = "map" if seed is None else "random_map", _drawing.arguments(function, processes=processes or None)
-        parallel = check.threads(num_parallel_calls, "num_parallel_calls")
+        parallel = check.tunable(num_parallel_calls, "num_parallel_calls")
         if check.integer(processes, "processes", 0, 1024):
             from . import _processes
 
@@ -129,7 +129,7 @@ class Functional:
     ) -> "Dataset":
         """The elements for which `predicate` is true."""
         options = _abi.FunctionOptions(
-            num_parallel_calls=check.threads(num_parallel_calls, "num_parallel_calls"), release=_callbacks.release
+            num_parallel_calls=check.tunable(num_parallel_calls, "num_parallel_calls"), release=_callbacks.release
         )
         number = keep(self._function(predicate, "predicate", as_dict, "predicate"))
         text = _drawing.arguments(predicate)

@@ -21,6 +21,7 @@ def _made(handle: Optional[int], name: str, arguments: str, inputs: Sequence["Da
 
     made = Dataset._own(handle, _drawing.Stage(name, arguments, tuple(dataset._stage for dataset in inputs)))
     made._pools = tuple(pool for dataset in inputs for pool in dataset._pools)
+    made._functions = frozenset().union(*[dataset._functions for dataset in inputs])
     return made
 
 
@@ -252,7 +253,9 @@ class Sources:
         )
         spec = _specs.to_element_spec(specs)
         handle = library.mr_dataset_generator(ctypes.byref(struct), number, ctypes.byref(spec))
-        return _made(handle, "from_generator", _drawing.arguments(generator))
+        made = _made(handle, "from_generator", _drawing.arguments(generator))
+        made._functions = frozenset((number,))
+        return made
 
     @staticmethod
     def random(seed: int) -> "Dataset":

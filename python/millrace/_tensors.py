@@ -142,31 +142,38 @@ def to_host(address: int, count: int) -> None:
 def as_array(value: Any, number: int, argument: str) -> np.ndarray:
     """The value as an array of the dtype, in C order; ValueError if that would change numbers."""
     if number == STRING:
-        return as_strings(value)
+        array = as_strings(value)
+        check_strings(array, argument)
+        return array
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{argument} is a masked array, whose mask would be lost")
     dtype = DTYPES[number]
     array = np.asarray(value)
     if array.dtype != dtype:
-        try:
-            # Numbers of Python have no dtype of their own: the value decides.
-            if not np.can_cast(array.dtype, dtype, "same_kind") and not _fits(value, array, dtype):
-                raise TypeError
-            array = array.astype(dtype)
-        except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"{argument} has dtype {array.dtype}, expected {_dtypes.name(number)}") from None
+        array = _cast(array, dtype, argument)
     return np.asarray(array, order="C")
+
+
+def _cast(array: np.ndarray, dtype: np.dtype, argument: str) -> np.ndarray:
+    """The array in another dtype. Integers must be in its range; floats that are not become infinite."""
+    is_integers = array.dtype.kind in "iu" and dtype.kind in "iu"
+    if array.dtype == object and dtype.kind in "iu":
+        is_integers = all(type(item) is int for item in array.ravel().tolist())
+    if is_integers and not np.can_cast(array.dtype, dtype) and array.size:
+        limits = np.iinfo(dtype)
+        least, greatest = int(array.min()), int(array.max())
+        if least < limits.min or greatest > limits.max:
+            wrong = least if least < limits.min else greatest
+            raise ValueError(f"{argument} is or contains {wrong}, which is not in the range of {dtype}")
+    elif not is_integers and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise TypeError(f"{argument} has dtype {array.dtype}, expected {dtype}")
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)
 
 
 def as_strings(value: Any) -> np.ndarray:
     """An array of objects. An array of NumPy's own strings would drop zeros at their ends."""
     return value.astype(object, copy=False) if isinstance(value, np.ndarray) else np.asarray(value, dtype=object)
-
-
-def _fits(value: Any, array: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether integers, which are not of a NumPy dtype that the user chose, are in the range of another dtype."""
-    if hasattr(value, "dtype") or array.dtype.kind not in "iu" or dtype.kind not in "iu":
-        return False
-    limits = np.iinfo(dtype)
-    return array.size == 0 or (int(array.min()) >= limits.min and int(array.max()) <= limits.max)
 
 
 def put(address: int, array: np.ndarray, number: int, room: int = 0) -> None:
@@ -219,21 +226,37 @@ class Tensors:
 
 
 def _put_shared(address: int, value: Any, argument: str) -> None:
-    array = np.asarray(value)
+    if isinstance(value, (dict, np.ma.MaskedArray)):
+        kind = "a dict, expected an array or a tuple of arrays" if isinstance(value, dict) else "a masked array"
+        raise TypeError(f"{argument} is {kind}")
+    try:
+        array = np.asarray(value)
+    except Exception as error:  # of the library that the value belongs to
+        raise TypeError(f"{argument} is not an array: {error}") from error
     number = _dtypes.number(array.dtype, f"the dtype of {argument}")
     if array.ndim > _abi.RANK_MAX:
         raise ValueError(f"{argument} has {array.ndim} dimensions, expected at most {_abi.RANK_MAX}")
     if number == STRING:
-        if array.dtype == object:
-            _check_strings(array, argument)
-        put(address, as_strings(value), number)
+        array = as_strings(value)
+        check_strings(array, argument)
+        put(address, array, number)
         return
     if not _dlpack.share(address, array):
         put(address, np.asarray(array, DTYPES[number], order="C"), number)
 
 
-def _check_strings(array: np.ndarray, argument: str) -> None:
+def check_strings(array: np.ndarray, argument: str) -> None:
+    """TypeError unless the array contains bytes and str."""
     for item in array.ravel().tolist():
+        if type(item) is bytes:
+            continue
+        if isinstance(item, int):
+            raise ValueError(f"{argument} is or contains {item}, which is not in the range of int64")
         if not isinstance(item, (bytes, str, bytearray, memoryview)):
             kind = type(item).__name__
-            raise TypeError(f"{argument} contains a value of type {kind}, expected numbers, bytes or str")
+            raise TypeError(f"{argument} is or contains a value of type {kind}, expected numbers, bytes or str")
+        if isinstance(item, str):
+            try:
+                item.encode()
+            except UnicodeEncodeError as error:
+                raise ValueError(f"{argument} contains a str that is not valid Unicode: {error.reason}") from None

@@ -99,6 +99,7 @@ class Transformations:
         handle = library.mr_dataset_concatenate(self._reference(), other._reference())
         made = Dataset._own(handle, _drawing.Stage("concatenate", "", (self._stage, other._stage)))
         made._pools = (*self._pools, *other._pools)
+        made._functions = self._functions | other._functions
         return made
 
     def enumerate(self, start: int = 0) -> "Dataset":
@@ -255,8 +256,14 @@ class Transformations:
         return self._then("snapshot", repr(path), library.mr_dataset_snapshot_, directory, ctypes.byref(options))
 
     def prefetch(self, buffer_size: Optional[int] = None) -> "Dataset":
-        """Elements are computed ahead of the consumer: `buffer_size` of them, or as many as are useful (``None``)."""
-        depth = check.optional(buffer_size, lambda value, name: check.integer(value, name, 1, 1024), "buffer_size", 0)
+        """Elements are computed ahead of the consumer.
+
+        Parameters
+        ----------
+        buffer_size
+            Their number. ``None``, and -1 as in tf.data: as many as are useful.
+        """
+        depth = check.tunable(buffer_size, "buffer_size")
         return self._then("prefetch", _drawing.arguments(buffer_size), library.mr_dataset_prefetch, depth)
 
     def prefetch_to_device(self, device: str, buffer_size: Optional[int] = None) -> "Dataset":
@@ -275,7 +282,7 @@ class Transformations:
             There is no such device, or the library was built without CUDA.
         """
         name = device_name(device)
-        depth = check.optional(buffer_size, lambda value, name: check.integer(value, name, 1, 1024), "buffer_size", 0)
+        depth = check.tunable(buffer_size, "buffer_size")
         function = library.mr_dataset_prefetch_to_device
         return self._then("prefetch_to_device", repr(device), function, name.encode(), depth)
 
@@ -418,6 +425,8 @@ class Transformations:
         """
         if height is not None and width is None:
             width = height
+        if width is not None and height is None:
+            raise ValueError("height is None, but width is given")
         options = _abi.ImageOptions(
             height=check.optional(height, _side, "height", 0),
             width=check.optional(width, _side, "width", 0),
@@ -443,7 +452,7 @@ class Transformations:
         options.color = _color(brightness, contrast, saturation, hue, color_order)
         decode = _abi.DecodeOptions(
             component=self._image_component(component),
-            num_parallel_calls=check.threads(num_parallel_calls, "num_parallel_calls"),
+            num_parallel_calls=check.tunable(num_parallel_calls, "num_parallel_calls"),
             seed=check.seed(seed),
             image=ctypes.pointer(options),
         )

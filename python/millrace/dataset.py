@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Iterator, Optional, Sequence, Tuple
+from typing import Any, FrozenSet, Iterator, Optional, Sequence, Tuple
 
-from . import _abi, _drawing, _library, errors
+from . import _abi, _callbacks, _drawing, _library, errors
 from ._functional import Functional
 from ._library import library
 from ._outputs import Outputs
@@ -36,6 +36,7 @@ class Dataset(Sources, Transformations, Functional, Outputs):
 
     _handle: Optional[int] = None
     _pools: Tuple[Any, ...] = ()  # of worker processes, for iterators
+    _functions: FrozenSet[int] = frozenset()  # the numbers of functions of the program
 
     def __init__(self) -> None:
         raise TypeError("Dataset has no constructor; begin with a source, such as Dataset.records(pattern)")
@@ -68,6 +69,7 @@ class Dataset(Sources, Transformations, Functional, Outputs):
         """The dataset of a builder that takes this one."""
         made = Dataset._own(function(self._reference(), *values), _drawing.Stage(name, arguments, (self._stage,)))
         made._pools = self._pools
+        made._functions = self._functions.union(value for value in values if type(value) is _callbacks.Number)
         return made
 
     def __del__(self, free: Any = library.mr_dataset_free) -> None:

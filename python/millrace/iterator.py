@@ -97,6 +97,7 @@ class DatasetIterator:
         self._names = component_names(specs) if check.boolean(as_dict, "as_dict") else None
         self._count = len(specs)
         self._dataset = dataset
+        self._functions = dataset._functions
         self._has_digest = check.boolean(digest, "digest")
         options = _abi.IteratorOptions(
             threads=check.threads(threads, "threads"),
@@ -143,8 +144,9 @@ class DatasetIterator:
         return self
 
     def __next__(self, next_element: Any = library.mr_iterator_next) -> Any:
-        if not self._lock.acquire(False):
-            self._wait_for_lock()
+        if self._functions:
+            self._refuse_own_function()
+        self._lock.acquire()
         try:
             handle = self._handle
             if handle is None or self._process != _process:
@@ -173,11 +175,10 @@ class DatasetIterator:
             return dict(zip(self._names, values))
         return tuple(values) if self._count > 1 else values[0]
 
-    def _wait_for_lock(self) -> None:
-        """Acquires the lock, which another call holds."""
-        if _callbacks.is_running():
-            raise RuntimeError("the iterator is in use: a function of a pipeline cannot wait for its own iterator")
-        self._lock.acquire()
+    def _refuse_own_function(self) -> None:
+        """A function that its pipeline waits for cannot wait for the pipeline, nor end it."""
+        if not self._functions.isdisjoint(_callbacks.running()):
+            raise RuntimeError("a function of a pipeline cannot use an iterator of this pipeline")
 
     def _end(self) -> None:
         if self._report is not None:
@@ -201,6 +202,7 @@ class DatasetIterator:
         if self._process != _process:
             self._handle = None
             return
+        self._refuse_own_function()
         self.cancel()
         with _Held(self):
             with self._closing:
@@ -222,7 +224,7 @@ class DatasetIterator:
         if handle is None or self._process != _process:
             return
         library.mr_element_deinit(self._element_at)
-        if _callbacks.is_running():
+        if _callbacks.running():
             # On a thread of a pipeline, perhaps of this one, which could not wait for itself.
             threading.Thread(target=_free, args=(handle, self._dataset, self._pools), daemon=True).start()
         else:
@@ -359,8 +361,8 @@ class _Held:
         self._iterator = iterator
 
     def __enter__(self) -> None:
-        if not self._iterator._lock.acquire(False):
-            self._iterator._wait_for_lock()
+        self._iterator._refuse_own_function()
+        self._iterator._lock.acquire()
 
     def __exit__(self, *exception: Any) -> None:
         self._iterator._lock.release()

@@ -1,7 +1,9 @@
 """Datasets: sources and transformations against tf.data, or against what they must be, and wrong arguments."""
 
+import copy
 import io
 import os
+import pickle
 import tarfile
 import tempfile
 import unittest
@@ -286,6 +288,7 @@ class TransformationTest(unittest.TestCase):
 # For each method: valid arguments, then wrong values for each argument in turn. NUMBER: neither a string nor fractions.
 NUMBER, BOOL, SEED, FUNCTION = ("x", 1.5, None, True), (1, "x", None), (-1, 1 << 64, "x", True), (None, 3, "f")
 COUNT = (0, -1, "x", 1.5, True)
+TUNABLE = (0, -2, "x", 1.5, True)
 ARRAY = DS.from_tensor_slices(np.zeros((4, 2), "f4"))
 IMAGES = DS.from_tensor_slices(np.array([b"a", b"b"]))
 WRONG = [
@@ -329,15 +332,15 @@ WRONG = [
     (ARRAY.sparse_batch, {"batch_size": 2, "row_shape": (2,)}, {"batch_size": COUNT}),
     (ARRAY.cache, {}, {"filename": (3, "a\0")}),
     (ARRAY.snapshot, {"path": "x"}, {"path": (None, 3), "compression": ("ZIP", 3)}),
-    (ARRAY.prefetch, {}, {"buffer_size": (*COUNT, 1025)}),
-    (ARRAY.prefetch_to_device, {"device": "cpu"}, {"buffer_size": (*COUNT, 1025)}),
+    (ARRAY.prefetch, {}, {"buffer_size": (*TUNABLE, 1025)}),
+    (ARRAY.prefetch_to_device, {"device": "cpu"}, {"buffer_size": (*TUNABLE, 1025)}),
     (ARRAY.with_options, {"threads": 1},
      {"threads": (*COUNT, 1025), "budget_bytes": COUNT, "version": SEED}),
     (ARRAY.map, {"function": np.copy},
-     {"function": FUNCTION, "output_signature": (3, []), "num_parallel_calls": COUNT, "processes": (-1, "x", 1.5),
+     {"function": FUNCTION, "output_signature": (3, []), "num_parallel_calls": TUNABLE, "processes": (-1, "x", 1.5),
       "as_dict": (*BOOL, True)}),
     (ARRAY.random_map, {"function": lambda x, g: x}, {"function": FUNCTION, "seed": SEED, "processes": (-1,)}),
-    (ARRAY.filter, {"predicate": bool}, {"predicate": FUNCTION, "num_parallel_calls": COUNT, "as_dict": BOOL}),
+    (ARRAY.filter, {"predicate": bool}, {"predicate": FUNCTION, "num_parallel_calls": TUNABLE, "as_dict": BOOL}),
     (ARRAY.take_while, {"predicate": bool}, {"predicate": FUNCTION, "as_dict": BOOL}),
     (ARRAY.flat_map, {"map_func": lambda x: ARRAY},
      {"map_func": (*FUNCTION, lambda x: 3), "output_signature": (3,), "as_dict": BOOL}),
@@ -364,7 +367,7 @@ WRONG = [
       "component": (-1, 1, "x", 0.5), "seed": SEED, "fraction": ("x",), "area": (1, [1], ["x", 1]), "aspect": (1, "ab"),
       "padding": (-1, "x"), "padding_mode": ("x",), "brightness": ("x",), "contrast": (1, [1]), "saturation": (1,),
       "hue": ("x",), "color_order": (["hue"], "x"), "accurate_dct": BOOL, "accept_truncated": BOOL,
-      "accept_damaged": BOOL, "pixels_max": COUNT, "approximate_scale": BOOL, "num_parallel_calls": COUNT}),
+      "accept_damaged": BOOL, "pixels_max": COUNT, "approximate_scale": BOOL, "num_parallel_calls": TUNABLE}),
     (ARRAY.numpy, {},
      {"as_dict": (*BOOL, True), "threads": (*COUNT, 1025), "budget_bytes": COUNT, "seed": SEED, "tune": (1, "x"),
       "verbose": BOOL, "trace": (3, "a\0"), "digest": BOOL, "watchdog": (0, -1, "x", float("nan"))}),
@@ -448,6 +451,57 @@ class LikeTensorFlowTest(unittest.TestCase):
         for i, build in enumerate(builds):
             with self.subTest(i):
                 self.assert_same(build)
+
+
+class ValuesTest(unittest.TestCase):
+    """Values that would change, or that are not values of tensors."""
+
+    def test_results_of_functions(self):
+        for function, message in (
+            (lambda x: 1 << 63 if x == 2 else int(x), "9223372036854775808, which is not in the range of int64"),
+            (lambda x: 1 << 70, "not in the range of int64"),
+            (lambda x: None if x else 1, "expected int64"),
+            (lambda x: object(), "type object, expected"),
+        ):
+            with self.assertRaises((mr.errors.InvalidArgumentError, TypeError)) as caught:
+                list(mr.Dataset.range(4).map(function))
+            self.assertIn(message, str(caught.exception))
+        self.assertEqual(list(mr.Dataset.range(1).map(lambda x: 1e300, mr.Spec("float32", ()))), [np.float32("inf")])
+
+    def test_predicates(self):
+        for result in ("no", None, 0.5, [True]):
+            with self.assertRaisesRegex(mr.errors.InvalidArgumentError, "expected a bool"):
+                list(mr.Dataset.range(4).filter(lambda x: result))
+
+    def test_sources(self):
+        for value in (np.ma.array([1, 2], mask=[0, 1]), {"a": 1}, [[1], [1, 2]], ["\ud800"], [1 << 70], None):
+            with self.subTest(value=value), self.assertRaisesRegex((TypeError, ValueError), "components"):
+                mr.Dataset.from_tensor_slices(value)
+
+    def test_exception_that_cannot_be_printed(self):
+        class Unprintable(Exception):
+            def __str__(self):
+                raise KeyError
+
+        def function(value):
+            raise Unprintable
+
+        with self.assertRaisesRegex(mr.errors.UnknownError, "Unprintable, which cannot be printed") as caught:
+            list(mr.Dataset.range(3).map(function, mr.Spec("int64", ())))
+        self.assertIsInstance(caught.exception.__cause__, Unprintable)
+
+    def test_copies_of_tensors_share_them(self):
+        tensor = next(mr.Dataset.range(300).batch(100).dlpack())
+        copied = copy.copy(tensor)
+        del tensor
+        self.assertEqual(copied.numpy()[99], 99)
+        self.assertRaisesRegex(TypeError, "millrace.Tensor", pickle.dumps, copied)
+
+    def test_limits_are_named(self):
+        self.assertRaisesRegex(ValueError, "at most 9223372036854775807", mr.Dataset.range(3).batch, 1 << 63)
+        self.assertRaisesRegex(ValueError, "files is empty", mr.Dataset.records, "")
+        self.assertRaisesRegex(ValueError, "height is None", mr.Dataset.from_tensors(b"").decode_image, width=8)
+        self.assertRaisesRegex(TypeError, "dtype is None", mr.Spec, None, ())
 
 
 if __name__ == "__main__":

@@ -278,19 +278,25 @@ class EndTest(unittest.TestCase):
             list(ds.numpy(budget_bytes=1 << 20))
 
     def test_a_function_cannot_wait_for_its_own_iterator(self):
-        def own(value):
-            if value == 2:
-                next(iterator)
-            return value
+        for name in ("__next__", "state", "close", "stop_trace"):
+            def own(value):
+                if value == 2:
+                    getattr(iterator, name)()
+                return value
 
-        iterator = DS.range(5).map(own, mr.Spec("int64", ())).numpy()
-        found = []
-        for _ in range(5):
-            try:
-                found.append(int(next(iterator)))
-            except mr.errors.UnknownError as error:
-                self.assertIn("its own iterator", str(error))
-        self.assertEqual(found, [0, 1, 3, 4])
+            iterator = DS.range(5).map(own, mr.Spec("int64", ())).numpy(threads=1)
+            found = []
+            for _ in range(5):
+                try:
+                    found.append(int(next(iterator)))
+                except mr.errors.UnknownError as error:
+                    self.assertIn("an iterator of this pipeline", str(error))
+            self.assertEqual(found, [0, 1, 3, 4], name)
+
+    def test_a_function_may_use_other_iterators(self):
+        numbers = DS.range(10).map(lambda value: 2 * value).numpy()
+        both = DS.range(3).map(lambda value: value + next(numbers) + sum(DS.range(2).map(lambda x: x)))
+        self.assertEqual(len(list(both.numpy(threads=1))), 3)
 
     def test_statistics_and_close_do_not_wait_for_an_element(self):
         blocked, go_on = threading.Event(), threading.Event()
