@@ -253,6 +253,7 @@ static mr_status exchange(mr_processes *p, process *worker, const uint64_t *mess
     while (sent < 0 && errno == EINTR);
     if (sent != (ssize_t)MESSAGE_BYTES) return end(p, worker, error);
     for (;;) {
+        /* MSG_TRUNC: the size of a longer message, too. */
         ssize_t received = recv(worker->socket, end_bytes, sizeof *end_bytes, MSG_TRUNC);
         if (received == (ssize_t)sizeof *end_bytes) return MR_OK;
         bool is_late = received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);

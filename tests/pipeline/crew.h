@@ -310,16 +310,4 @@ static const mr_element_spec crew_spread_spec = {
     .count = 2, .dtypes = {MR_INT64, MR_STRING}, .shapes = {{.rank = 1, .dims = {-1}}, {.rank = 0}}};
 static const mr_element_spec crew_grow_spec = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 1, .dims = {-1}}}};
 
-static inline bool crew_is_possible(void)
-{
-#if __has_feature(thread_sanitizer)
-    return true;
-#else
-    return true;
-#endif
-}
-
-#define CREW_REQUIRED()                                                                                                \
-    if (!crew_is_possible()) test_skip("ThreadSanitizer does not support processes that threads fork")
-
 #endif

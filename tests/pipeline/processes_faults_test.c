@@ -36,7 +36,6 @@ static outcome read_all(mr_dataset *d, int32_t threads, size_t budget_bytes, int
 
 TEST(a_process_that_ends_is_one_error)
 {
-    CREW_REQUIRED();
     int64_t seven = 7;
     for (int32_t threads = 1; threads <= 8; threads *= 2)
         for (int kind = 0; kind < 3; kind++) {
@@ -55,7 +54,6 @@ TEST(a_process_that_ends_is_one_error)
 /* In chains, in batches and with results of variable size. */
 TEST(a_process_that_ends_in_a_chain)
 {
-    CREW_REQUIRED();
     int64_t seven = 7;
     crew a = {.count = 1}, b = {.count = 2, .task = CREW_SPREAD, .output = crew_spread_spec};
     a.die_at = b.exit_at = &seven;
@@ -71,7 +69,6 @@ TEST(a_process_that_ends_in_a_chain)
 
 TEST(an_idle_process_that_is_killed_is_replaced)
 {
-    CREW_REQUIRED();
     mr_error error = {0};
     crew c = {.count = 1};
     mr_processes *processes = crew_new(&c);
@@ -89,7 +86,6 @@ TEST(an_idle_process_that_is_killed_is_replaced)
 
 TEST(a_start_that_fails)
 {
-    CREW_REQUIRED();
     mr_error error = {0};
     crew c = {.count = 2, .failing_starts = 1};
     mr_processes *processes = crew_new(&c);
@@ -176,7 +172,6 @@ enum { HOSTILE = sizeof hostile / sizeof hostile[0] };
 
 TEST(damaged_fields_of_results)
 {
-    CREW_REQUIRED();
     for (uint64_t at = 0; at < 6; at++)
         for (int i = 0; i < HOSTILE; i++) {
             crew c = {.task = CREW_SPREAD, .output = crew_spread_spec, .target = CREW_FIELD, .at = at};
@@ -190,7 +185,6 @@ TEST(damaged_fields_of_results)
 
 TEST(damaged_sizes_of_strings)
 {
-    CREW_REQUIRED();
     mr_string strings[6] = {0};
     for (int i = 0; i < HOSTILE; i++)
         for (uint64_t at = 0; at < 3; at++) {
@@ -209,7 +203,6 @@ TEST(damaged_sizes_of_strings)
 
 TEST(damaged_rows)
 {
-    CREW_REQUIRED();
     int64_t all = 3;
     for (int i = 0; i < HOSTILE; i++) {
         crew status = {.target = CREW_ROW, .at = 0, .value = hostile[i]};
@@ -225,7 +218,6 @@ TEST(damaged_rows)
 
 TEST(damaged_progress_of_a_process_that_ends)
 {
-    CREW_REQUIRED();
     for (int i = 0; i < HOSTILE; i++)
         for (uint64_t at = 0; at < 2; at++) {
             crew c = {.target = CREW_PROGRESS, .at = at, .value = hostile[i]};
@@ -237,7 +229,6 @@ TEST(damaged_progress_of_a_process_that_ends)
 
 TEST(damaged_answers)
 {
-    CREW_REQUIRED();
     for (int i = 0; i < HOSTILE; i++) {
         crew c = {.target = CREW_ANSWER, .value = hostile[i]};
         outcome found = read_damaged(&c, 2);
@@ -258,7 +249,6 @@ TEST(damaged_answers)
 
 TEST(an_overwritten_area)
 {
-    CREW_REQUIRED();
     const uint64_t values[] = {0, 1, 0x7f, 0x80, 0xff};
     for (int i = 0; i < 5; i++)
         for (int spreads = 0; spreads < 2; spreads++) {
@@ -277,7 +267,6 @@ TEST(an_overwritten_area)
 
 TEST(cancel_while_a_process_works)
 {
-    CREW_REQUIRED();
     for (int32_t threads = 1; threads <= 8; threads *= 2) {
         mr_error error = {0};
         int64_t five = 5;
@@ -298,7 +287,6 @@ TEST(cancel_while_a_process_works)
 
 TEST(elements_larger_than_an_area)
 {
-    CREW_REQUIRED();
     const int64_t sizes[] = {(int64_t)1 << 34, (int64_t)1 << 58, (int64_t)1 << 60, INT64_MAX};
     for (int i = 0; i < 4; i++) {
         crew large = {.output = {.count = 1, .dtypes = {MR_INT64}, .shapes = {{.rank = 1, .dims = {sizes[i]}}}}};
@@ -322,7 +310,6 @@ TEST(elements_larger_than_an_area)
 /* The shared memory is in the budget, and a small one does not stop the pipeline. */
 TEST(the_budget_counts_shared_memory)
 {
-    CREW_REQUIRED();
     static constexpr size_t MIB = (size_t)1 << 20;
     for (size_t budget_bytes = 1; budget_bytes <= 64 * MIB; budget_bytes *= 64) {
         crew c = {.count = 2, .task = CREW_GROW, .output = crew_grow_spec};

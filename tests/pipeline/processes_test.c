@@ -167,13 +167,11 @@ static void check_state(chain_function function, int which)
 
 TEST(processes_map_as_threads_do)
 {
-    CREW_REQUIRED();
     for (int which = 0; which < CHAINS; which++) check_chain(chain, which);
 }
 
 TEST(processes_restore_states_of_threads)
 {
-    CREW_REQUIRED();
     for (int which = 0; which < CHAINS; which++) check_state(chain, which);
 }
 
@@ -193,7 +191,6 @@ static mr_dataset *random_chain(int which)
 
 TEST(processes_in_random_pipelines)
 {
-    CREW_REQUIRED();
     int count = test_is_sanitized() ? 10 : 40;
     for (int which = 0; which < count; which++) check_chain(random_chain, which);
     for (int which = 0; which < count; which++) check_state(random_chain, which);
@@ -201,7 +198,6 @@ TEST(processes_in_random_pipelines)
 
 TEST(two_iterators_share_processes)
 {
-    CREW_REQUIRED();
     mr_error error = {0};
     crew c = {.count = 2};
     mr_dataset *d = crew_map_dataset(mr_dataset_range(0, 300, 1), &c);
@@ -290,7 +286,6 @@ TEST(processes_of_invalid_datasets_are_released)
 
 TEST(processes_start_and_stop_in_any_order)
 {
-    CREW_REQUIRED();
     mr_error error = {0};
     crew c = {.count = 3};
     mr_processes *processes = crew_new(&c);
