@@ -167,10 +167,11 @@ mr_status mr_area_reserve(mr_area *area, size_t size_bytes, mr_error *error)
     size_t capacity_bytes = (size_t)64 << 10;
     while (capacity_bytes < size_bytes) capacity_bytes *= 2;
     off_t begin = (off_t)((uint64_t)area->index * MR_PROCESSES_AREA_BYTES);
-    char *data = area->data == nullptr ? mmap(nullptr, capacity_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                                              area->processes->options.memory, begin)
-                                       : mremap(area->data, area->capacity_bytes, capacity_bytes, MREMAP_MAYMOVE);
+    /* The same pages, of which the file has kept the contents. */
+    char *data =
+        mmap(nullptr, capacity_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, area->processes->options.memory, begin);
     if (data == MAP_FAILED) return mr_fail_memory(error, capacity_bytes);
+    if (area->data != nullptr) munmap(area->data, area->capacity_bytes);
     area->data = data;
     area->capacity_bytes = capacity_bytes;
     return MR_OK;

@@ -265,6 +265,16 @@ TEST(an_overwritten_area)
 
 /* ---- Cancellation and memory ---- */
 
+static void *cancel_soon(void *iterator)
+{
+    const struct timespec while_processes_sleep = {.tv_nsec = 50000000};
+    nanosleep(&while_processes_sleep, nullptr);
+    mr_iterator_cancel(iterator);
+    return nullptr;
+}
+
+/* Both processes may sleep before the first element is complete: it may share a slot with those that put them to
+ * sleep. */
 TEST(cancel_while_a_process_works)
 {
     for (int32_t threads = 1; threads <= 8; threads *= 2) {
@@ -276,10 +286,29 @@ TEST(cancel_while_a_process_works)
         mr_element element = {0};
         CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
         mr_dataset_free(d);
-        CHECK_OK(mr_iterator_next(iterator, &element, &error));
-        if (threads > 1) mr_iterator_cancel(iterator);
-        if (threads > 1) CHECK_STATUS(mr_iterator_next(iterator, &element, &error), MR_CANCELLED);
-        mr_element_deinit(&element);
+        pthread_t canceller;
+        CHECK(pthread_create(&canceller, nullptr, cancel_soon, iterator) == 0);
+        mr_status status = MR_OK;
+        while (status == MR_OK) status = mr_iterator_next(iterator, &element, &error);
+        CHECK_STATUS(status, MR_CANCELLED);
+        pthread_join(canceller, nullptr);
+        mr_iterator_free(iterator);
+        CHECK_EQ(c.ends, c.starts);
+    }
+}
+
+TEST(iterator_is_freed_while_a_process_works)
+{
+    for (int32_t threads = 1; threads <= 4; threads *= 2) {
+        mr_error error = {0};
+        int64_t zero = 0;
+        crew c = {.sleep_at = &zero};
+        mr_dataset *d = mr_dataset_prefetch(crew_map_dataset(mr_dataset_range(0, 1000, 1), &c), 4);
+        mr_iterator *iterator = nullptr;
+        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
+        mr_dataset_free(d);
+        const struct timespec while_processes_start = {.tv_nsec = 20000000};
+        nanosleep(&while_processes_start, nullptr);
         mr_iterator_free(iterator);
         CHECK_EQ(c.ends, c.starts);
     }
