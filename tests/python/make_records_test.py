@@ -146,7 +146,8 @@ class MakeRecords(unittest.TestCase):
         code = "import millrace as mr; mr.make_records('a', 'b')"
         package = self.path("package")
         shutil.copytree(os.path.join(ROOT, "python", "millrace"), os.path.join(package, "millrace"))
-        environment = {**os.environ, "PYTHONPATH": package, "PATH": ""}
+        library = os.path.abspath(os.path.join(ROOT, "zig-out", "lib", "libmillrace.so.0"))
+        environment = {"MILLRACE_LIBRARY": library, **os.environ, "PYTHONPATH": package, "PATH": ""}
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         self.assertIn("tfrecord-make is not installed", run.stderr)
 
