@@ -265,9 +265,10 @@ def check_import_time(python, directory):
     return ", ".join(notes)
 
 
-def needs_tensorflow(path):
+def needs_more(path):
+    """Whether a test needs TensorFlow, PyTorch or JAX, or files of the sources."""
     with open(path, encoding="utf-8") as file:
-        return re.search(r"^\s*(import|from) (tensorflow|support)\b", file.read(), re.M)
+        return re.search(r"^\s*(import|from) (tensorflow|support)\b|\bROOT\b|\bSkipTest\b", file.read(), re.M)
 
 
 def run_test(command, directory, variables):
@@ -289,9 +290,9 @@ def run_tests(checks, label, environment, work):
         "unittest.main(None, argv=['unittest', sys.argv[1]])"
     )
     names = sorted(name[:-3] for name in os.listdir(directory) if name.endswith("_test.py"))
-    skipped = [name for name in names if needs_tensorflow(os.path.join(directory, f"{name}.py"))]
+    skipped = [name for name in names if needs_more(os.path.join(directory, f"{name}.py"))]
     if skipped:
-        print(f"     {label}: with TensorFlow only: {' '.join(skipped)}")
+        print(f"     {label}: not with the wheel alone: {' '.join(skipped)}")
     python = os.path.join(environment, "bin", "python")
     for name in names:
         if name not in skipped:
