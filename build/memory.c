@@ -1,6 +1,7 @@
-/* The functions of the C library for memory, for everything that Zig links. Zig's own support library defines them as
- * plain loops, which replace the C library's as soon as any other function of that support library is needed. The
- * definitions below take precedence over both, and call the C library's by names that include the version. */
+/* memcpy and its relatives from the C library, for everything that Zig links. Zig's runtime library has its own, some
+ * of them byte loops, and as soon as anything else of that library is linked, they replace the C library's. The
+ * definitions here are found first. They call the C library by names with the symbol's version, which Zig's runtime
+ * library does not define. */
 #include <stddef.h>
 
 #if defined(__x86_64__)

@@ -8,9 +8,17 @@
 constexpr int32_t MR_BLOCK_ROWS_MAX = 1024;
 constexpr size_t MR_BLOCK_BYTES = (size_t)4 << 20;
 
+/* Where the parts of a block's area begin, in bytes. */
+typedef struct mr_block_layout {
+    uint64_t rows, inputs, outputs, heap;
+    uint64_t input_fields_bytes, output_fields_bytes; /* of the components of variable size of one row */
+    uint64_t input_arrays[MR_COMPONENTS_MAX], output_arrays[MR_COMPONENTS_MAX];
+} mr_block_layout;
+
 typedef struct mr_block {
     const mr_work *work;
     struct mr_area *area; /* null: not begun */
+    mr_block_layout layout;
     int32_t rows, rows_max;
     uint64_t end_bytes;                /* of the area that are in use */
     struct mr_block_failure *failures; /* rows in which a process has ended; owned */

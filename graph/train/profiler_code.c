@@ -76,7 +76,9 @@ static mr_status add_node(calls *c, const mr_profile_node *caller, const char *s
     return MR_OK;
 }
 
-static mr_status add_forward_nodes(calls *c, int32_t count, mr_error *error)
+/* Either the nodes that a program's calls created, or those of their gradients, below the calls that created the nodes
+ * whose gradients they compute. Other gradients have no entry, as in tfprof. */
+static mr_status add_nodes(calls *c, int32_t count, bool of_gradients, mr_error *error)
 {
     for (int32_t i = 0; i < count; i++) {
         bool is_gradient;
@@ -84,24 +86,14 @@ static mr_status add_forward_nodes(calls *c, int32_t count, mr_error *error)
         if (node->trace_count == 0) continue;
         const char *name = forward_name(&c->view->arena, node->name, &is_gradient);
         if (is_gradient && name == nullptr) return mr_fail_memory(error, strlen(node->name));
-        if (is_gradient) continue;
+        if (is_gradient != of_gradients) continue;
+        if (is_gradient) {
+            const int32_t forward = mr_name_table_get(&c->forward, name, -1);
+            if (forward >= 0) MR_TRY(add_node(c, c->sorted[forward], GRADIENT_SUFFIX, node, error));
+            continue;
+        }
         MR_TRY(mr_name_table_set(&c->forward, node->name, i, error));
         MR_TRY(add_node(c, node, "", node, error));
-    }
-    return MR_OK;
-}
-
-/* Below the calls that created the nodes whose gradients they compute. Others have no entry, as in tfprof. */
-static mr_status add_gradient_nodes(calls *c, int32_t count, mr_error *error)
-{
-    for (int32_t i = 0; i < count; i++) {
-        bool is_gradient;
-        const mr_profile_node *node = c->sorted[i];
-        if (node->trace_count == 0) continue;
-        const char *name = forward_name(&c->view->arena, node->name, &is_gradient);
-        if (is_gradient && name == nullptr) return mr_fail_memory(error, strlen(node->name));
-        const int32_t forward = is_gradient ? mr_name_table_get(&c->forward, name, -1) : -1;
-        if (forward >= 0) MR_TRY(add_node(c, c->sorted[forward], GRADIENT_SUFFIX, node, error));
     }
     return MR_OK;
 }
@@ -121,12 +113,12 @@ static mr_status finish_entry(mr_profile_view *view, mr_view_entry *e, mr_error 
 mr_status mr_view_add_calls(mr_profile_view *view, const mr_profile *profile, mr_error *error)
 {
     calls c = {.view = view, .sorted = mr_view_sorted_nodes(view, profile)};
-    mr_status status = c.sorted != nullptr ? add_forward_nodes(&c, profile->node_count, error)
+    mr_status status = c.sorted != nullptr ? add_nodes(&c, profile->node_count, false, error)
                                            : mr_fail_memory(error, (size_t)profile->node_count * sizeof(void *));
     if (status == MR_OK && view->entry_count == 0)
         status = mr_fail(error, MR_NOT_FOUND,
                          "profile: no node has code traces; mr_profile_add_op_log adds those of a Python program");
-    if (status == MR_OK) status = add_gradient_nodes(&c, profile->node_count, error);
+    if (status == MR_OK) status = add_nodes(&c, profile->node_count, true, error);
     for (int32_t i = 0; status == MR_OK && i < view->entry_count; i++)
         status = finish_entry(view, view->entries[i], error);
     mr_name_table_deinit(&c.names);

@@ -60,6 +60,13 @@ static void prefix_location(const mr_engine *engine, const char *stage, const mr
         (void)mr_fail_prefix(error, status, "%s", stage);
 }
 
+/* The whole struct is not cleared, because the message is long. */
+static void clear_error(mr_error *error)
+{
+    error->status = MR_OK;
+    error->message[0] = '\0';
+}
+
 /* What is known about the row that is being processed. */
 typedef struct row_state {
     int32_t row;
@@ -77,9 +84,7 @@ static mr_status start_row(mr_engine *engine, mr_worker *worker, mr_slot *slot, 
     r->stage = engine->plan.source != nullptr ? engine->plan.source->kind->name : engine->plan.last->kind->name;
     mr_note_element(&worker->note, item->number, MR_NOTE_RECORD);
     mr_note_stage(&worker->note, r->stage);
-    /* The whole struct is not cleared, because the message is long. */
-    workspace->error.status = MR_OK;
-    workspace->error.message[0] = '\0';
+    clear_error(&workspace->error);
     r->start_ns = r->weight > 0 ? mr_now_ns() : 0;
     if (r->weight > 0) mr_note_since(&worker->note, r->start_ns);
     mr_status status = read_item(engine, item, workspace, &workspace->error);
@@ -202,14 +207,14 @@ static void run_block(mr_engine *engine, mr_worker *worker, mr_slot *slot, int32
     mr_note_stage(&worker->note, stage);
     mr_note_since(&worker->note, start_ns);
     mr_error *error = &worker->block_error;
-    *error = (mr_error){0};
+    clear_error(error);
     mr_status run_status = mr_block_run(block, workspace->stop, error);
     reserve_block(worker, block->end_bytes, reserved_bytes);
     tally(&worker->tallies[at + 1], (uint64_t)block->rows, 0, mr_now_ns() - start_ns);
     for (int32_t k = 0; k < block->rows; k++) {
         row_state r = {.row = added[k], .weight = added[k] % SAMPLE == 0 ? SAMPLE : 0, .stage = stage};
         if (r.weight > 0) r.start_ns = mr_now_ns();
-        workspace->error = (mr_error){0};
+        clear_error(&workspace->error);
         mr_slot_set_rows(slot, r.row, workspace);
         mr_status status = run_status;
         if (status != MR_OK)
@@ -231,7 +236,7 @@ static void do_block_rows(mr_engine *engine, mr_worker *worker, mr_slot *slot, i
         int32_t rows_max = mr_block_rows(work, end - row);
         int32_t added[MR_BLOCK_ROWS_MAX] = {0};
         mr_error *error = &worker->block_error;
-        *error = (mr_error){0};
+        clear_error(error);
         /* Elements of variable size probably need as much as before. */
         uint64_t fixed_bytes = mr_block_fixed_bytes(work, rows_max);
         uint64_t likely_bytes = worker->block_bytes > fixed_bytes ? worker->block_bytes : fixed_bytes;

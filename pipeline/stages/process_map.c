@@ -28,13 +28,6 @@ typedef struct process_map_settings {
     mr_process_map_options options;
 } process_map_settings;
 
-/* Where the parts of an area begin, in bytes. */
-typedef struct layout {
-    uint64_t rows, inputs, outputs;
-    uint64_t input_arrays[MR_COMPONENTS_MAX], output_arrays[MR_COMPONENTS_MAX];
-    uint64_t heap;
-} layout;
-
 static uint64_t align(uint64_t offset)
 {
     return (offset + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -78,21 +71,20 @@ static void place_arrays(const mr_element_spec *spec, uint64_t rows, uint64_t *e
     for (int32_t i = 0; i < spec->count; i++) arrays[i] = place(end, rows, fixed_bytes(spec, i));
 }
 
-static layout layout_of(const mr_dataset *dataset, int32_t rows_max)
+static mr_block_layout layout_of(const mr_dataset *dataset, int32_t rows_max)
 {
     uint64_t rows = (uint64_t)rows_max, end = PROGRESS_WORDS * sizeof(uint64_t);
-    layout l = {.rows = place(&end, rows, ROW_WORDS * sizeof(uint64_t))};
-    l.inputs = place(&end, rows, fields_bytes(&dataset->input->spec));
-    l.outputs = place(&end, rows, fields_bytes(&dataset->spec));
+    mr_block_layout l = {
+        .rows = place(&end, rows, ROW_WORDS * sizeof(uint64_t)),
+        .input_fields_bytes = fields_bytes(&dataset->input->spec),
+        .output_fields_bytes = fields_bytes(&dataset->spec),
+    };
+    l.inputs = place(&end, rows, l.input_fields_bytes);
+    l.outputs = place(&end, rows, l.output_fields_bytes);
     place_arrays(&dataset->input->spec, rows, &end, l.input_arrays);
     place_arrays(&dataset->spec, rows, &end, l.output_arrays);
     l.heap = end;
     return l;
-}
-
-static layout block_layout(const mr_block *block)
-{
-    return layout_of(block->work->dataset, block->rows_max);
 }
 
 static uint64_t *words(const mr_block *block, uint64_t offset)
@@ -131,15 +123,14 @@ size_t mr_block_fixed_bytes(const mr_work *work, int32_t rows_max)
 mr_status mr_block_begin(mr_block *block, const mr_work *work, int32_t rows_max, mr_error *error)
 {
     assert(mr_work_maps_blocks(work) && rows_max >= 1 && rows_max <= MR_BLOCK_ROWS_MAX);
-    *block = (mr_block){.work = work, .rows_max = rows_max};
+    *block = (mr_block){.work = work, .layout = layout_of(work->dataset, rows_max), .rows_max = rows_max};
     MR_TRY(mr_area_acquire(settings_of(block)->processes, &block->area, error));
-    uint64_t heap = block_layout(block).heap;
-    mr_status status = mr_area_reserve(block->area, heap, error);
+    mr_status status = mr_area_reserve(block->area, block->layout.heap, error);
     if (status != MR_OK) {
         mr_block_end(block);
         return status;
     }
-    block->end_bytes = heap;
+    block->end_bytes = block->layout.heap;
     return MR_OK;
 }
 
@@ -156,7 +147,7 @@ void mr_block_end(mr_block *block)
 
 bool mr_block_is_full(const mr_block *block)
 {
-    return block->rows == block->rows_max || block->end_bytes - block_layout(block).heap >= MR_BLOCK_BYTES;
+    return block->rows == block->rows_max || block->end_bytes - block->layout.heap >= MR_BLOCK_BYTES;
 }
 
 /* ---- Inputs ---- */
@@ -205,8 +196,8 @@ mr_status mr_block_add(mr_block *block, uint64_t epoch, uint64_t number, mr_work
 {
     const mr_work *work = block->work;
     const mr_element_spec *spec = &work->dataset->input->spec;
-    layout l = block_layout(block);
-    uint64_t row = (uint64_t)block->rows, field = l.inputs + row * fields_bytes(spec), end = block->end_bytes;
+    const mr_block_layout *l = &block->layout;
+    uint64_t row = (uint64_t)block->rows, field = l->inputs + row * l->input_fields_bytes, end = block->end_bytes;
     assert(block->rows < block->rows_max && workspace->count == spec->count);
     for (int32_t i = 0; i < spec->count; i++) {
         const mr_value *value = &workspace->values[i];
@@ -219,9 +210,9 @@ mr_status mr_block_add(mr_block *block, uint64_t epoch, uint64_t number, mr_work
         if (value->dtype != spec->dtypes[i] || !mr_shape_equal(value->shape, spec->shapes[i]))
             return mr_fail(error, MR_INVALID_ARGUMENT, "component %d does not have the dtype and shape of the input",
                            i);
-        if (row_bytes > 0) memcpy(block->area->data + l.input_arrays[i] + row * row_bytes, value->data, row_bytes);
+        if (row_bytes > 0) memcpy(block->area->data + l->input_arrays[i] + row * row_bytes, value->data, row_bytes);
     }
-    uint64_t *header = words(block, l.rows) + row * ROW_WORDS;
+    uint64_t *header = words(block, l->rows) + row * ROW_WORDS;
     memset(header, 0, ROW_WORDS * sizeof *header);
     if (mr_processes_are_random(settings_of(block)->processes)) {
         mr_random random = mr_random_at(work->seed, epoch, number, work->purpose);
@@ -353,7 +344,7 @@ static mr_status row_failure(const mr_block *block, uint64_t row, mr_error *erro
         if (error != nullptr) *error = f->reason;
         status = f->reason.status;
     }
-    const uint64_t *header = words(block, block_layout(block).rows) + row * ROW_WORDS;
+    const uint64_t *header = words(block, block->layout.rows) + row * ROW_WORDS;
     if (status == MR_OK && read_word(header) != 0) status = described_failure(block, header, error);
     return status == MR_OUT_OF_RANGE ? mr_fail_out_of_range(error) : status;
 }
@@ -371,10 +362,10 @@ static mr_status own_values(mr_workspace *workspace, mr_error *error)
 mr_status mr_block_take(mr_block *block, int32_t row, bool copies, mr_workspace *workspace, mr_error *error)
 {
     const mr_element_spec *spec = &block->work->dataset->spec;
-    layout l = block_layout(block);
+    const mr_block_layout *l = &block->layout;
     assert(row >= 0 && row < block->rows && workspace->count == 0);
     MR_TRY(row_failure(block, (uint64_t)row, error));
-    uint64_t field = l.outputs + (uint64_t)row * fields_bytes(spec);
+    uint64_t field = l->outputs + (uint64_t)row * l->output_fields_bytes;
     workspace->count = spec->count;
     for (int32_t i = 0; i < spec->count; i++) {
         mr_value *value = &workspace->values[i];
@@ -383,7 +374,7 @@ mr_status mr_block_take(mr_block *block, int32_t row, bool copies, mr_workspace 
         value->tensor = (mr_tensor){0};
         if (is_fixed(spec, i)) {
             value->shape = spec->shapes[i];
-            value->data = block->area->data + l.output_arrays[i] + (uint64_t)row * fixed_bytes(spec, i);
+            value->data = block->area->data + l->output_arrays[i] + (uint64_t)row * mr_spec_row_bytes(spec, i);
             continue;
         }
         MR_TRY(take_variable(block, field, i, workspace, error));

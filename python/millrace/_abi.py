@@ -340,7 +340,6 @@ GROUP_FUNCTION = ctypes.CFUNCTYPE(_int32, _void, _int64, _void, _void, _void)
 SCAN_FUNCTION = ctypes.CFUNCTYPE(_int32, _void, _void, _void, _void, _void, _void)
 REDUCE_FUNCTION = ctypes.CFUNCTYPE(_int32, _void, _void, _void, _void, _void)
 RELEASE = ctypes.CFUNCTYPE(None, _void)
-TUNED_FUNCTION = ctypes.CFUNCTYPE(None, _void, _text)
 WATCHDOG_FUNCTION = ctypes.CFUNCTYPE(None, _void, _uint64, _void, _int32)
 
 _library.declare(

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from . import _library, _proto, errors
+from . import _proto, errors
 from ._library import library
 
 try:

@@ -60,7 +60,7 @@ def running() -> Sequence[int]:
 def cause(message: str) -> Optional[BaseException]:
     """The exception of the function that failed with this message of the library."""
     for text, exception in reversed(list(_raised.items())):
-        if text in message:
+        if message.endswith(text):
             return exception
     return None
 
@@ -183,14 +183,19 @@ class Function:
     ) -> None:
         self.function = function
         self.names = names
+        self.what = what
+        self.returns(specs)
+
+    def returns(self, specs: Sequence[Spec]) -> None:
+        """Sets the structure of its results."""
         self.specs = tuple(specs)
         self.result_names = tuple(spec.name for spec in self.specs) if all(s.name for s in self.specs) else None
-        self.what = what
 
-    def __call__(self, values: Sequence[Any], **named: Any) -> Any:
+    def __call__(self, values: Sequence[Any], *others: Any) -> Any:
+        """The function's result for an element and other arguments."""
         if self.names is not None:
-            return self.function(dict(zip(self.names, values)), **named)
-        return self.function(*values, **named)
+            return self.function(dict(zip(self.names, values)), *others)
+        return self.function(*values, *others)
 
     def fill(self, output: int, result: Any) -> None:
         """Copies a result to the element at an address."""
@@ -224,12 +229,7 @@ def generator(random: int) -> np.random.Generator:
 def random_map_function(context, element, random, output, error):
     """The same with a random generator as the last argument."""
     function = _objects[context]
-    values = _taken(element)
-    if function.names is not None:
-        result = function.function(dict(zip(function.names, values)), generator(random))
-    else:
-        result = function.function(*values, generator(random))
-    function.fill(output, result)
+    function.fill(output, function(_taken(element), generator(random)))
 
 
 @_guarded(_abi.PREDICATE, 3)

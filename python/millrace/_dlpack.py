@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Optional, Tuple
 
-from . import _abi, _arrays, _dtypes, _library
+from . import _abi, _dtypes, _library
 from ._library import library
 
 _api = ctypes.pythonapi
@@ -18,7 +18,7 @@ _is_valid_at = ctypes.PYFUNCTYPE(ctypes.c_int, _void, _text)(("PyCapsule_IsValid
 _pointer_at = ctypes.PYFUNCTYPE(_void, _void, _text)(("PyCapsule_GetPointer", _api))
 # Capsules keep pointers to their names.
 _PLAIN, _VERSIONED, _USED = b"dltensor", b"dltensor_versioned", b"used_dltensor"
-CPU, CUDA = 1, 2
+CPU = 1
 
 
 class _DLTensor(ctypes.Structure):

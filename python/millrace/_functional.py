@@ -93,13 +93,10 @@ class Functional:
     ) -> "Dataset":
         made = self._function(function, "function", as_dict, "map")
         if output_signature is not None:
-            made.specs = _specs.specs(output_signature)
-        elif seed is None:
-            made.specs = self._inferred(made, lambda values: made(values))
+            made.returns(_specs.specs(output_signature))
         else:
-            generator = np.random.default_rng(seed)
-            made.specs = self._inferred(made, lambda values: _with_generator(made, values, generator))
-        made = Function(made.function, made.names, made.specs, "map")
+            others = () if seed is None else (np.random.default_rng(seed),)
+            made.returns(self._inferred(made, lambda values: made(values, *others)))
         name, text = "map" if seed is None else "random_map", _drawing.arguments(function, processes=processes or None)
         parallel = check.tunable(num_parallel_calls, "num_parallel_calls")
         if check.integer(processes, "processes", 0, 1024):
@@ -525,12 +522,6 @@ def _parts(values: Any, name: str) -> List[float]:
     if not abs(sum(parts) - 1) < 1e-6 or min(parts) < 0:
         raise ValueError(f"{name} is {values!r}, expected parts whose sum is 1")
     return parts
-
-
-def _with_generator(function: Function, values: Any, generator: Any) -> Any:
-    if function.names is not None:
-        return function.function(dict(zip(function.names, values)), generator)
-    return function.function(*values, generator)
 
 
 def _spec_of(dataset: Any, argument: str) -> _abi.ElementSpec:

@@ -6,7 +6,7 @@ from . import errors
 
 RUN_VERSION = 3
 RANK_MAX = 12
-STRING, RESOURCE, VARIANT, BFLOAT16 = 7, 20, 21, 14
+STRING, BFLOAT16 = 7, 14
 
 
 class Error(ctypes.Structure):

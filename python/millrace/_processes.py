@@ -12,7 +12,7 @@ import socket
 import threading
 from typing import Any, List, Optional, Sequence
 
-from . import _abi, _callbacks, _library, _tensors, _worker, errors
+from . import _abi, _callbacks, _library, _worker, errors
 from ._arrays import DTYPES
 from ._library import STRING, library
 from ._specs import Spec

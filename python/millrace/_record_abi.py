@@ -92,12 +92,6 @@ class RecordScanOptions(_Options):
     ]
 
 
-class RecordPoint(ctypes.Structure):
-    """mr_record_point"""
-
-    _fields_ = [("record", _uint64), ("offset", _uint64)]
-
-
 class RecordIndex(ctypes.Structure):
     """mr_record_index"""
 

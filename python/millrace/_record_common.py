@@ -42,6 +42,11 @@ class Opened:
         self._handle = None
         self._lock = threading.Lock()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed."""
+        return self._handle is None
+
     def _unusable(self) -> Exception:
         """The exception of a call without a handle."""
         what = "was opened before a fork; open it in the child process" if self._is_abandoned else "is closed"

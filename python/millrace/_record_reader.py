@@ -249,11 +249,6 @@ class RecordReader(Opened):
         """None, "GZIP" or "ZLIB"; found from the first bytes of the file."""
         return COMPRESSIONS[self._get(library.mr_record_reader_compression)]
 
-    @property
-    def closed(self) -> bool:
-        """Whether the reader is closed."""
-        return self._handle is None
-
     def close(self) -> None:
         """Closes the file. Closing twice is allowed.
 

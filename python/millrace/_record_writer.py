@@ -153,11 +153,6 @@ class RecordWriter(Opened):
         """Uncompressed bytes so far, including the 16 bytes around each record."""
         return self._get_totals()[1]
 
-    @property
-    def closed(self) -> bool:
-        """Whether the writer is closed."""
-        return self._handle is None
-
     def close(self) -> None:
         """Flushes, writes the index, renames an atomic file. Closing twice is allowed.
 

@@ -11,7 +11,6 @@ from ._library import library
 from ._record_common import failure
 
 SIZE_MAX = (1 << 31) - 1
-BYTES, FLOATS, INT64S = 1, 2, 3
 # Integers are encoded by the library from this number on.
 _MANY = 32
 

@@ -205,13 +205,13 @@ class DatasetIterator:
         self._refuse_own_function()
         self.cancel()
         with _Held(self):
+            self._end()
             with self._closing:
                 handle, self._handle = self._handle, None
             if handle is not None:
                 library.mr_element_deinit(self._element_at)
                 library.mr_iterator_free(handle)
                 _release(self._pools)
-                self._end()
 
     def __enter__(self) -> "DatasetIterator":
         return self
@@ -309,14 +309,11 @@ class DatasetIterator:
 
     def statistics_text(self, columns: int = 80) -> str:
         """The same as a table of lines of at most `columns` characters, at least 60."""
-        with _Used(self):
-            return self._text(check.integer(columns, "columns", 60, 10000))
-
-    def _text(self, columns: int) -> str:
-        size = 4096
+        width, size = check.integer(columns, "columns", 60, 10000), 4096
         while True:
             text = ctypes.create_string_buffer(size)
-            length = library.mr_iterator_statistics_text(self._handle, columns, text, size)
+            with _Used(self):
+                length = library.mr_iterator_statistics_text(self._handle, width, text, size)
             if length < size:
                 return text.raw[:length].decode("utf-8", "replace")
             size = length + 1024
@@ -474,10 +471,13 @@ class _Display:
         import shutil
 
         iterator = self._iterator()
-        if iterator is None or iterator._handle is None:
+        if iterator is None:
             return
         columns = max(60, min(200, shutil.get_terminal_size().columns))
-        text = iterator._text(columns).rstrip("\n")
+        try:
+            text = iterator.statistics_text(columns).rstrip("\n")
+        except ValueError:  # closed by another thread
+            return
         up = f"\033[{self._lines}F\033[J" if self._is_terminal and self._lines else ""
         self._lines = text.count("\n") + 1
         try:

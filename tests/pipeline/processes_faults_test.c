@@ -273,21 +273,30 @@ static void *cancel_soon(void *iterator)
     return nullptr;
 }
 
+/* An iterator over a map whose processes sleep from this element on. */
+static mr_iterator *sleeping_iterator(crew *c, int64_t *sleep_at, int32_t threads)
+{
+    mr_error error = {0};
+    *c = (crew){.sleep_at = sleep_at};
+    mr_dataset *d = mr_dataset_prefetch(crew_map_dataset(mr_dataset_range(0, 1000, 1), c), 4);
+    mr_iterator *iterator = nullptr;
+    CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
+    mr_dataset_free(d);
+    return iterator;
+}
+
 /* Both processes may sleep before the first element is complete: it may share a slot with those that put them to
  * sleep. */
 TEST(cancel_while_a_process_works)
 {
     for (int32_t threads = 1; threads <= 8; threads *= 2) {
-        mr_error error = {0};
         int64_t five = 5;
-        crew c = {.sleep_at = &five};
-        mr_dataset *d = mr_dataset_prefetch(crew_map_dataset(mr_dataset_range(0, 1000, 1), &c), 4);
-        mr_iterator *iterator = nullptr;
-        mr_element element = {0};
-        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
-        mr_dataset_free(d);
+        crew c;
+        mr_iterator *iterator = sleeping_iterator(&c, &five, threads);
         pthread_t canceller;
         CHECK(pthread_create(&canceller, nullptr, cancel_soon, iterator) == 0);
+        mr_error error = {0};
+        mr_element element = {0};
         mr_status status = MR_OK;
         while (status == MR_OK) status = mr_iterator_next(iterator, &element, &error);
         CHECK_STATUS(status, MR_CANCELLED);
@@ -300,13 +309,9 @@ TEST(cancel_while_a_process_works)
 TEST(iterator_is_freed_while_a_process_works)
 {
     for (int32_t threads = 1; threads <= 4; threads *= 2) {
-        mr_error error = {0};
         int64_t zero = 0;
-        crew c = {.sleep_at = &zero};
-        mr_dataset *d = mr_dataset_prefetch(crew_map_dataset(mr_dataset_range(0, 1000, 1), &c), 4);
-        mr_iterator *iterator = nullptr;
-        CHECK_OK(mr_iterator_new(d, MR_OPTIONS(mr_iterator_options, .threads = threads), &iterator, &error));
-        mr_dataset_free(d);
+        crew c;
+        mr_iterator *iterator = sleeping_iterator(&c, &zero, threads);
         const struct timespec while_processes_start = {.tv_nsec = 20000000};
         nanosleep(&while_processes_start, nullptr);
         mr_iterator_free(iterator);

@@ -1,6 +1,8 @@
 """Iterators: states, threads, what they report, and their ends."""
 
+import contextlib
 import gc
+import io
 import json
 import os
 import subprocess
@@ -326,6 +328,24 @@ class EndTest(unittest.TestCase):
         thread.join(60)
         self.assertEqual(len(failures), 1)
         self.assertRaises(ValueError, iterator.statistics)
+
+    def test_the_table_is_printed_once_when_it_is_closed(self):
+        stream = io.StringIO()
+        with contextlib.redirect_stderr(stream):
+            with DS.range(1000).batch(10).numpy(verbose=True) as iterator:
+                next(iterator)
+            iterator.close()
+        self.assertEqual(stream.getvalue().count("batch"), 1)
+
+    def test_the_cause_is_the_exception_of_the_element(self):
+        def fail(value):
+            raise ValueError(int(value))
+
+        iterator = DS.range(20).map(fail, mr.Spec("int64", ())).numpy()
+        for number in range(20):
+            with self.assertRaises(mr.errors.InvalidArgumentError) as caught:
+                next(iterator)
+            self.assertEqual(caught.exception.__cause__.args, (number,))
 
 
 if __name__ == "__main__":
