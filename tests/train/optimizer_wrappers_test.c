@@ -202,19 +202,20 @@ TEST(wrappers_wrap_wrappers)
 
 /* ---- Replicas ---- */
 
-/* One replica that computes several gradients for each update: after update n, all of n have been averaged. */
+/* One replica that computes several gradients for each update: after update n, all of n have been averaged. With tokens
+ * from the start, the replica reads the variable while the chief updates it: then it has a handle. */
 TEST(sync_replicas_hook_trains_in_a_monitored_session)
 {
     for (int aggregate = 1; aggregate <= 3; aggregate++) {
         mr_error error = {0};
-        model m = build(aggregate == 2);
+        model m = build(aggregate != 1);
         mr_output ones = mr_mul(m.graph, m.w.value, mr_constant_float(m.graph, 0.5f));
         const mr_optimizer *optimizer =
             mr_sync_replicas_optimizer(m.graph, mr_gradient_descent(.learning_rate = 0.25f),
                                        .replicas_to_aggregate = aggregate, .total_num_replicas = 1);
         mr_node *train = mr_minimize(m.graph, optimizer, ones, m.step.ref);
         mr_hook *stop = mr_stop_at_step_hook(.last_step = 9);
-        mr_hook *chief = mr_sync_replicas_hook(m.graph, optimizer, true, -1);
+        mr_hook *chief = mr_sync_replicas_hook(m.graph, optimizer, true, aggregate == 1 ? 0 : -1);
         mr_monitored_session *session = nullptr;
         mr_status status = mr_monitored_session_new(
             m.graph, MR_OPTIONS(mr_monitored_session_options, .hooks = MR_HOOKS(chief, stop)), &session, &error);
