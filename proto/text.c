@@ -164,6 +164,50 @@ static mr_status take_number(parser *p, char number[NUMBER_MAX_BYTES], bool *is_
     return MR_OK;
 }
 
+/* Names of enums with few values, or with gaps: of SaverDef, and of FullTypeDef. */
+static const struct {
+    const char *name;
+    int64_t value;
+} named_values[] = {
+    {"LEGACY", 0},
+    {"V1", 1},
+    {"V2", 2},
+    {"TFT_UNSET", 0},
+    {"TFT_VAR", 1},
+    {"TFT_ANY", 2},
+    {"TFT_PRODUCT", 3},
+    {"TFT_NAMED", 4},
+    {"TFT_FOR_EACH", 20},
+    {"TFT_CALLABLE", 100},
+    {"TFT_BOOL", 200},
+    {"TFT_UINT8", 201},
+    {"TFT_UINT16", 202},
+    {"TFT_UINT32", 203},
+    {"TFT_UINT64", 204},
+    {"TFT_INT8", 205},
+    {"TFT_INT16", 206},
+    {"TFT_INT32", 207},
+    {"TFT_INT64", 208},
+    {"TFT_HALF", 209},
+    {"TFT_FLOAT", 210},
+    {"TFT_DOUBLE", 211},
+    {"TFT_COMPLEX64", 212},
+    {"TFT_COMPLEX128", 213},
+    {"TFT_STRING", 214},
+    {"TFT_BFLOAT16", 215},
+    {"TFT_TENSOR", 1000},
+    {"TFT_ARRAY", 1001},
+    {"TFT_OPTIONAL", 1002},
+    {"TFT_LITERAL", 1003},
+    {"TFT_ENCODED", 1004},
+    {"TFT_SHAPE_TENSOR", 1005},
+    {"TFT_DATASET", 10102},
+    {"TFT_RAGGED", 10103},
+    {"TFT_ITERATOR", 10104},
+    {"TFT_MUTEX_LOCK", 10202},
+    {"TFT_LEGACY_VARIANT", 10203},
+};
+
 /* The names of enums. Those of dtypes are DT_ and a suffix; a reference adds 100. */
 static bool find_enum(const char *name, int64_t *value)
 {
@@ -200,13 +244,9 @@ static bool find_enum(const char *name, int64_t *value)
                                          "UINT4",
                                          "INT2",
                                          "UINT2"};
-    static const struct {
-        const char *name;
-        int64_t value;
-    } others[] = {{"LEGACY", 0}, {"V1", 1}, {"V2", 2}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (strcmp(name, others[i].name) != 0) continue;
-        *value = others[i].value;
+    for (size_t i = 0; i < sizeof named_values / sizeof *named_values; i++) {
+        if (strcmp(name, named_values[i].name) != 0) continue;
+        *value = named_values[i].value;
         return true;
     }
     if (strncmp(name, "DT_", 3) != 0) return false;

@@ -13,9 +13,12 @@
  * errors  MR_DATA_LOSS: "line 3, column 9: GraphDef has no field nodes"; MR_RESOURCE_EXHAUSTED */
 mr_status mr_proto_text_parse(const ProtobufCMessageDescriptor *descriptor, mr_string text, mr_string *bytes,
                               mr_error *error);
-/* Writes a message, any struct of protobuf-c. Values of enums are numbers; fields that are not declared are left out.
- * *text  owned by the caller: free() its data */
+/* Writes a message, any struct of protobuf-c. Values of enums are numbers.
+ * *text   owned by the caller: free() its data
+ * errors  MR_FAILED_PRECONDITION: a field is not declared, so that the text cannot name it; it names the message */
 mr_status mr_proto_text_write(const void *message, mr_string *text, mr_error *error);
+/* The same, but leaves fields out that are not declared, as TensorFlow does. */
+mr_status mr_proto_text_write_declared(const void *message, mr_string *text, mr_error *error);
 /* The first field name of a text, to recognize its type: the length of the name at *begin, which is followed by a
  * value; 0 if the bytes do not begin as text. */
 size_t mr_proto_text_first_name(mr_string text, const char **begin);

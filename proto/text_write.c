@@ -1,4 +1,5 @@
-/* Writing protobuf's text format, by descriptor. Fields that the .proto files do not declare are left out. */
+/* Writing protobuf's text format, by descriptor. Fields that the .proto files do not declare have no name: protobuf
+ * writes them by number, if at all, and its own parser refuses numbers. So they are an error, or are left out. */
 #include "base/status.h"
 #include "proto/text.h"
 
@@ -13,6 +14,7 @@ typedef struct writer {
     char *text; /* owned */
     size_t size_bytes, capacity_bytes;
     int depth;
+    bool declared_only; /* leave out what is not declared */
     mr_error *error;
 } writer;
 
@@ -151,9 +153,32 @@ static bool is_set(const ProtobufCFieldDescriptor *field, const uint8_t *at, con
     return memcmp(at, zero, element_size(field->type)) != 0;
 }
 
+static mr_status check_unknown(const writer *w, const ProtobufCMessage *message)
+{
+    if (w->declared_only || message->n_unknown_fields == 0) return MR_OK;
+    return mr_fail(w->error, MR_FAILED_PRECONDITION,
+                   "%s has the field %" PRIu32 ", which has no name in text form; only the binary form can keep it",
+                   message->descriptor->short_name, message->unknown_fields[0].tag);
+}
+
+/* The value of the message's field "name"; null: it has none. */
+static const char *name_of(const ProtobufCMessage *message)
+{
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(message->descriptor, "name");
+    bool is_text = field != nullptr && field->type == PROTOBUF_C_TYPE_STRING &&
+                   field->label != PROTOBUF_C_LABEL_REPEATED && (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) == 0;
+    const char *name = is_text ? *(char *const *)((const uint8_t *)message + field->offset) : nullptr;
+    return name != nullptr && *name != '\0' ? name : nullptr;
+}
+
 static mr_status put_message(writer *w, const ProtobufCMessage *message)
 {
     const uint8_t *bytes = (const uint8_t *)message;
+    mr_status checked = check_unknown(w, message);
+    if (checked != MR_OK && name_of(message) != nullptr)
+        return mr_fail_prefix(w->error, checked, "%.200s", name_of(message));
+    MR_TRY(checked);
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
         const uint8_t *at = bytes + field->offset;
@@ -168,13 +193,23 @@ static mr_status put_message(writer *w, const ProtobufCMessage *message)
     return MR_OK;
 }
 
-mr_status mr_proto_text_write(const void *message, mr_string *text, mr_error *error)
+static mr_status write_text(const void *message, bool declared_only, mr_string *text, mr_error *error)
 {
-    writer w = {.error = error};
+    writer w = {.declared_only = declared_only, .error = error};
     const mr_status status = put_message(&w, message);
     *text = (mr_string){w.text, w.size_bytes};
     if (status == MR_OK) return MR_OK;
     free(w.text);
     *text = (mr_string){0};
     return status;
+}
+
+mr_status mr_proto_text_write(const void *message, mr_string *text, mr_error *error)
+{
+    return write_text(message, false, text, error);
+}
+
+mr_status mr_proto_text_write_declared(const void *message, mr_string *text, mr_error *error)
+{
+    return write_text(message, true, text, error);
 }

@@ -96,10 +96,13 @@ static mr_status read_attrs(importing *m, const Mr__NodeDef *def, mr_node *node,
 /* Keeps fields that have no meaning here as bytes. */
 static mr_status keep_rest(importing *m, const Mr__NodeDef *def, mr_node *node, mr_error *error)
 {
-    if (def->experimental_debug_info == nullptr && def->base.n_unknown_fields == 0) return MR_OK;
+    bool has_rest =
+        def->experimental_debug_info != nullptr || def->experimental_type != nullptr || def->base.n_unknown_fields > 0;
+    if (!has_rest) return MR_OK;
     Mr__NodeDef rest = MR__NODE_DEF__INIT;
     mr_string bytes = {0};
     rest.experimental_debug_info = def->experimental_debug_info;
+    rest.experimental_type = def->experimental_type;
     rest.base.n_unknown_fields = def->base.n_unknown_fields;
     rest.base.unknown_fields = def->base.unknown_fields;
     MR_TRY(mr_proto_pack(&rest, &m->graph->arena, &bytes, error));

@@ -23,7 +23,8 @@ mr_status mr_train_write_graph_text(const mr_graph *graph, const char *directory
     Mr__GraphDef *def = nullptr;
     const char *path = mr_arena_printf(&arena, "%s/graph.pbtxt", directory);
     mr_status status = path != nullptr ? with_shapes(graph, &arena, &def, error) : mr_fail_memory(error, 1);
-    if (status == MR_OK) status = mr_proto_text_write(def, &text, error);
+    /* The file is only for reading by people: no reason to refuse a training. */
+    if (status == MR_OK) status = mr_proto_text_write_declared(def, &text, error);
     if (status == MR_OK) status = mr_file_write_no_sync(path, text.data, text.size_bytes, error);
     free((void *)text.data);
     mr_arena_deinit(&arena);
