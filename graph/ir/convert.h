@@ -34,6 +34,11 @@ mr_status mr_attr_write(const mr_attr *attr, mr_arena *arena, Mr__AttrValue **pr
 mr_status mr_graph_write(const mr_graph *graph, mr_arena *arena, Mr__GraphDef **graph_def, mr_error *error);
 /* Adds the shapes of outputs to such a message, as the attr "_output_shapes" (Graph.as_graph_def(add_shapes=True)). */
 mr_status mr_graph_write_shapes(const mr_graph *graph, Mr__GraphDef *graph_def, mr_arena *arena, mr_error *error);
+/* Writes the definition of an operator, without descriptions (op_def_write.c). */
+mr_status mr_op_def_write(const mr_op_def *def, mr_arena *arena, Mr__OpDef **result, mr_error *error);
+/* Writes the definitions of the operators that the graph and the functions of its library use, sorted by name; without
+ * those that are not known here. */
+mr_status mr_op_list_write(const Mr__GraphDef *graph_def, mr_arena *arena, Mr__OpList **result, mr_error *error);
 /* Writes a MetaGraphDef with these shapes as a message in the arena (meta.c). */
 mr_status mr_graph_write_meta(const mr_graph *graph, mr_arena *arena, Mr__MetaGraphDef **meta, mr_error *error);
 /* Adds the nodes of a message (import.c). size_bytes: size of the serialized message. */

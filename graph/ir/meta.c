@@ -1,6 +1,6 @@
-/* MetaGraphDef: the graph, its collections and the names of the Saver's nodes. Variables are VariableDefs in
- * bytes_list; other outputs and nodes are names in node_list, "x:0" and "x". Anything else is exported as it was
- * imported. */
+/* MetaGraphDef: the graph, the definitions of its operators, its collections and the names of the Saver's nodes.
+ * Variables are VariableDefs in bytes_list; other outputs and nodes are names in node_list, "x:0" and "x". Anything else
+ * is exported as it was imported. */
 #include "graph/ir/convert.h"
 #include "graph/ir/meta_flow.h"
 #include "proto/meta_graph.pb-c.h"
@@ -121,8 +121,10 @@ mr_status mr_graph_write_meta(const mr_graph *graph, mr_arena *arena, Mr__MetaGr
     mr__meta_graph_def__init(meta);
     mr__meta_graph_def__meta_info_def__init(info);
     info->tensorflow_version = (char *)"2.15.1";
+    info->tensorflow_git_version = (char *)"unknown"; /* as a TensorFlow has that was not built from a git repository */
     meta->meta_info_def = info;
     MR_TRY(mr_graph_write(graph, arena, &meta->graph_def, error));
+    MR_TRY(mr_op_list_write(meta->graph_def, arena, &info->stripped_op_list, error));
     MR_TRY(mr_graph_write_shapes(graph, meta->graph_def, arena, error));
     MR_TRY(write_collections(graph, arena, meta, error));
     if (graph->saver_def_size_bytes > 0) {

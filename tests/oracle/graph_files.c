@@ -45,72 +45,6 @@ static mr_string read_file(const char *path)
 
 /* ---- ops ---- */
 
-static Mr__OpDef__ArgDef *make_argument(mr_arena *arena, const mr_op_argument *argument)
-{
-    Mr__OpDef__ArgDef *made = MR_ARENA_NEW(arena, Mr__OpDef__ArgDef, 1);
-    mr__op_def__arg_def__init(made);
-    made->name = (char *)argument->name;
-    made->type = (int32_t)argument->dtype;
-    if (argument->type_attr != nullptr) made->type_attr = (char *)argument->type_attr;
-    if (argument->number_attr != nullptr) made->number_attr = (char *)argument->number_attr;
-    if (argument->types_attr != nullptr) made->type_list_attr = (char *)argument->types_attr;
-    made->is_ref = argument->is_ref;
-    return made;
-}
-
-static mr_status make_allowed(mr_arena *arena, const mr_op_attr *attr, Mr__AttrValue **value)
-{
-    mr_attr list = {.name = attr->name, .kind = attr->kind, .is_list = true};
-    list.values = MR_ARENA_NEW(arena, mr_attr_value, 64);
-    for (int32_t i = 0; i < attr->allowed_string_count; i++)
-        list.values[list.count++].string = mr_string_from(attr->allowed_strings[i]);
-    for (int32_t dtype = 0; dtype < MR_DTYPE_COUNT; dtype++)
-        if (attr->allowed_types >> dtype & 1) list.values[list.count++].type = dtype;
-    return list.count == 0 ? MR_OK : mr_attr_write(&list, arena, value, &error);
-}
-
-static mr_status make_attr(mr_arena *arena, const mr_op_attr *attr, Mr__OpDef__AttrDef **result)
-{
-    static const char *const kinds[] = {
-        [MR_ATTR_STRING] = "string", [MR_ATTR_INT] = "int",       [MR_ATTR_FLOAT] = "float",
-        [MR_ATTR_BOOL] = "bool",     [MR_ATTR_TYPE] = "type",     [MR_ATTR_SHAPE] = "shape",
-        [MR_ATTR_TENSOR] = "tensor", [MR_ATTR_FUNCTION] = "func",
-    };
-    Mr__OpDef__AttrDef *made = MR_ARENA_NEW(arena, Mr__OpDef__AttrDef, 1);
-    mr__op_def__attr_def__init(made);
-    made->name = (char *)attr->name;
-    made->type = mr_arena_printf(arena, attr->is_list ? "list(%s)" : "%s", kinds[attr->kind]);
-    made->has_minimum = attr->has_minimum;
-    made->minimum = attr->minimum;
-    mr_attr_value value = attr->default_value;
-    mr_attr given = {.name = attr->name, .kind = attr->kind, .count = 1, .values = &value};
-    if (attr->is_list) given = attr->default_list;
-    if (attr->has_default) MR_TRY(mr_attr_write(&given, arena, &made->default_value, &error));
-    *result = made;
-    return make_allowed(arena, attr, &made->allowed_values);
-}
-
-static mr_status make_op(mr_arena *arena, const mr_op_def *def, Mr__OpDef **result)
-{
-    Mr__OpDef *made = MR_ARENA_NEW(arena, Mr__OpDef, 1);
-    mr__op_def__init(made);
-    made->name = (char *)def->op->name;
-    made->is_stateful = (def->op->flags & MR_OP_STATEFUL) != 0;
-    made->is_commutative = (def->op->flags & MR_OP_COMMUTATIVE) != 0;
-    made->is_aggregate = (def->op->flags & MR_OP_AGGREGATE) != 0;
-    made->allows_uninitialized_input = (def->op->flags & MR_OP_ALLOWS_UNINITIALIZED) != 0;
-    made->input_arg = MR_ARENA_NEW(arena, Mr__OpDef__ArgDef *, 32);
-    made->output_arg = MR_ARENA_NEW(arena, Mr__OpDef__ArgDef *, 32);
-    made->attr = MR_ARENA_NEW(arena, Mr__OpDef__AttrDef *, 32);
-    for (int32_t i = 0; i < def->input_count; i++)
-        made->input_arg[made->n_input_arg++] = make_argument(arena, &def->inputs[i]);
-    for (int32_t i = 0; i < def->output_count; i++)
-        made->output_arg[made->n_output_arg++] = make_argument(arena, &def->outputs[i]);
-    for (int32_t i = 0; i < def->attr_count; i++) MR_TRY(make_attr(arena, &def->attrs[i], &made->attr[made->n_attr++]));
-    *result = made;
-    return MR_OK;
-}
-
 static int write_ops(const char *path)
 {
     mr_arena arena = {0};
@@ -119,7 +53,7 @@ static int write_ops(const char *path)
     mr_builtin_register();
     list.op = MR_ARENA_NEW(&arena, Mr__OpDef *, (size_t)mr_op_count());
     for (int32_t i = 0; i < mr_op_count(); i++)
-        if (make_op(&arena, mr_op_at(i), &list.op[list.n_op++]) != MR_OK) return fail();
+        if (mr_op_def_write(mr_op_at(i), &arena, &list.op[list.n_op++], &error) != MR_OK) return fail();
     if (mr_proto_pack(&list, &arena, &bytes, &error) != MR_OK) return fail();
     int result = write_file(path, bytes);
     mr_arena_deinit(&arena);

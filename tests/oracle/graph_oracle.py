@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, op_def_pb2, variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import meta_graph, op_def_registry
 
 tf1 = tf.compat.v1
 PROGRAM = os.path.join(os.environ.get("MILLRACE_ORACLE", "zig-out/oracle"), "graph_files")
@@ -116,6 +116,19 @@ def check_operators(directory):
     assert len(operators) > 200 and not wrong, "\n".join(wrong)
 
 
+def check_used(meta):
+    """The list of used operators has those that TensorFlow lists, and their definitions. Functions that only attributes
+    name are looked into too."""
+    listed = {op.name: op for op in meta.meta_info_def.stripped_op_list.op}
+    assert list(listed) == sorted(listed)
+    wanted = meta_graph.stripped_op_list_for_graph(meta.graph_def).op
+    assert {op.name for op in wanted} <= set(listed), {op.name for op in wanted} - set(listed)
+    nodes = list(meta.graph_def.node) + [n for f in meta.graph_def.library.function for n in f.node_def]
+    assert set(listed) <= {node.op for node in nodes}
+    for op in wanted:
+        assert plain(op) == plain(listed[op.name]), op.name
+
+
 # ---- Builders ----
 
 
@@ -164,7 +177,9 @@ def check_builders(directory):
         for a, b in zip(results, run_built(session)):
             np.testing.assert_array_equal(a, b)
     with tf.Graph().as_default():
-        tf1.train.import_meta_graph(read(meta_graph_pb2.MetaGraphDef, meta_path))
+        meta = read(meta_graph_pb2.MetaGraphDef, meta_path)
+        check_used(meta)
+        tf1.train.import_meta_graph(meta)
         assert [v.name for v in tf1.trainable_variables()] == ["layer/w:0", "layer/b:0"]
         assert [v.initial_value.name for v in tf1.global_variables()] == ["layer/start:0", "layer/zeros:0"]
         assert [item.name for item in tf1.get_collection("losses")] == ["out:0"]
@@ -225,6 +240,7 @@ def check_round_trip(directory):
     ours("meta", source, target)
     again = read(meta_graph_pb2.MetaGraphDef, target)
     same_graph(again.graph_def, meta.graph_def)
+    check_used(again)
     assert sorted(again.collection_def) == sorted(meta.collection_def)
     for key in meta.collection_def:
         mine, theirs = again.collection_def[key], meta.collection_def[key]
