@@ -134,6 +134,21 @@ static mr_status binary(mr_kernel_call *call, mr_error *error)
     return launch_binary(call, a, b, shape, error);
 }
 
+/* Gradients of functions from their results: of as many elements, in the shape of the first. */
+static mr_status gradient_of_result(mr_kernel_call *call, mr_error *error)
+{
+    MR_TRY(mr_kernel_same_count(call, 0, 1, error));
+    const mr_shape shape = call->inputs[0].shape;
+    return launch_binary(call, shape, shape, shape, error);
+}
+
+static mr_status gradient(mr_kernel_call *call, mr_error *error)
+{
+    MR_TRY(mr_kernel_same_shape(call, 0, 1, error));
+    const mr_shape shape = call->inputs[0].shape;
+    return launch_binary(call, shape, shape, shape, error);
+}
+
 /* The bias is along the channels: the last dimension, or the second of NCHW. */
 static mr_status bias_add(mr_kernel_call *call, mr_error *error)
 {
@@ -283,14 +298,14 @@ static const mr_kernel kernels[] = {
     COMPARISON("LessEqual"),
     COMPARISON("Greater"),
     COMPARISON("GreaterEqual"),
-    BINARY("ReluGrad"),
-    BINARY("Relu6Grad"),
-    BINARY("SigmoidGrad"),
-    BINARY("TanhGrad"),
-    BINARY("SqrtGrad"),
-    BINARY("RsqrtGrad"),
-    BINARY("ReciprocalGrad"),
-    BINARY("InvGrad"),
+    ROW("ReluGrad", gradient, "T: float"),
+    ROW("Relu6Grad", gradient, "T: float"),
+    ROW("SigmoidGrad", gradient_of_result, "T: float"),
+    ROW("TanhGrad", gradient_of_result, "T: float"),
+    ROW("SqrtGrad", gradient_of_result, "T: float"),
+    ROW("RsqrtGrad", gradient_of_result, "T: float"),
+    ROW("ReciprocalGrad", gradient_of_result, "T: float"),
+    ROW("InvGrad", gradient_of_result, "T: float"),
     ROW("BiasAdd", bias_add, "T: float"),
     ROW("AddN", add_n, "T: float"),
     SELECT("Select", select_rows),

@@ -1,7 +1,9 @@
 /* The helpers declared in common.h: small inputs, sinks, strided copies. */
 #include "kernels/common.h"
+
 #include "base/halves.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +77,19 @@ mr_status mr_kernel_same_shape(const mr_kernel_call *call, int a, int b, mr_erro
                           "%d: %s",
                           call->node->name, call->node->op, a, mr_shape_text(x, left, sizeof left), b,
                           mr_shape_text(y, right, sizeof right));
+}
+
+mr_status mr_kernel_same_count(const mr_kernel_call *call, int a, int b, mr_error *error)
+{
+    const mr_tensor *x = &call->inputs[a], *y = &call->inputs[b];
+    const int64_t left = mr_tensor_count(x), right = mr_tensor_count(y);
+    if (left == right) return MR_OK;
+    char left_text[MR_SHAPE_TEXT_SIZE], right_text[MR_SHAPE_TEXT_SIZE];
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                          "The two arguments to a cwise op must have same number of elements, got %" PRId64
+                          " and %" PRId64 "; their shapes are %s and %s",
+                          left, right, mr_shape_text(x->shape, left_text, sizeof left_text),
+                          mr_shape_text(y->shape, right_text, sizeof right_text));
 }
 
 mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape, mr_error *error)

@@ -74,6 +74,8 @@ mr_status mr_kernel_single_int(const mr_kernel_call *call, int input, const char
 mr_status mr_kernel_shape(const mr_kernel_call *call, int input, mr_shape *shape, mr_error *error);
 /* Fails if inputs a and b have different shapes. */
 mr_status mr_kernel_same_shape(const mr_kernel_call *call, int a, int b, mr_error *error);
+/* Fails, in TensorFlow's words, unless the inputs have as many elements. */
+mr_status mr_kernel_same_count(const mr_kernel_call *call, int a, int b, mr_error *error);
 /* Converts an axis in [-rank, rank) to one in [0, rank). */
 mr_status mr_kernel_axis(const mr_kernel_call *call, int64_t axis, int rank, int *result, mr_error *error);
 

@@ -246,15 +246,9 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     const mr_tensor *a = &call->inputs[0], *b = &call->inputs[1];
     mr_shape wide;
     if (binary->same_shape) MR_TRY(mr_kernel_same_shape(call, 0, 1, error));
-    if (binary->same_count && !mr_shape_equal(a->shape, b->shape)) {
-        char left[MR_SHAPE_TEXT_SIZE], right[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "The two arguments to a cwise op must have same number of elements, got %lld and %lld; "
-                              "their shapes are %s and %s",
-                              (long long)mr_tensor_count(a), (long long)mr_tensor_count(b),
-                              mr_shape_text(a->shape, left, sizeof left), mr_shape_text(b->shape, right, sizeof right));
-    }
-    MR_TRY(mr_kernel_broadcast(call, a->shape, b->shape, &wide, error));
+    if (binary->same_count) MR_TRY(mr_kernel_same_count(call, 0, 1, error));
+    mr_shape a_shape = a->shape, b_shape = binary->same_count ? a->shape : b->shape;
+    MR_TRY(mr_kernel_broadcast(call, a_shape, b_shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};
     job.through_float = mr_is_half(a->dtype) && binary->loops[a->dtype] == nullptr;
     mr_dtype served = job.through_float ? MR_FLOAT : a->dtype;
@@ -268,7 +262,6 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     /* Pointers are read before forwarding, which may move a reference out of inputs[]. */
     job.a = a->data;
     job.b = b->data;
-    mr_shape a_shape = a->shape, b_shape = b->shape;
     bool use_a = same_size && mr_shape_equal(a_shape, wide) && call->may_reuse != nullptr && call->may_reuse[0];
     bool use_b = same_size && mr_shape_equal(b_shape, wide) && call->may_reuse != nullptr && call->may_reuse[1];
     if (use_a || use_b)

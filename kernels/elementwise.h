@@ -27,7 +27,7 @@ typedef struct mr_binary {
     bool nonzero_b;     /* integers: a 0 in b is an error */
     bool nonnegative_b; /* integers: a negative number in b is an error */
     bool same_shape;    /* a and b do not broadcast */
-    bool same_count;    /* they do not either, which TensorFlow words as another number of elements */
+    bool same_count;    /* they do not either, but b may have another shape with as many elements */
 } mr_binary;
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error);
 /* The loop for two scalars of a dtype (see mr_kernel); null if they need more than a loop. */

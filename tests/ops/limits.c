@@ -189,6 +189,22 @@ TEST(limits_of_casts_to_integers)
     }
 }
 
+/* As in TensorFlow: the result has the first operand's shape. */
+TEST(limits_of_gradients_of_results_take_any_shape_with_as_many_elements)
+{
+    static const char *const ops[] = {"SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "TanhGrad", "SigmoidGrad"};
+    const mr_shape shapes[] = {MR_SHAPE(2, 3), MR_SHAPE(6), MR_SHAPE(3, 2), MR_SHAPE(1, 6, 1)};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        for (int j = 0; j < 16; j++) {
+            mr_tensor y = random_floats(shapes[j / 4], 1), dy = random_floats(shapes[j % 4], 2), same = dy;
+            same.shape = y.shape;
+            mr_tensor z = run_op_one(&(op_run){.op = ops[i], .inputs = {y, dy}});
+            mr_tensor expected = run_op_one(&(op_run){.op = ops[i], .inputs = {y, same}});
+            CHECK(mr_shape_equal(z.shape, y.shape));
+            CHECK(memcmp(z.data, expected.data, 6 * sizeof(float)) == 0);
+        }
+}
+
 TEST(limits_of_gradients_that_do_not_broadcast)
 {
     static const char *const ops[] = {"SqrtGrad", "RsqrtGrad",    "ReciprocalGrad", "TanhGrad", "SigmoidGrad",

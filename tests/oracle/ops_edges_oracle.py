@@ -104,8 +104,7 @@ JUDGED = [
      "rank one extreme", OUTSIDE),
     ("StatelessTruncatedNormalV2|QuantizeAndDequantizeV3|AdjustHue", "refused", "one extreme", OUTSIDE),
     ("FusedBatchNorm(V2|V3)?|MaxPool(Grad|GradGrad)?V2|QuantizeAndDequantizeV2|RaggedTensorToSparse|Reverse|"
-     "StringNGrams|SoftmaxCrossEntropyWithLogits|TensorStridedSliceUpdate|UnicodeEncode|RsqrtGrad|SigmoidGrad|"
-     "ReciprocalGrad|InvGrad|SqrtGrad|TanhGrad", "refused", "rank",
+     "StringNGrams|SoftmaxCrossEntropyWithLogits|TensorStridedSliceUpdate|UnicodeEncode", "refused", "rank",
      "TensorFlow takes an input of another rank for one of as many elements"),
     ("ArgMax|ArgMin|BatchToSpace|Pad|PadV2|Range|RaggedRange|Roll|TopKV2", "refused", "extreme", SIZES),
     ("KmeansPlusPlusInitialization", "refused", "extreme", "more than 10,000 retries for each sample"),

@@ -93,6 +93,11 @@ def unary_cases():
     for dtype in fields:
         for name in ["SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad", "TanhGrad", "SigmoidGrad"]:
             add(name, 5 * tolerance(dtype), y=draw([77], dtype, 0.3, 1.5), dy=draw([77], dtype))
+            # The second one may have any shape of as many elements.
+            add(name, 5 * tolerance(dtype), y=draw([6, 4], dtype, 0.3, 1.5), dy=draw([2, 3, 4], dtype))
+            add(name, 5 * tolerance(dtype), y=draw([1], dtype, 0.3, 1.5), dy=draw([], dtype))
+            add(name, 5 * tolerance(dtype), y=draw([], dtype, 0.3, 1.5), dy=draw([1, 1], dtype))
+            add(name, 5 * tolerance(dtype), y=draw([0], dtype, 0.3, 1.5), dy=draw([2, 0], dtype))
     for name in ["SqrtGrad", "RsqrtGrad", "ReciprocalGrad"]:
         add(name, 1e-6, y=np.array([0, INF, 0, 2, INF], np.float32), dy=np.array([0, 0, 1, 3, 1], np.float32))
     for dtype in ALL:

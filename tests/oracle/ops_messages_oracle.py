@@ -127,6 +127,16 @@ for length in (0, 2, 5, 30, len(JPEG) // 2, len(JPEG) - 40, len(JPEG) - 1):
 for length in (0, 3, 60, len(PNG) // 2, len(PNG) - 1):
     CASES.append(("DecodePng", dict(contents=PNG[:length])))
 
+for operator in ["TanhGrad", "SigmoidGrad", "InvGrad", "ReciprocalGrad", "RsqrtGrad", "SqrtGrad"]:
+    CASES.append((operator, dict(y=f(2, 3), dy=f(3))))
+    CASES.append((operator, dict(y=f(2, 3), dy=f())))
+    CASES.append((operator, dict(y=f(1), dy=f(0))))
+for operator, second in [("SoftplusGrad", "features"), ("SoftsignGrad", "features"), ("EluGrad", "outputs"),
+                         ("SeluGrad", "outputs"), ("ReluGrad", "features"), ("Relu6Grad", "features"),
+                         ("LeakyReluGrad", "features")]:
+    for shape in [(3, 2), (6,), (), (1, 3)]:
+        CASES.append((operator, {"gradients": f(2, 3), second: f(*shape)}))
+
 
 def text(error):
     message = re.split(r"\n?\s*\[\[\{\{node", getattr(error, "message", None) or str(error))[0]
