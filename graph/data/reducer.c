@@ -4,6 +4,7 @@
 #include "pipeline/generator.h"
 #include "pipeline/inner.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,8 @@ static mr_status init_state(const reducer *r, int64_t key, mr_tensor **state, mr
 static mr_status insert(reducing *s, int64_t at, int64_t key, mr_error *error)
 {
     mr_tensor *state = nullptr;
+    assert(at >= 0 && at <= s->count && s->count <= s->room);
+    assert((at == 0 || s->groups[at - 1].key < key) && (at == s->count || s->groups[at].key > key));
     if (s->count == s->room) {
         int64_t room = s->room ? 2 * s->room : 16;
         MR_TRY(mr_stage_keep(s->stage, (size_t)(room - s->room) * (sizeof *s->groups + 64), error));

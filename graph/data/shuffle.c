@@ -74,6 +74,7 @@ static words words_of_iteration(const shuffle *s, uint64_t iteration)
 
 static mr_status start_repetition(shuffling *s, mr_error *error)
 {
+    assert(s->slice_count >= 0 && s->slice_count <= REPETITIONS_MAX + 1 && !s->has_ended);
     if (s->slice_count == 0 || s->slices[s->slice_count - 1] > 0) s->slices[s->slice_count++] = 0;
     assert(s->slice_count <= REPETITIONS_MAX + 1);
     return mr_inner_open(&s->input, mr_dataset_ref(s->shuffle->input), &s->run, s->stage->run,
@@ -145,8 +146,18 @@ static mr_status next_input(shuffling *s, mr_item *item, mr_error *error)
     }
 }
 
+/* The slices are the elements of the ring. */
+[[maybe_unused]] static bool is_consistent(const shuffling *s)
+{
+    int64_t sliced = 0;
+    for (int i = 0; i < s->slice_count; i++) sliced += s->slices[i];
+    return sliced == s->count && s->count >= 0 && s->count <= s->room && s->room <= s->shuffle->capacity &&
+           (s->room == 0 || (s->first >= 0 && s->first < s->room));
+}
+
 static mr_status fill(shuffling *s, mr_error *error)
 {
+    assert(is_consistent(s));
     if (s->stage->is_too_large)
         return mr_fail(error, MR_RESOURCE_EXHAUSTED, "the elements of the buffer exceed the budget of %zu bytes",
                        s->stage->run->budget->limit_bytes);
@@ -178,6 +189,7 @@ static mr_status next_shuffled(void *, void *state, mr_element *output, mr_error
     MR_TRY(fill(s, error));
     if (s->count == 0) return mr_fail(error, MR_OUT_OF_RANGE, "End of sequence");
     drop_empty_slices(s);
+    assert(is_consistent(s) && s->slices[0] > 0 && s->slices[0] <= s->count);
     int64_t drawn = (s->first + (int64_t)(next_word(&s->words) % (uint64_t)s->slices[0])) % s->room;
     mr_item taken = s->elements[drawn];
     s->elements[drawn] = s->elements[s->first];

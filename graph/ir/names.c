@@ -2,6 +2,7 @@
  * that is in use. Names of scopes are unique in the same table. */
 #include "graph/ir/graph.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +137,7 @@ mr_status mr_graph_mark_name(mr_graph *graph, const char *name, mr_error *error)
 
 bool mr_graph_check_open(mr_graph *graph, int32_t count, int32_t floor, const char *function, const char *kind)
 {
+    assert(floor >= 0 && count >= floor); /* what is below the floor cannot be popped */
     if (count > floor) return true;
     (void)mr_graph_fail(graph, MR_FAILED_PRECONDITION, "%s: no %s is open here", function, kind);
     return false;

@@ -152,7 +152,10 @@ static runner *list; /* guarded by list_mutex */
 
 static void release_runner(runner *r)
 {
-    if (atomic_fetch_sub(&r->owners, 1) > 1) return;
+    const int owners = atomic_fetch_sub(&r->owners, 1);
+    assert(owners >= 1);
+    if (owners > 1) return;
+    assert(atomic_load(&r->running) >= 0);
     pthread_mutex_lock(&list_mutex);
     for (runner **at = &list; *at != nullptr; at = &(*at)->next)
         if (*at == r) {
@@ -174,6 +177,7 @@ static bool enlist(runner *r)
     for (const runner *other = list; other != nullptr && !is_running; other = other->next)
         is_running = other->session == r->session && other->first == r->first && atomic_load(&other->running) > 0;
     if (!is_running) {
+        assert(r->next == nullptr && list != r);
         r->next = list;
         list = r;
     }
@@ -256,6 +260,8 @@ static mr_status fill_runner(runner *r, const Mr__QueueRunnerDef *def, mr_error 
     }
     r->close = prepare_end(r, def->close_op_name);
     r->cancel = prepare_end(r, def->cancel_op_name);
+    assert((size_t)r->thread_count == def->n_enqueue_op_name);
+    assert((size_t)r->closed_count == def->n_queue_closed_exception_types);
     atomic_store(&r->running, r->thread_count);
     return MR_OK;
 }

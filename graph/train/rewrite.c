@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "graph/train/near_names.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ mr_status mr_rewrite_finish(mr_rewrite *r, mr_tensor *graph_def, mr_error *error
     if (kept == nullptr) return mr_fail_memory(error, (size_t)r->count * sizeof *kept);
     for (int32_t i = 0; i < r->count; i++)
         if (!r->removed[i]) kept[count++] = r->nodes[i];
+    assert(count <= (size_t)r->count);
     r->def->node = kept;
     r->def->n_node = count;
     MR_TRY(mr_proto_pack(r->def, &r->arena, &bytes, error));
@@ -204,6 +206,7 @@ int32_t mr_rewrite_add(mr_rewrite *r, const char *op, const char *name, mr_error
     node->name = (char *)unique;
     node->op = (char *)op;
     if (mr_name_table_set(&r->ids, unique, r->count, error) != MR_OK) return -1;
+    assert(r->count >= 0 && r->count < r->capacity && !r->removed[r->count]);
     r->nodes[r->count] = node;
     return r->count++;
 }
@@ -242,6 +245,7 @@ static mr_status pass_controls(mr_rewrite *r, int32_t reader, const Mr__NodeDef 
         for (size_t j = 0; j < count; j++) is_known |= strcmp(inputs[j], control) == 0;
         if (!is_known) inputs[count++] = control;
     }
+    assert(count < def->n_input + removed->n_input);
     def->input = inputs;
     def->n_input = count;
     return MR_OK;

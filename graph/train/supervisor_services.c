@@ -1,4 +1,5 @@
 /* What a supervisor writes: by threads at regular times, and when the program asks for it. */
+#include "base/mutex.h"
 #include "base/status.h"
 #include "graph/run/session.h"
 #include "graph/train/hook.h"
@@ -114,6 +115,8 @@ mr_status mr_supervisor_close_files(mr_supervisor *s, mr_error *error)
 static mr_status save_step(mr_supervisor *s, mr_session *session, int64_t step, mr_error *error)
 {
     mr_status status = MR_OK;
+    assert(mr_mutex_is_held(&s->saver_mutex));
+    assert(s->logdir != nullptr && s->scaffold.saver != nullptr && s->saved_step >= -1);
     pthread_mutex_lock(&s->writer_mutex);
     if (s->writer != nullptr) status = mr_event_writer_flush(s->writer, error);
     pthread_mutex_unlock(&s->writer_mutex);
@@ -165,6 +168,7 @@ static mr_status run_checkpoint(void *context, mr_error *error)
 static mr_status run_summary(void *context, mr_error *error)
 {
     mr_supervisor *s = context;
+    assert(s->session != nullptr && s->scaffold.summary.node != nullptr);
     const mr_output fetches[] = {s->scaffold.summary, s->global_step.value};
     const int32_t count = s->global_step.value.node != nullptr ? 2 : 1;
     mr_tensor values[2] = {0};
@@ -184,6 +188,7 @@ static mr_status run_summary(void *context, mr_error *error)
 static mr_status start_counter(void *context, mr_error *error)
 {
     mr_supervisor *s = context;
+    assert(s->session != nullptr && s->global_step.ref.node != nullptr);
     s->counter_time = mr_hook_now();
     return mr_train_read_global_step(s->session, s->global_step, &s->counter_step, error);
 }

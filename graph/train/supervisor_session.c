@@ -8,6 +8,7 @@ mr_session *mr_supervisor_enter(mr_supervisor *supervisor, mr_error *error)
 {
     pthread_mutex_lock(&supervisor->session_mutex);
     mr_session *session = supervisor->session;
+    assert(supervisor->session_users >= 0);
     supervisor->session_users += session != nullptr;
     pthread_mutex_unlock(&supervisor->session_mutex);
     if (session == nullptr) (void)mr_fail(error, MR_FAILED_PRECONDITION, "the supervisor has no open session");
@@ -36,6 +37,7 @@ mr_session *mr_supervisor_take_session(mr_supervisor *supervisor)
     mr_session *session = supervisor->session;
     supervisor->session = nullptr;
     while (supervisor->session_users > 0) pthread_cond_wait(&supervisor->session_left, &supervisor->session_mutex);
+    assert(supervisor->session == nullptr && supervisor->session_users == 0);
     pthread_mutex_unlock(&supervisor->session_mutex);
     return session;
 }

@@ -5,6 +5,7 @@
 #include "graph/train/near_names.h"
 #include <millrace/ops.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,7 @@ static mr_status select_given(warming *w, mr_error *error)
         for (int32_t j = 0; j < parts.count; j++) w->variables[w->count++] = parts.items[j];
         if (parts.count == 0) return mr_fail(error, MR_INVALID_ARGUMENT, "warm_start: variable %d does not exist", i);
     }
+    assert(w->count == count);
     return MR_OK;
 }
 
@@ -201,6 +203,7 @@ static mr_status assign_keys(warming *w, mr_error *error)
         for (int32_t j = 0; j < w->count; j++)
             if (w->variables[j].ref.node == w->items[i].ref.node) a->variable = w->variables[j];
     }
+    assert(item_count == count && w->assignment_count <= item_count);
     w->count = item_count;
     return check_used(w, error);
 }
