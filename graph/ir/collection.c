@@ -1,6 +1,7 @@
 /* Collections: named lists. A list of variables keeps the contents of each variable's VariableDef. */
 #include "graph/ir/graph.h"
 
+#include <assert.h>
 #include <string.h>
 
 mr_collection *mr_graph_find_collection(const mr_graph *graph, const char *name)
@@ -68,6 +69,33 @@ mr_output mr_graph_collection_item(const mr_graph *graph, const char *name, int3
     mr_output item = collection->kind == MR_COLLECTION_OUTPUTS ? collection->outputs[index] : (mr_output){0};
     if (item.index < 0) item.index = 0;
     return item;
+}
+
+int32_t mr_graph_collection_key_count(const mr_graph *graph)
+{
+    return graph == nullptr ? 0 : graph->collection_count;
+}
+
+const char *mr_graph_collection_key(const mr_graph *graph, int32_t index)
+{
+    return index < 0 || index >= mr_graph_collection_key_count(graph) ? nullptr : graph->collections[index].name;
+}
+
+void mr_graph_clear_collection(mr_graph *graph, const char *name)
+{
+    if (graph == nullptr || graph->status != MR_OK) return;
+    if (name == nullptr || graph->is_finalized) {
+        (void)mr_graph_fail(graph, name == nullptr ? MR_INVALID_ARGUMENT : MR_FAILED_PRECONDITION,
+                            "mr_graph_clear_collection: %s",
+                            name == nullptr ? "collection is null" : "the graph is finalized");
+        return;
+    }
+    mr_collection *cleared = mr_graph_find_collection(graph, name);
+    if (cleared == nullptr) return;
+    const int32_t index = (int32_t)(cleared - graph->collections);
+    assert(index >= 0 && index < graph->collection_count);
+    graph->collection_count--;
+    memmove(cleared, cleared + 1, (size_t)(graph->collection_count - index) * sizeof *cleared);
 }
 
 /* ---- Variables ---- */

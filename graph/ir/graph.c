@@ -31,6 +31,7 @@ mr_graph *mr_graph_create(void)
 void mr_graph_free(mr_graph *graph)
 {
     if (graph == nullptr) return;
+    mr_graph_forget_default(graph);
     mr_graph_release_bindings(graph);
     for (mr_held_tensor *held = graph->held; held != nullptr; held = held->next) mr_tensor_deinit(&held->tensor);
     mr_name_table_deinit(&graph->ids);

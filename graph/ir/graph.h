@@ -86,6 +86,11 @@ typedef struct mr_colocation_frame {
 typedef struct mr_gradient_override {
     const char *op, *gradient;
 } mr_gradient_override;
+/* What a variable is projected with after an update. */
+typedef struct mr_constrained {
+    const mr_node *ref; /* its reference or handle */
+    mr_constraint constraint;
+} mr_constrained;
 /* A gradient that the program registered. */
 typedef struct mr_custom_gradient {
     const char *name;
@@ -163,6 +168,8 @@ struct mr_graph {
     int32_t override_count;
     mr_custom_gradient *custom_gradients;
     int32_t custom_gradient_count;
+    mr_constrained *constrained;
+    int32_t constrained_count;
     bool is_finalized;
     bool is_choosing_device; /* a device function is running: it cannot add nodes */
     mr_control_frame *control_frames;
@@ -269,8 +276,15 @@ typedef mr_output (*mr_initial_function)(mr_graph *graph, const void *context);
 mr_variable mr_variable_build(mr_graph *graph, const char *name, mr_initial_function initial, const void *context,
                               const mr_variable_options *options, mr_string slice);
 
+/* The constraint of a variable; null: none. */
+mr_constraint mr_variable_constraint(const mr_graph *graph, const mr_node *ref);
+
 /* mr_graph_new, when the operators are registered already. */
 mr_graph *mr_graph_create(void);
+/* mr_graph_default, likewise (default_graph.c). */
+mr_graph *mr_graph_default_or_create(void);
+/* The graph is freed: it is no default graph of this thread any longer. */
+void mr_graph_forget_default(const mr_graph *graph);
 
 /* ---- Nodes ---- */
 

@@ -95,6 +95,24 @@ static void collect(mr_graph *graph, mr_variable variable, const mr_variable_opt
     if (status != MR_OK) mr_graph_record(graph, status, &error);
 }
 
+static void constrain(mr_graph *graph, const mr_node *ref, mr_constraint constraint)
+{
+    mr_constrained *all = mr_graph_grow(graph, graph->constrained, graph->constrained_count, sizeof *all);
+    if (all == nullptr) {
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a constraint");
+        return;
+    }
+    graph->constrained = all;
+    all[graph->constrained_count++] = (mr_constrained){ref, constraint};
+}
+
+mr_constraint mr_variable_constraint(const mr_graph *graph, const mr_node *ref)
+{
+    for (int32_t i = 0; i < graph->constrained_count; i++)
+        if (graph->constrained[i].ref == ref) return graph->constrained[i].constraint;
+    return nullptr;
+}
+
 static mr_output given_value(mr_graph *graph, const void *context)
 {
     (void)graph;
@@ -126,6 +144,8 @@ mr_variable mr_variable_build(mr_graph *graph, const char *name, mr_initial_func
     mr_graph_pop_scope(graph);
     mr_graph_pop_control_dependencies(graph);
     if (graph->status == MR_OK) collect(graph, variable, options, slice);
+    if (graph->status == MR_OK && options->constraint != nullptr)
+        constrain(graph, variable.ref.node, options->constraint);
     return variable;
 }
 

@@ -96,6 +96,29 @@ MR_API mr_output mr_output_at(mr_output_range range, int32_t index);
 MR_API mr_graph *mr_graph_new(void);        /* null if memory is exhausted */
 MR_API void mr_graph_free(mr_graph *graph); /* null is allowed */
 
+/* ---- The default graph of a thread ----
+ *
+ * For programs that would pass one graph through everything: mr_graph *g = mr_graph_default(). The functions of the
+ * library take a graph in any case, and none uses the default graph by itself. Each thread has its own. */
+
+/* Returns the graph that this thread pushed last, or else the thread's own, which the first call creates
+ * (tf.get_default_graph). Null if memory is exhausted.
+ * ownership  borrowed. The thread's own graph is freed by mr_graph_reset_default, or when the thread ends, and then its
+ *            sessions must have been freed; the main thread's lasts until the process ends. Freeing it with
+ *            mr_graph_free in its thread is allowed too; the next call creates another */
+MR_API mr_graph *mr_graph_default(void);
+/* Makes the graph this thread's default until it is popped (graph.as_default()). A graph may be pushed several times,
+ * and in several threads, which then build in turn. At most 64 are pushed in a thread.
+ * ownership  borrowed. A graph that is freed is popped in the thread that frees it; in others it must be popped before
+ * errors     MR_RESOURCE_EXHAUSTED, recorded in the graph: too many, or no memory; it is not pushed then */
+MR_API void mr_graph_push_default(mr_graph *graph);
+/* errors  MR_FAILED_PRECONDITION, recorded in the graph: it is not the one that this thread pushed last; nothing is
+ *         popped then */
+MR_API void mr_graph_pop_default(mr_graph *graph);
+/* Frees the thread's own graph; the next mr_graph_default creates another (tf.reset_default_graph).
+ * errors  MR_FAILED_PRECONDITION: a graph is pushed in this thread; nothing is freed then */
+MR_API mr_status mr_graph_reset_default(mr_error *error);
+
 /* Returns the first recorded error, or MR_OK. */
 MR_API mr_status mr_graph_status(const mr_graph *graph, mr_error *error);
 /* Records an error of a builder that is composed of other builders (a layer). The first error is kept. Returns an
@@ -239,6 +262,9 @@ typedef struct mr_variable {
     mr_node *initializer;    /* the initializer */
     mr_output initial_value; /* the initial value */
 } mr_variable;
+/* Projects the value of a variable, such as to a limited norm; an optimizer does so after each update (constraint of
+ * tf.get_variable). Returns a value of the same dtype and shape. */
+typedef mr_output (*mr_constraint)(mr_graph *graph, mr_output value);
 typedef struct mr_variable_options {
     size_t size;                /* of this struct (api.h) */
     bool trainable;             /* add to "trainable_variables"; default true; no effect on a local variable */
@@ -247,6 +273,7 @@ typedef struct mr_variable_options {
     bool any_shape;             /* the shape may change: validate_shape=False in TensorFlow */
     mr_names collections;       /* default: "variables"; no effect on a local variable is an error */
     const char *caching_device; /* "read" is on this device; default: the variable's */
+    mr_constraint constraint;   /* default: none. Not of gradients that are sparse */
 } mr_variable_options;
 #define MR_VARIABLE_DEFAULTS .trainable = true
 MR_API mr_variable mr_variable_new_(mr_graph *graph, const char *name, mr_output initial,
@@ -274,6 +301,16 @@ MR_API mr_node *mr_group(mr_graph *graph, mr_node *const *nodes, int32_t count, 
 MR_API void mr_graph_add_to_collection(mr_graph *graph, const char *collection, mr_output item);
 MR_API int32_t mr_graph_collection_count(const mr_graph *graph, const char *collection);
 MR_API mr_output mr_graph_collection_item(const mr_graph *graph, const char *collection, int32_t index);
+/* The names of the collections that have items, of outputs and of variables, in the order in which they were created
+ * (tf.get_all_collection_keys). They include imported ones that only a MetaGraphDef shows, as "savers", of
+ * mr_graph_collection_count 0. The contexts of conditionals and loops are not among them unless they were imported.
+ * The name is owned by the graph; null: index is not valid. */
+MR_API int32_t mr_graph_collection_key_count(const mr_graph *graph);
+MR_API const char *mr_graph_collection_key(const mr_graph *graph, int32_t index);
+/* Removes all items, and the name, of outputs or of variables (tf.Graph.clear_collection). The nodes and variables
+ * remain. No effect if there is no such collection.
+ * errors  the graph is finalized; recorded in the graph */
+MR_API void mr_graph_clear_collection(mr_graph *graph, const char *collection);
 #define MR_LOSSES "losses"
 #define MR_REGULARIZATION_LOSSES "regularization_losses"
 #define MR_UPDATE_OPS "update_ops"
