@@ -35,6 +35,7 @@ struct mr_saver {
     bool saves_state;
     bool saves_meta_graph;
     bool is_v1;
+    bool pads_step;
     bool requires_finite;  /* see mr_saver_require_finite */
     char *clean_directory; /* the directory that has been cleaned of the files of killed processes */
 };
@@ -71,6 +72,7 @@ static mr_saver *make(mr_graph *graph, const mr_saver_options *given, bool with_
     s->max_to_keep = options.max_to_keep;
     s->saves_state = all;
     s->saves_meta_graph = options.write_meta_graph;
+    s->pads_step = options.pad_step_number;
     s->keep_every_s = options.keep_checkpoint_every_n_hours * 3600;
     s->next_kept = (double)time(nullptr) + s->keep_every_s;
     (void)mr_train_check_count(graph, "the saver's max_to_keep", options.max_to_keep, 0);
@@ -340,7 +342,8 @@ mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, 
     char *full =
         slash == nullptr ? mr_arena_printf(&saver->scratch, "./%s", path) : mr_arena_strdup(&saver->scratch, path);
     if (directory == nullptr || full == nullptr) return mr_fail_memory(error, strlen(path));
-    char *prefix = step < 0 ? full : mr_arena_printf(&saver->scratch, "%s-%" PRId64, full, step);
+    char *prefix =
+        step < 0 ? full : mr_arena_printf(&saver->scratch, "%s-%0*" PRId64, full, saver->pads_step ? 8 : 1, step);
     if (prefix == nullptr) return mr_fail_memory(error, strlen(path));
     MR_TRY(mr_file_make_directories(directory, error));
     MR_TRY(clean(saver, directory, base, error));

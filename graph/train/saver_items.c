@@ -59,11 +59,12 @@ static bool take_slice(mr_arena *arena, mr_saver_item *item, const Mr__SaveSlice
     return true;
 }
 
-static bool describe(mr_graph *graph, mr_arena *arena, mr_saver_item *item, mr_output ref, const char *key)
+static bool describe(mr_graph *graph, mr_arena *arena, mr_saver_item *item, mr_output ref, const char *key,
+                     bool reshapes)
 {
     mr_string rest;
     mr_variable variable = find_variable(graph, ref, &rest);
-    *item = (mr_saver_item){.ref = ref, .key = mr_node_name(ref.node), .spec = MR_STR("")};
+    *item = (mr_saver_item){.ref = ref, .key = mr_node_name(ref.node), .spec = MR_STR(""), .reshapes = reshapes};
     item->is_resource = mr_output_dtype(ref) == MR_RESOURCE;
     item->dtype = item->is_resource ? mr_variable_dtype_of(variable) : mr_output_dtype(ref);
     item->shape = item->is_resource ? mr_variable_shape_of(variable) : mr_output_shape(ref);
@@ -75,7 +76,11 @@ static bool describe(mr_graph *graph, mr_arena *arena, mr_saver_item *item, mr_o
         if (def != nullptr) mr__variable_def__free_unpacked(def, nullptr);
     }
     if (key != nullptr) item->key = mr_arena_strdup(arena, key);
-    if (!fits)
+    if (reshapes && mr_shape_count(item->shape) < 0)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "the saver's reshape needs the shape of the variable %s, which is not known",
+                            mr_node_name(ref.node));
+    else if (!fits)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the slice of the variable %s is not one of its shape",
                             mr_node_name(ref.node));
     else if (item->key == nullptr || (item->is_slice && item->spec.data == nullptr))
@@ -117,7 +122,8 @@ mr_saver_item *mr_saver_items_new(mr_graph *graph, mr_arena *arena, const mr_sav
                                 (int)i);
             return nullptr;
         }
-        if (!describe(graph, arena, &items[i], ref, options->keys != nullptr ? options->keys[i] : nullptr))
+        if (!describe(graph, arena, &items[i], ref, options->keys != nullptr ? options->keys[i] : nullptr,
+                      options->reshape))
             return nullptr;
         items[i].order = i;
     }
@@ -149,6 +155,10 @@ mr_status mr_saver_item_read(const mr_saver_item *item, mr_checkpoint_reader *re
     else
         MR_TRY(mr_checkpoint_read(reader, item->key, value, error));
     if (value->dtype == item->dtype && mr_shape_compatible(value->shape, item->shape)) return MR_OK;
+    if (value->dtype == item->dtype && item->reshapes && mr_tensor_count(value) == mr_shape_count(item->shape)) {
+        value->shape = item->shape;
+        return MR_OK;
+    }
     char ours[MR_SHAPE_TEXT_SIZE], theirs[MR_SHAPE_TEXT_SIZE];
     mr_status status =
         mr_fail(error, MR_INVALID_ARGUMENT, "%s: variable %s is %s %s in the graph but %s %s in the checkpoint", path,

@@ -11,6 +11,7 @@ typedef struct mr_saver_item {
     mr_dtype dtype;
     mr_shape shape;
     bool is_resource, is_trainable;
+    bool reshapes; /* restores a value of another shape */
     bool is_slice; /* a part: with the fields below */
     mr_shape full; /* of the whole variable */
     mr_checkpoint_slice slice;

@@ -5,6 +5,7 @@
 #include "proto/meta_graph.pb-c.h"
 #include <millrace/ops.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -186,6 +187,20 @@ static mr_output make_sharded_save(const making *m)
 
 /* ---- Restore ---- */
 
+/* The restored value in the shape of its variable. */
+static mr_output reshaped(const making *m, const mr_saver_item *item, mr_output value)
+{
+    if (!item->reshapes) return value;
+    assert(mr_shape_count(item->shape) >= 0);
+    int32_t sizes[MR_RANK_MAX];
+    for (int32_t i = 0; i < item->shape.rank; i++) sizes[i] = (int32_t)item->shape.dims[i];
+    mr_graph_push_scope(m->graph, "Reshape");
+    const mr_output shape = mr_constant_int32s(m->graph, MR_SHAPE(item->shape.rank), sizes, "shape");
+    const mr_output result = mr_reshape(m->graph, value, shape, .name = mr_train_own_name(m->graph));
+    mr_graph_pop_scope(m->graph);
+    return result;
+}
+
 static mr_node *make_restore(const making *m, const shard *s, const char *name)
 {
     mr_graph *graph = m->graph;
@@ -200,7 +215,7 @@ static mr_node *make_restore(const making *m, const shard *s, const char *name)
                                                  .name = mr_train_own_name(graph));
     mr_graph_pop_scope(graph);
     for (int32_t i = 0; i < s->count; i++) {
-        const mr_output value = mr_output_at(values, i), ref = s->items[i]->ref;
+        const mr_output value = reshaped(m, s->items[i], mr_output_at(values, i)), ref = s->items[i]->ref;
         assigns[i] = s->items[i]->is_resource ? mr_assign_variable_op(graph, ref, mr_identity(graph, value))
                                               : mr_assign(graph, ref, value).node;
     }
@@ -255,7 +270,7 @@ void mr_saver_make_nodes(mr_graph *graph, mr_arena *arena, const mr_saver_item *
     if (mr_graph_status(graph, nullptr) != MR_OK) return;
     mr_graph_push_scope(graph, "");
     mr_graph_push_control_dependencies(graph, nullptr, 0);
-    mr_graph_push_scope(graph, "save");
+    mr_graph_push_scope(graph, options->name != nullptr ? options->name : "save");
     mr_output model = strings(graph, MR_SCALAR, &MR_STR("model"), "filename/input");
     mr_output file = mr_placeholder_with_default(graph, model, .shape = MR_SCALAR, .name = "filename");
     m.path = mr_placeholder_with_default(graph, file, .shape = MR_SCALAR, .name = "Const");

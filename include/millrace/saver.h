@@ -58,6 +58,11 @@ typedef struct mr_saver_options {
     /* 1: the nodes in the graph save and restore the variables of each device on that device, and then merge the parts.
      * mr_saver_save itself writes the same files as without. Default 0. Not with MR_CHECKPOINT_V1. */
     int32_t sharded;
+    bool pad_step_number; /* STEP has at least 8 digits, model-00000042, so that names are sorted by step */
+    /* Restore a value of another shape with as many elements, in row-major order. The variables' shapes are known.
+     * Default: another shape is an error */
+    bool reshape;
+    const char *name; /* of the scope of the nodes; default "save" */
 } mr_saver_options;
 /* Adds save/… nodes to the graph, with the names of TensorFlow's Saver. An error is recorded in the graph. */
 MR_API mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);

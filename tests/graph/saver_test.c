@@ -279,3 +279,67 @@ TEST(saver_refuses_wrong_options)
         mr_graph_free(g);
     }
 }
+
+/* ---- Names of files and nodes, and other shapes ---- */
+
+TEST(saver_pads_the_step)
+{
+    mr_error error = {0};
+    saved s = begin(MR_SHAPE(2), 5);
+    mr_saver *saver = mr_saver_new(s.graph, .max_to_keep = 2, .pad_step_number = true, .name = "other");
+    CHECK_OK(mr_graph_status(s.graph, &error));
+    CHECK(mr_graph_find(s.graph, "other/restore_all") != nullptr);
+    mr_session_free(s.session);
+    CHECK_OK(mr_session_new(s.graph, nullptr, &s.session, &error));
+    initialize(&s);
+    const int64_t steps[] = {0, 42, 1234567890};
+    for (int i = 0; i < 3; i++) CHECK_OK(mr_saver_save(saver, s.session, test_path("m"), steps[i], &error));
+    CHECK(!exists(test_path("m-00000000.index"))); /* max_to_keep */
+    CHECK(exists(test_path("m-00000042.index")) && exists(test_path("m-1234567890.meta")));
+    CHECK_OK(mr_saver_save(saver, s.session, test_path("m"), -1, &error));
+    CHECK(exists(test_path("m.index")) && !exists(test_path("m-00000042.index")));
+    mr_saver_free(saver);
+    end(&s);
+}
+
+TEST(saver_reshapes)
+{
+    mr_error error = {0};
+    for (int kind = 0; kind < 4; kind++) {
+        saved s = begin(MR_SHAPE(6), 5);
+        initialize(&s);
+        CHECK_OK(mr_saver_save(s.saver, s.session, test_path("m"), 1, &error));
+        end(&s);
+        mr_graph *g = mr_graph_new();
+        mr_variable w =
+            mr_get_variable(g, "layer/w", kind == 3 ? MR_SHAPE(2, 4) : MR_SHAPE(2, 3), .use_resource = kind == 1);
+        mr_saver *saver = mr_saver_new(g, .reshape = kind != 2);
+        mr_session *session = nullptr;
+        mr_tensor value = {0};
+        CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+        mr_status status = mr_saver_restore(saver, session, test_path("m-1"), &error);
+        CHECK_EQ(status, kind < 2 ? MR_OK : MR_INVALID_ARGUMENT);
+        if (status != MR_OK) CHECK_CONTAINS(error.message, "but float [6] in the checkpoint");
+        if (status == MR_OK) {
+            CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(w.value), &value, nullptr, 0, &error));
+            CHECK_EQ(value.shape.rank, 2);
+            mr_tensor_deinit(&value);
+            mr_node *restore = mr_graph_find(g, "save/restore_all"); /* the nodes do the same */
+            mr_tensor path = {0};
+            CHECK_OK(mr_tensor_init_string(&path, mr_string_from(test_path("m-1")), &error));
+            CHECK_OK(mr_session_run(session, MR_FEEDS({mr_graph_find_output(g, "save/Const"), path}), (mr_outputs){0},
+                                    nullptr, &restore, 1, &error));
+            mr_tensor_deinit(&path);
+        }
+        mr_saver_free(saver);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+    mr_graph *g = mr_graph_new();
+    mr_output any = mr_placeholder(g, MR_FLOAT);
+    (void)mr_variable_new(g, "any", any, .any_shape = true);
+    mr_saver_free(mr_saver_new(g, .reshape = true));
+    CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "reshape needs the shape of the variable any");
+    mr_graph_free(g);
+}
