@@ -8,6 +8,8 @@ typedef struct wrapper {
     mr_rnn_cell *cell;
     mr_rnn_cells cells; /* of a stack */
     mr_dropout_wrapper_options dropout;
+    /* Of variational dropout: uniform numbers, [1, size]; {0}: nothing is dropped. */
+    mr_output input_noise, output_noise, *state_noises;
     const char *device;
 } wrapper;
 
@@ -148,6 +150,19 @@ static mr_output drop(mr_graph *graph, mr_output value, float keep_prob, mr_outp
     return kept;
 }
 
+/* Variational dropout: elements stay where keep + noise is at least 1. */
+static mr_output drop_same(mr_graph *graph, mr_output value, float keep_prob, mr_output keep, mr_output noise)
+{
+    if (noise.node == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return value;
+    const mr_dtype dtype = mr_output_dtype(value);
+    if (keep.node == nullptr)
+        keep = mr_train_scalar(graph, "keep_prob", dtype, (double)keep_prob);
+    else if (mr_output_dtype(keep) != dtype)
+        keep = mr_cast(graph, keep, dtype);
+    const mr_output mask = mr_floor(graph, mr_add_v2(graph, keep, noise));
+    return mr_mul(graph, mr_real_div(graph, value, keep), mask);
+}
+
 /* Whether state `index` is the c of an LSTM, perhaps inside of wrappers and stacks, or of an attention: its
  * time, or its alignments. */
 static bool is_memory(const mr_rnn_cell *cell, int32_t index)
@@ -175,12 +190,67 @@ static mr_output dropout_call(void *context, mr_graph *graph, mr_output input, c
 {
     const wrapper *self = context;
     const mr_dropout_wrapper_options *o = &self->dropout;
-    input = drop(graph, input, o->input_keep_prob, o->input_keep, seed_of(self, 0));
+    input = o->variational_recurrent ? drop_same(graph, input, o->input_keep_prob, o->input_keep, self->input_noise)
+                                     : drop(graph, input, o->input_keep_prob, o->input_keep, seed_of(self, 0));
     mr_output output = mr_rnn_cell_call(graph, self->cell, input, states, next);
-    for (int32_t i = 0; i < mr_rnn_cell_state_count(self->cell); i++)
-        if (!is_memory(self->cell, i))
+    for (int32_t i = 0; i < mr_rnn_cell_state_count(self->cell); i++) {
+        if (o->variational_recurrent)
+            next[i] = drop_same(graph, next[i], o->state_keep_prob, o->state_keep, self->state_noises[i]);
+        else if (!is_memory(self->cell, i))
             next[i] = drop(graph, next[i], o->state_keep_prob, o->state_keep, seed_of(self, 2 + i));
-    return drop(graph, output, o->output_keep_prob, o->output_keep, seed_of(self, 1));
+    }
+    return o->variational_recurrent ? drop_same(graph, output, o->output_keep_prob, o->output_keep, self->output_noise)
+                                    : drop(graph, output, o->output_keep_prob, o->output_keep, seed_of(self, 1));
+}
+
+static bool drops(float keep_prob, mr_output keep)
+{
+    return keep.node != nullptr || keep_prob != 1;
+}
+
+static mr_output make_noise(mr_graph *graph, const wrapper *self, int64_t size, int32_t number)
+{
+    int64_t first = 0, second = 0;
+    mr_train_seed_pair(graph, seed_of(self, number), &first, &second);
+    return mr_random_uniform(graph, mr_constant_ints(graph, MR_INTS(1, size)), self->dropout.dtype, .seed = first,
+                             .seed2 = second, .name = "random_uniform/RandomUniform");
+}
+
+/* Of variational dropout: outside of the loop that calls the cell, so that the numbers are drawn once in a run. */
+static bool make_noises(mr_graph *graph, wrapper *self)
+{
+    const mr_dropout_wrapper_options *o = &self->dropout;
+    const int32_t count = mr_rnn_cell_state_count(self->cell);
+    self->state_noises = mr_rnn_alloc(graph, ((size_t)count + 1) * sizeof *self->state_noises);
+    if (self->state_noises == nullptr) return false;
+    mr_graph_push_scope(graph, "DropoutWrapperInit");
+    if (drops(o->input_keep_prob, o->input_keep)) self->input_noise = make_noise(graph, self, o->input_size, 0);
+    if (drops(o->output_keep_prob, o->output_keep))
+        self->output_noise = make_noise(graph, self, mr_rnn_cell_output_size(self->cell), 1);
+    for (int32_t i = 0; i < count; i++) {
+        self->state_noises[i] = (mr_output){0};
+        if (drops(o->state_keep_prob, o->state_keep) && !is_memory(self->cell, i))
+            self->state_noises[i] = make_noise(graph, self, mr_rnn_cell_state_size(self->cell, i), 2 + i);
+    }
+    mr_graph_pop_scope(graph);
+    return mr_graph_status(graph, nullptr) == MR_OK;
+}
+
+static bool check_variational(mr_graph *graph, mr_dropout_wrapper_options *o)
+{
+    const char *wrong = nullptr;
+    const bool drops_input = drops(o->input_keep_prob, o->input_keep);
+    if (!o->variational_recurrent && (o->input_size != 0 || o->dtype != MR_DTYPE_INVALID))
+        wrong = o->input_size != 0 ? "input_size has no effect without variational_recurrent"
+                                   : "dtype has no effect without variational_recurrent";
+    else if (o->variational_recurrent && drops_input && o->input_size < 1)
+        wrong = "input_size is required, and must be at least 1, if variational_recurrent drops the input";
+    else if (o->variational_recurrent && !drops_input && o->input_size != 0)
+        wrong = "input_size has no effect: the input is not dropped";
+    if (o->dtype == MR_DTYPE_INVALID) o->dtype = MR_FLOAT;
+    if (wrong == nullptr && !mr_train_is_floating(o->dtype)) wrong = "dtype must be floating point";
+    if (wrong != nullptr) (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "dropout_wrapper: %s", wrong);
+    return wrong == nullptr;
 }
 
 static bool check_keep(mr_graph *graph, const char *option, float keep_prob, mr_output keep)
@@ -204,11 +274,12 @@ mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, const mr_dr
     if (graph == nullptr || !MR_LAYER_READ(mr_dropout_wrapper_options, graph, &o, given)) return nullptr;
     if (!check_keep(graph, "input", o.input_keep_prob, o.input_keep) ||
         !check_keep(graph, "output", o.output_keep_prob, o.output_keep) ||
-        !check_keep(graph, "state", o.state_keep_prob, o.state_keep))
+        !check_keep(graph, "state", o.state_keep_prob, o.state_keep) || !check_variational(graph, &o))
         return nullptr;
     wrapper *self = wrapper_new(graph, cell, "dropout_wrapper");
     if (self == nullptr) return nullptr;
     self->dropout = o;
+    if (o.variational_recurrent && !make_noises(graph, self)) return nullptr;
     mr_rnn_cell_functions functions = functions_of(cell, "dropout_wrapper");
     functions.build = build_one;
     functions.call = dropout_call;

@@ -173,6 +173,11 @@ typedef struct mr_dropout_wrapper_options {
     float input_keep_prob, output_keep_prob, state_keep_prob; /* default 1 */
     mr_output input_keep, output_keep, state_keep;            /* instead, float scalars: a placeholder */
     int64_t seed;                                             /* 0: derived from the graph's */
+    /* Drop the same elements in all steps of a run, and for all examples of the batch. */
+    bool variational_recurrent;
+    int64_t
+        input_size; /* of variational_recurrent with an input that is dropped: required, the features of the input */
+    mr_dtype dtype; /* of variational_recurrent: that of the input and the states; default MR_FLOAT */
 } mr_dropout_wrapper_options;
 #define MR_DROPOUT_WRAPPER_DEFAULTS .input_keep_prob = 1, .output_keep_prob = 1, .state_keep_prob = 1
 MR_API mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, const mr_dropout_wrapper_options *options);

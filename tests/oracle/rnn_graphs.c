@@ -152,6 +152,8 @@ static mr_output custom(model *m)
     C(stack_residual, stack(m, true))                                                                                  \
     C(device, dynamic(m, mr_device_wrapper(G, mr_gru_cell(G, UNITS), "/cpu:0")))                                       \
     C(dropout_1, dynamic(m, mr_dropout_wrapper(G, mr_gru_cell(G, UNITS), .output_keep = mr_constant_float(G, 1))))     \
+    C(dropout_same, dynamic(m, mr_dropout_wrapper(G, mr_lstm_cell(G, UNITS), .output_keep_prob = 0.7f,                 \
+                                                  .variational_recurrent = true)))                                     \
     C(dropout, dynamic(m, mr_dropout_wrapper(G, mr_lstm_cell(G, UNITS), .input_keep_prob = 0.5f,                       \
                                              .output_keep_prob = 0.7f, .state_keep_prob = 0.9f)))                      \
     C(lengths_lstm, dynamic_lengths(m, mr_lstm_cell(G, UNITS), false))                                                 \

@@ -131,6 +131,8 @@ CASES = {
     "stack_residual": lambda: stack(True),
     "device": lambda: dynamic(C.DeviceWrapper(C.GRUCell(UNITS), "/cpu:0")),
     "dropout_1": lambda: dynamic(C.DropoutWrapper(C.GRUCell(UNITS), output_keep_prob=tf.constant(1.0))),
+    "dropout_same": lambda: dynamic(C.DropoutWrapper(C.LSTMCell(UNITS), output_keep_prob=0.7,
+                                                     variational_recurrent=True, dtype=tf.float32)),
     "dropout": lambda: dynamic(C.DropoutWrapper(C.LSTMCell(UNITS), 0.5, 0.7, 0.9)),
     "lengths_lstm": lambda: dynamic_lengths(C.LSTMCell(UNITS), False),
     "lengths_gru_time": lambda: dynamic_lengths(C.GRUCell(UNITS), True),
@@ -147,4 +149,4 @@ CASES = {
 
 if __name__ == "__main__":
     # Random numbers of dropout depend on the numbers of nodes: only the names are compared.
-    sys.exit(model_compare.main("rnn_graphs", CASES, ["dropout"]))
+    sys.exit(model_compare.main("rnn_graphs", CASES, ["dropout", "dropout_same"]))

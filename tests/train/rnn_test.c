@@ -324,3 +324,71 @@ TEST(lengths_are_those_of_the_batch)
         mr_graph_free(g);
     }
 }
+
+/* ---- Variational dropout ---- */
+
+static mr_output pass_on(void *context, mr_graph *g, mr_output input, const mr_output *states, mr_output *next)
+{
+    (void)context;
+    next[0] = mr_identity(g, states[0]);
+    return mr_identity(g, input);
+}
+
+/* The same elements are dropped in all steps of a run and for all examples; others in the next run. */
+TEST(variational_dropout_is_the_same_in_all_steps)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_graph_set_seed(g, 3);
+    const int64_t size = 16;
+    const mr_rnn_cell_functions functions = {.size = sizeof functions,
+                                             .state_count = 1,
+                                             .state_sizes = &size,
+                                             .output_size = size,
+                                             .default_name = "pass_on",
+                                             .call = pass_on};
+    mr_rnn_cell *cell = mr_rnn_cell_new(g, &functions, nullptr);
+    mr_rnn_cell *dropped =
+        mr_dropout_wrapper(g, cell, .input_keep_prob = 0.5f, .variational_recurrent = true, .input_size = size);
+    mr_output ones = mr_fill(g, mr_constant_ints(g, MR_INTS(2, 5, 16)), mr_constant_float(g, 1));
+    mr_output y = mr_dynamic_rnn(g, dropped, ones, nullptr);
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    int differences = 0;
+    float before[16] = {0};
+    for (int run = 0; run < 4; run++) {
+        mr_tensor value = {0};
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(y), &value, nullptr, 0, &error));
+        const float *row = mr_tensor_floats(&value);
+        for (int i = 0; i < 160; i++) {
+            CHECK(row[i] == 0 || row[i] == 2);
+            CHECK_NEAR(row[i], row[i % 16], 0);
+        }
+        for (int i = 0; i < 16; i++) differences += run > 0 && row[i] != before[i];
+        memcpy(before, row, sizeof before);
+        mr_tensor_deinit(&value);
+    }
+    CHECK(differences > 0);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+TEST(variational_dropout_mistakes_are_refused)
+{
+    static const char *const texts[] = {"input_size is required", "input_size has no effect without",
+                                        "dtype has no effect without", "the input is not dropped",
+                                        "dtype must be floating point"};
+    for (int i = 0; i < 5; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_rnn_cell *cell = mr_gru_cell(g, 3);
+        if (i == 0) mr_dropout_wrapper(g, cell, .input_keep_prob = 0.5f, .variational_recurrent = true);
+        if (i == 1) mr_dropout_wrapper(g, cell, .input_keep_prob = 0.5f, .input_size = 3);
+        if (i == 2) mr_dropout_wrapper(g, cell, .input_keep_prob = 0.5f, .dtype = MR_FLOAT);
+        if (i == 3) mr_dropout_wrapper(g, cell, .variational_recurrent = true, .input_size = 3);
+        if (i == 4) mr_dropout_wrapper(g, cell, .variational_recurrent = true, .dtype = MR_INT32);
+        CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, texts[i]);
+        mr_graph_free(g);
+    }
+}
