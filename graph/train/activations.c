@@ -60,6 +60,14 @@ mr_output mr_activation_softplus(mr_graph *graph, mr_output input)
     return mr_softplus(graph, input);
 }
 
+mr_output mr_activation_log_sigmoid(mr_graph *graph, mr_output input)
+{
+    mr_graph_push_scope(graph, "LogSigmoid");
+    const mr_output output = mr_neg(graph, mr_softplus(graph, mr_neg(graph, input)), .name = mr_train_own_name(graph));
+    mr_graph_pop_scope(graph);
+    return output;
+}
+
 mr_output mr_activation_softsign(mr_graph *graph, mr_output input)
 {
     return mr_softsign(graph, input);
@@ -94,6 +102,26 @@ mr_output mr_activation_softmax(mr_graph *graph, mr_output input)
 mr_output mr_activation_log_softmax(mr_graph *graph, mr_output input)
 {
     return mr_log_softmax(graph, input);
+}
+
+/* ---- Layers without variables ---- */
+
+mr_output mr_xw_plus_b(mr_graph *graph, mr_output input, mr_output weights, mr_output biases)
+{
+    mr_graph_push_scope(graph, "xw_plus_b");
+    const mr_output output =
+        mr_bias_add(graph, mr_mat_mul(graph, input, weights), biases, .name = mr_train_own_name(graph));
+    mr_graph_pop_scope(graph);
+    return output;
+}
+
+mr_output mr_relu_layer(mr_graph *graph, mr_output input, mr_output weights, mr_output biases)
+{
+    mr_graph_push_scope(graph, "relu_layer");
+    const mr_output sum = mr_bias_add(graph, mr_mat_mul(graph, input, weights), biases);
+    const mr_output output = mr_relu(graph, sum, .name = mr_train_own_name(graph));
+    mr_graph_pop_scope(graph);
+    return output;
 }
 
 /* ---- PReLU ---- */
@@ -143,6 +171,7 @@ static mr_output build_prelu(mr_graph *graph, mr_output input, const mr_prelu_la
                                                                           .initializer = layer->alpha_initializer,
                                                                           .default_kind = MR_INIT_ZEROS,
                                                                           .regularizer = layer->alpha_regularizer,
+                                                                          .constraint = layer->alpha_constraint,
                                                                           .trainable = !layer->not_trainable});
     if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);
     const mr_output positive = mr_relu(graph, input);

@@ -1,8 +1,11 @@
 /* Clipping of gradients, as in TensorFlow's clip_ops. */
+#include "base/options.h"
 #include "graph/ir/sparse_rows.h"
 #include "graph/train/losses.h"
 #include <millrace/ops.h>
 #include <millrace/optimizers.h>
+
+#include <inttypes.h>
 
 /* A limit in the dtype of values. */
 static mr_output limit(mr_graph *graph, float value, mr_output like)
@@ -36,13 +39,57 @@ static mr_output with_values(mr_graph *graph, mr_output gradient, mr_output valu
     return rows.dense;
 }
 
-mr_output mr_clip_by_norm(mr_graph *graph, mr_output gradient, float norm)
+/* ---- Options ---- */
+
+static bool read_options(mr_graph *graph, const mr_clip_options *given, mr_clip_options *options, const char *name)
 {
+    mr_error error = {0};
+    if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return false;
+    mr_status status = MR_OPTIONS_READ(mr_clip_options, options, given, &error);
+    if (status == MR_OK && (options->axes.count < 0 || (options->axes.count > 0 && options->axes.items == nullptr)))
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "axes is not a list");
+    if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s: %s", name, error.message);
+    if (status == MR_OK && options->name == nullptr) options->name = name;
+    return status == MR_OK;
+}
+
+/* Records an error and returns false unless each axis is one of the rank, and none is there twice. */
+static bool check_axes(mr_graph *graph, mr_output values, mr_ints axes)
+{
+    const int32_t rank = mr_output_shape(values).rank;
+    for (int32_t i = 0; i < axes.count; i++) {
+        const int64_t axis = axes.items[i], limit = rank < 0 ? MR_RANK_MAX : rank;
+        bool is_twice = false;
+        for (int32_t j = 0; j < i; j++)
+            is_twice |= axes.items[j] == axis || (rank >= 0 && axes.items[j] - axis == (axis < 0 ? rank : -rank));
+        if (axis >= -limit && axis < limit && !is_twice) continue;
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "axes has %" PRId64 "%s", axis,
+                            is_twice ? " twice" : ", which is not a dimension of the values");
+        return false;
+    }
+    return true;
+}
+
+/* What the norm is computed along: the given axes, or all. */
+static mr_output norm_axes(mr_graph *graph, mr_output values, mr_ints axes)
+{
+    return axes.count > 0 ? mr_constant_ints(graph, axes) : mr_loss_axes(graph, values, 0);
+}
+
+/* ---- Clipping ---- */
+
+mr_output mr_clip_by_norm_(mr_graph *graph, mr_output gradient, float norm, const mr_clip_options *given)
+{
+    mr_clip_options options;
+    if (!read_options(graph, given, &options, "clip_by_norm")) return mr_graph_failed_output(graph);
     mr_output values = values_of(graph, gradient);
-    mr_graph_push_scope(graph, "clip_by_norm");
+    if (options.use_norm.node != nullptr)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: use_norm has no effect for the norm of one tensor",
+                             options.name);
+    mr_graph_push_scope(graph, options.name);
     mr_output clipped = mr_graph_failed_output(graph);
-    if (check(graph, norm)) {
-        mr_output axes = mr_loss_axes(graph, values, 0);
+    if (check(graph, norm) && check_axes(graph, values, options.axes)) {
+        mr_output axes = norm_axes(graph, values, options.axes);
         mr_output sum = mr_sum(graph, mr_mul(graph, values, values), axes, .keep_dims = true);
         mr_output is_positive = mr_greater(graph, sum, limit(graph, 0, values));
         mr_output ones = mr_ones_like(graph, sum);
@@ -92,14 +139,20 @@ mr_output mr_global_norm(mr_graph *graph, mr_outputs values)
     return norm;
 }
 
-mr_output mr_clip_by_global_norm(mr_graph *graph, mr_gradients_and_variables list, float norm)
+mr_output mr_clip_by_global_norm_(mr_graph *graph, mr_gradients_and_variables list, float norm,
+                                  const mr_clip_options *given)
 {
+    mr_clip_options options;
+    if (!read_options(graph, given, &options, "clip_by_global_norm")) return mr_graph_failed_output(graph);
+    if (options.axes.count > 0)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: axes have no effect for a global norm", options.name);
     if (list.count < 0 || list.items == nullptr) list.count = 0;
     mr_output *values = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)list.count + 1);
     if (values == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a norm");
     for (int32_t i = 0; i < list.count; i++) values[i] = list.items[i].gradient;
-    mr_output found = mr_global_norm(graph, (mr_outputs){values, list.count});
-    mr_graph_push_scope(graph, "clip_by_global_norm");
+    mr_output found = options.use_norm;
+    if (found.node == nullptr) found = mr_global_norm(graph, (mr_outputs){values, list.count});
+    mr_graph_push_scope(graph, options.name);
     if (check(graph, norm)) {
         mr_output one = limit(graph, 1, found), most = limit(graph, norm, found);
         mr_output factor = mr_minimum(graph, mr_real_div(graph, one, found), mr_real_div(graph, one, most));

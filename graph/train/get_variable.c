@@ -123,7 +123,8 @@ static mr_variable make_variable(const mr_variable_request *request, const slice
                                    .use_resource = o->use_resource == 1,
                                    .any_shape = o->any_shape,
                                    .collections = o->collections,
-                                   .caching_device = o->caching_device};
+                                   .caching_device = o->caching_device,
+                                   .constraint = o->constraint};
     mr_string packed = part != nullptr ? pack_slice(graph, part, initial.shape) : (mr_string){0};
     return mr_variable_build(graph, request->name, mr_initial_value, &initial, &options, packed);
 }
@@ -311,6 +312,7 @@ static void add_defaults(const mr_variable_scope *scope, mr_get_variable_options
     if (options->partitioner.kind == MR_PARTITION_DEFAULT) options->partitioner = scope->partitioner;
     if (options->caching_device == nullptr) options->caching_device = scope->caching_device;
     if (options->use_resource == MR_INHERIT) options->use_resource = scope->use_resource;
+    if (options->constraint == nullptr) options->constraint = scope->constraint;
     if (options->dtype == MR_DTYPE_INVALID && own->kind == MR_INIT_VALUE && own->value.node != nullptr)
         options->dtype = mr_output_dtype(own->value);
     if (options->dtype == MR_DTYPE_INVALID) options->dtype = scope->dtype;

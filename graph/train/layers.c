@@ -97,7 +97,8 @@ mr_variable mr_layer_variable(mr_graph *graph, const mr_layer_weight *weight)
     mr_initializer initializer = weight->initializer;
     if (mr_initializer_is_omitted(&initializer)) initializer.kind = weight->default_kind;
     return mr_get_variable(graph, weight->name, weight->shape, .initializer = initializer, .dtype = weight->dtype,
-                           .regularizer = weight->regularizer, .trainable = weight->trainable);
+                           .regularizer = weight->regularizer, .constraint = weight->constraint,
+                           .trainable = weight->trainable);
 }
 
 mr_output mr_layer_value(mr_graph *graph, mr_variable variable, const char *consumer)
@@ -118,6 +119,7 @@ mr_variable mr_layer_bias(mr_graph *graph, const mr_layer_end *end, mr_dtype dty
                                                        .initializer = end->bias_initializer,
                                                        .default_kind = MR_INIT_ZEROS,
                                                        .regularizer = end->bias_regularizer,
+                                                       .constraint = end->bias_constraint,
                                                        .trainable = end->trainable});
 }
 
@@ -210,6 +212,7 @@ static mr_output build_dense(mr_graph *graph, mr_output input, mr_dense_layer *l
                         .units = layer->units,
                         .bias_initializer = layer->bias_initializer,
                         .bias_regularizer = layer->bias_regularizer,
+                        .bias_constraint = layer->bias_constraint,
                         .activity_regularizer = layer->activity_regularizer,
                         .activation = layer->activation};
     mr_variable kernel = mr_layer_variable(graph, &(mr_layer_weight){.name = "kernel",
@@ -217,6 +220,7 @@ static mr_output build_dense(mr_graph *graph, mr_output input, mr_dense_layer *l
                                                                      .dtype = dtype,
                                                                      .initializer = layer->kernel_initializer,
                                                                      .regularizer = layer->kernel_regularizer,
+                                                                     .constraint = layer->kernel_constraint,
                                                                      .trainable = !layer->not_trainable});
     mr_variable bias = mr_layer_bias(graph, &end, dtype);
     if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);

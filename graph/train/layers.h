@@ -21,6 +21,7 @@ typedef struct mr_layer_weight {
     mr_initializer initializer;
     mr_initializer_kind default_kind; /* replaces MR_INIT_DEFAULT */
     mr_regularizer regularizer;
+    mr_constraint constraint;
     bool trainable;
 } mr_layer_weight;
 mr_variable mr_layer_variable(mr_graph *graph, const mr_layer_weight *weight);
@@ -33,6 +34,7 @@ typedef struct mr_layer_end {
     int64_t units;
     mr_initializer bias_initializer;
     mr_regularizer bias_regularizer, activity_regularizer;
+    mr_constraint bias_constraint;
     mr_activation activation;
     int32_t rank;        /* spatial dimensions; 0: dense */
     bool channels_first; /* with rank */

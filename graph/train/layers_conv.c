@@ -49,6 +49,7 @@ static bool settle(plan *p, mr_output input, mr_conv_layer *layer, const char *c
                             .units = layer->filters,
                             .bias_initializer = layer->bias_initializer,
                             .bias_regularizer = layer->bias_regularizer,
+                            .bias_constraint = layer->bias_constraint,
                             .activity_regularizer = layer->activity_regularizer,
                             .activation = layer->activation,
                             .rank = p->rank,
@@ -68,6 +69,7 @@ static mr_variable make_kernel(const plan *p, int64_t inputs, int64_t outputs)
                                                           .dtype = p->dtype,
                                                           .initializer = p->layer->kernel_initializer,
                                                           .regularizer = p->layer->kernel_regularizer,
+                                                          .constraint = p->layer->kernel_constraint,
                                                           .trainable = !p->layer->not_trainable});
 }
 

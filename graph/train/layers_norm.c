@@ -77,7 +77,7 @@ static bool settle_axis(plan *p, mr_output input)
 /* ---- Variables ---- */
 
 static mr_variable weight(const plan *p, const char *name, mr_initializer initializer, mr_initializer_kind kind,
-                          mr_regularizer regularizer, bool trainable)
+                          mr_regularizer regularizer, mr_constraint constraint, bool trainable)
 {
     bool is_half = p->dtype == MR_HALF || p->dtype == MR_BFLOAT16;
     return mr_layer_variable(p->graph, &(mr_layer_weight){.name = name,
@@ -86,6 +86,7 @@ static mr_variable weight(const plan *p, const char *name, mr_initializer initia
                                                           .initializer = initializer,
                                                           .default_kind = kind,
                                                           .regularizer = regularizer,
+                                                          .constraint = constraint,
                                                           .trainable = trainable && !p->layer->not_trainable});
 }
 
@@ -94,17 +95,20 @@ static void make_variables(plan *p)
     const mr_batch_normalization_layer *layer = p->layer;
     mr_initializer none = {.kind = MR_INIT_DEFAULT};
     if (!layer->no_scale)
-        p->gamma = weight(p, "gamma", layer->gamma_initializer, MR_INIT_ONES, layer->gamma_regularizer, true);
+        p->gamma = weight(p, "gamma", layer->gamma_initializer, MR_INIT_ONES, layer->gamma_regularizer,
+                          layer->gamma_constraint, true);
     if (!layer->no_center)
-        p->beta = weight(p, "beta", layer->beta_initializer, MR_INIT_ZEROS, layer->beta_regularizer, true);
+        p->beta = weight(p, "beta", layer->beta_initializer, MR_INIT_ZEROS, layer->beta_regularizer,
+                         layer->beta_constraint, true);
     mr_regularizer free = {0};
-    p->moving_mean = weight(p, "moving_mean", layer->moving_mean_initializer, MR_INIT_ZEROS, free, false);
-    p->moving_variance = weight(p, "moving_variance", layer->moving_variance_initializer, MR_INIT_ONES, free, false);
+    p->moving_mean = weight(p, "moving_mean", layer->moving_mean_initializer, MR_INIT_ZEROS, free, nullptr, false);
+    p->moving_variance =
+        weight(p, "moving_variance", layer->moving_variance_initializer, MR_INIT_ONES, free, nullptr, false);
     if (!layer->renorm) return;
     /* TensorFlow starts them at the square root of the variance's initializer, which is ones, and at zeros. */
-    p->moving_std = weight(p, "moving_stddev", none, MR_INIT_ONES, free, false);
-    p->renorm_mean = weight(p, "renorm_mean", none, MR_INIT_ZEROS, free, false);
-    p->renorm_std = weight(p, "renorm_stddev", none, MR_INIT_ONES, free, false);
+    p->moving_std = weight(p, "moving_stddev", none, MR_INIT_ONES, free, nullptr, false);
+    p->renorm_mean = weight(p, "renorm_mean", none, MR_INIT_ZEROS, free, nullptr, false);
+    p->renorm_std = weight(p, "renorm_stddev", none, MR_INIT_ONES, free, nullptr, false);
 }
 
 /* ---- Moving averages ---- */

@@ -5,9 +5,25 @@
 
 #include <math.h>
 
-mr_output mr_layer_flatten(mr_graph *graph, mr_output input)
+/* ---- Flatten ---- */
+
+/* [batch, channels, …] to [batch, …, channels]. */
+static mr_output move_channels(mr_graph *graph, mr_output input)
 {
-    mr_layer_begin(graph, nullptr, "flatten", MR_REUSE_NONE);
+    const mr_shape shape = mr_output_shape(input);
+    char text[MR_SHAPE_TEXT_SIZE];
+    int32_t order[MR_RANK_MAX] = {0};
+    if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);
+    if (shape.rank < 3)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                             "channels_first needs an input of known rank, at least 3, not one of shape %s",
+                             mr_shape_text(shape, text, sizeof text));
+    for (int32_t i = 1; i < shape.rank; i++) order[i] = i + 1 < shape.rank ? i + 1 : 1;
+    return mr_transpose(graph, input, mr_constant_int32s(graph, MR_SHAPE(shape.rank), order, "transpose/perm"));
+}
+
+static mr_output flatten(mr_graph *graph, mr_output input)
+{
     mr_shape shape = mr_output_shape(input);
     int64_t count = 1;
     for (int32_t i = 1; i < shape.rank; i++) count = shape.dims[i] < 0 || count < 0 ? -1 : count * shape.dims[i];
@@ -21,6 +37,15 @@ mr_output mr_layer_flatten(mr_graph *graph, mr_output input)
         mr_output rest = mr_constant_ints(graph, MR_INTS(-1)), axis = mr_constant_int32(graph, 0);
         output = mr_reshape(graph, input, mr_concat_v2(graph, MR_OUTPUTS(rows, rest), axis));
     }
+    return output;
+}
+
+mr_output mr_layer_flatten_(mr_graph *graph, mr_output input, const mr_flatten_layer *given)
+{
+    mr_flatten_layer layer;
+    if (!MR_LAYER_READ(mr_flatten_layer, graph, &layer, given)) return mr_graph_failed_output(graph);
+    mr_layer_begin(graph, layer.name, "flatten", MR_REUSE_NONE);
+    const mr_output output = flatten(graph, layer.channels_first ? move_channels(graph, input) : input);
     mr_graph_pop_variable_scope(graph);
     return output;
 }

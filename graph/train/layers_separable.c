@@ -46,6 +46,7 @@ static bool settle(plan *p, mr_output input, const char *class_name)
                             .units = p->is_depthwise ? p->channels * layer->depth_multiplier : layer->filters,
                             .bias_initializer = layer->bias_initializer,
                             .bias_regularizer = layer->bias_regularizer,
+                            .bias_constraint = layer->bias_constraint,
                             .activity_regularizer = layer->activity_regularizer,
                             .activation = layer->activation,
                             .rank = 2,
@@ -64,6 +65,7 @@ static mr_variable depthwise_kernel(const plan *p)
                                                           .dtype = p->dtype,
                                                           .initializer = p->layer->depthwise_initializer,
                                                           .regularizer = p->layer->depthwise_regularizer,
+                                                          .constraint = p->layer->depthwise_constraint,
                                                           .trainable = p->end.trainable});
 }
 
@@ -76,6 +78,7 @@ static mr_variable pointwise_kernel(const plan *p)
                                                           .dtype = p->dtype,
                                                           .initializer = p->layer->pointwise_initializer,
                                                           .regularizer = p->layer->pointwise_regularizer,
+                                                          .constraint = p->layer->pointwise_constraint,
                                                           .trainable = p->end.trainable});
 }
 

@@ -1,7 +1,10 @@
 /* The losses of tf.compat.v1.losses: formulas, names and order of operations are TensorFlow's. */
 #include "graph/train/losses.h"
+#include "base/options.h"
+#include "graph/train/name_filter.h"
 #include <millrace/ops.h>
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* Records an error unless both can have the same shape. */
@@ -235,31 +238,62 @@ mr_output mr_loss_sparse_softmax_cross_entropy_(mr_graph *graph, mr_output label
 
 /* ---- Sums of collections ---- */
 
-static mr_output sum_of(mr_graph *graph, int32_t losses, int32_t regularizations, const char *name)
+static bool read_sum_options(mr_graph *graph, const mr_loss_sum_options *given, mr_loss_sum_options *options,
+                             const char *name)
 {
-    int32_t count = losses + regularizations;
-    mr_output *terms = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)count + 1);
-    if (terms == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for %d losses", count);
-    for (int32_t i = 0; i < count; i++)
-        terms[i] = i < losses ? mr_graph_collection_item(graph, MR_LOSSES, i)
-                              : mr_graph_collection_item(graph, MR_REGULARIZATION_LOSSES, i - losses);
-    if (count == 1) return mr_identity(graph, terms[0], .name = name);
-    return mr_add_n(graph, MR_OUTPUTS_OF(terms, count), .name = name);
+    mr_error error = {0};
+    if (graph == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return false;
+    mr_status status = MR_OPTIONS_READ(mr_loss_sum_options, options, given, &error);
+    if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s: %s", name, error.message);
+    if (status == MR_OK && options->name == nullptr) options->name = name;
+    return status == MR_OK;
 }
 
-mr_output mr_loss_total(mr_graph *graph)
+/* Appends the collection's items of the scope. */
+static int32_t add_items(mr_graph *graph, mr_output *items, int32_t count, const char *collection, const char *scope)
 {
-    int32_t losses = mr_graph_collection_count(graph, MR_LOSSES);
-    int32_t regularizations = mr_graph_collection_count(graph, MR_REGULARIZATION_LOSSES);
-    if (losses + regularizations == 0) return mr_graph_fail(graph, MR_FAILED_PRECONDITION, "the graph has no losses");
-    return sum_of(graph, losses, regularizations, "total_loss");
+    const int32_t added = mr_graph_collection_count(graph, collection);
+    for (int32_t i = 0; i < added; i++) items[count + i] = mr_graph_collection_item(graph, collection, i);
+    return count + mr_train_filter_names(graph, items + count, added, scope);
 }
 
-mr_output mr_loss_regularization(mr_graph *graph)
+/* {0}: there are none. */
+static mr_output sum_of(mr_graph *graph, bool has_losses, bool has_regularization, const mr_loss_sum_options *options)
 {
-    int32_t count = mr_graph_collection_count(graph, MR_REGULARIZATION_LOSSES);
-    if (count == 0) return mr_constant_float(graph, 0);
-    return sum_of(graph, 0, count, "total_regularization_loss");
+    int32_t count = 0;
+    const int32_t most =
+        mr_graph_collection_count(graph, MR_LOSSES) + mr_graph_collection_count(graph, MR_REGULARIZATION_LOSSES);
+    mr_output *terms = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)most + 1);
+    if (terms == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for %d losses", most);
+    if (has_losses) count = add_items(graph, terms, count, MR_LOSSES, options->scope);
+    if (has_regularization) count = add_items(graph, terms, count, MR_REGULARIZATION_LOSSES, options->scope);
+    assert(count <= most);
+    if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);
+    if (count == 0) return (mr_output){0};
+    if (count == 1) return mr_identity(graph, terms[0], .name = options->name);
+    return mr_add_n(graph, MR_OUTPUTS_OF(terms, count), .name = options->name);
+}
+
+mr_output mr_loss_total_(mr_graph *graph, const mr_loss_sum_options *given)
+{
+    mr_loss_sum_options options;
+    if (!read_sum_options(graph, given, &options, "total_loss")) return mr_graph_failed_output(graph);
+    const mr_output total = sum_of(graph, true, !options.no_regularization, &options);
+    if (total.node != nullptr) return total;
+    return mr_graph_fail(graph, MR_FAILED_PRECONDITION, "the graph has no losses%s%s",
+                         options.scope != nullptr ? " in the scope " : "",
+                         options.scope != nullptr ? options.scope : "");
+}
+
+mr_output mr_loss_regularization_(mr_graph *graph, const mr_loss_sum_options *given)
+{
+    mr_loss_sum_options options;
+    if (!read_sum_options(graph, given, &options, "total_regularization_loss")) return mr_graph_failed_output(graph);
+    if (options.no_regularization)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                             "%s: no_regularization has no effect for the regularization losses", options.name);
+    const mr_output total = sum_of(graph, false, true, &options);
+    return total.node != nullptr ? total : mr_constant_float(graph, 0);
 }
 
 mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits)

@@ -4,6 +4,7 @@
  * weight is changed after all its readers are done, which allows an update in place. */
 #include "base/options.h"
 #include "graph/ir/sparse_rows.h"
+#include "graph/train/open_scopes.h"
 #include "graph/train/optimizer_kinds.h"
 #include "graph/train/optimizer_wrapper.h"
 #include <millrace/ops.h>
@@ -27,11 +28,11 @@ typedef struct parts {
 static mr_variable slot_new(parts *p, mr_variable variable, int32_t index)
 {
     mr_graph *graph = p->graph;
-    const char *owner = mr_node_name(variable.ref.node), *name;
+    const char *owner = mr_node_name(variable.ref.node), *own = mr_optimizer_name(p->optimizer, p->form), *name;
     if (index == 0)
-        name = mr_arena_printf(&graph->arena, "%s/%s", owner, p->form->name);
+        name = mr_arena_printf(&graph->arena, "%s/%s", owner, own);
     else
-        name = mr_arena_printf(&graph->arena, "%s/%s_%d", owner, p->form->name, index);
+        name = mr_arena_printf(&graph->arena, "%s/%s_%d", owner, own, index);
     mr_initializer initializer = {.kind = MR_INIT_ZEROS};
     if (p->form->slots[index] == '1') initializer.kind = MR_INIT_ONES;
     if (p->form->slots[index] == 'a')
@@ -154,6 +155,30 @@ static mr_output apply(parts *p, int32_t index)
     return p->form->apply_rows(&update);
 }
 
+/* The update, and then the projection of the variable, if it has a constraint. */
+static mr_node *apply_and_constrain(parts *p, int32_t index)
+{
+    mr_graph *graph = p->graph;
+    const mr_variable variable = p->list.items[index].variable;
+    const mr_constraint constraint = mr_variable_constraint(graph, variable.ref.node);
+    if (constraint != nullptr && mr_graph_find_rows(graph, p->list.items[index].gradient) != nullptr)
+        return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                             "variable %s has a constraint, but its gradient is sparse: a constraint needs the dense "
+                             "gradient of all rows",
+                             mr_node_name(variable.ref.node))
+            .node;
+    mr_node *update = apply(p, index).node;
+    if (constraint == nullptr || mr_graph_status(graph, nullptr) != MR_OK) return update;
+    mr_graph_push_control_dependencies(graph, &update, 1);
+    const mr_output value = mr_variable_read_value(graph, variable);
+    const mr_callback callback = mr_callback_begin(graph);
+    const mr_output projected = constraint(graph, value);
+    if (mr_callback_end(graph, &callback, mr_node_name(variable.ref.node), "constraint"))
+        update = mr_variable_assign(graph, variable, projected).node;
+    mr_graph_pop_control_dependencies(graph);
+    return update;
+}
+
 /* The updates, then Adam's powers, then "update", which runs after all of them. */
 static mr_node *make_updates(parts *p)
 {
@@ -167,7 +192,7 @@ static mr_node *make_updates(parts *p)
         const char *scope = mr_arena_printf(&graph->arena, "update_%s", mr_node_name(variable));
         mr_graph_push_scope(graph, scope != nullptr ? scope : "update");
         mr_graph_push_device(graph, mr_node_device(variable));
-        p->updates[count++] = apply(p, i).node;
+        p->updates[count++] = apply_and_constrain(p, i);
         mr_graph_pop_device(graph);
         mr_graph_pop_scope(graph);
     }
@@ -187,7 +212,7 @@ static mr_node *build(parts *p, mr_output global_step)
 {
     mr_graph *graph = p->graph;
     make_slots(p);
-    mr_graph_push_scope(graph, p->form->name);
+    mr_graph_push_scope(graph, mr_optimizer_name(p->optimizer, p->form));
     make_constants(p, global_step);
     const char *own = mr_train_own_name(graph);
     mr_node *updates = make_updates(p);

@@ -347,6 +347,11 @@ bool mr_optimizer_settle(mr_graph *graph, mr_optimizer *optimizer)
         return false;
     }
     if (!settle_rate(graph, form, optimizer)) return false;
+    if (optimizer->name != nullptr && !mr_node_name_is_valid(optimizer->name)) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: \"%.200s\" is not a valid name", form->name,
+                            optimizer->name);
+        return false;
+    }
     if (optimizer->nesterov && !form->has_nesterov)
         return fail(graph, form->name, "nesterov", " has no effect for this optimizer");
     if (optimizer->centered && optimizer->kind != MR_RMS_PROP)

@@ -42,7 +42,7 @@ typedef struct mr_optimizer_update {
 } mr_optimizer_update;
 
 typedef struct mr_optimizer_form {
-    const char *name;               /* of slots and scope */
+    const char *name;               /* of slots and scope, unless the options have another */
     float learning_rate;            /* the default; NaN: required */
     float numbers[MR_NUMBER_COUNT]; /* defaults; NaN: the kind does not have it; -infinity: required */
     const char *slots;              /* initial values: '0', '1', or 'a' for the initial accumulator */
@@ -103,6 +103,11 @@ mr_output mr_optimizer_add_sign_rows(const mr_optimizer_update *update);
 
 /* The form of the kind, centered or not. */
 const mr_optimizer_form *mr_optimizer_form_of(const mr_optimizer *optimizer);
+/* The name of its scope and slots. */
+static inline const char *mr_optimizer_name(const mr_optimizer *optimizer, const mr_optimizer_form *form)
+{
+    return optimizer->name != nullptr ? optimizer->name : form->name;
+}
 /* Fills in the defaults. Records an error for an option that is missing, out of range, or without effect, and returns
  * whether there is none. */
 bool mr_optimizer_settle(mr_graph *graph, mr_optimizer *optimizer);

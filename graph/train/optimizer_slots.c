@@ -78,5 +78,5 @@ mr_variable mr_optimizer_slot(const mr_graph *graph, const mr_optimizer *optimiz
     int32_t index = names.count - 1;
     while (index >= 0 && strcmp(names.items[index], name) != 0) index--;
     if (index < 0) return (mr_variable){0};
-    return find(graph, mr_node_name(variable.ref.node), form->name, index);
+    return find(graph, mr_node_name(variable.ref.node), mr_optimizer_name(&inner, form), index);
 }

@@ -36,7 +36,9 @@ void *mr_optimizer_wrapper_new(mr_graph *graph, size_t size, const mr_optimizer_
         return nullptr;
     }
     mr_optimizer_wrapper *wrapper = mr_arena_alloc(&graph->arena, size);
-    if (wrapper == nullptr || !copy_names(graph, &copy.skip_list)) {
+    const bool has_name = copy.name != nullptr;
+    if (has_name) copy.name = mr_arena_strdup(&graph->arena, copy.name);
+    if (wrapper == nullptr || !copy_names(graph, &copy.skip_list) || (has_name && copy.name == nullptr)) {
         (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for an optimizer");
         return nullptr;
     }

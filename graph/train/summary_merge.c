@@ -1,10 +1,8 @@
 /* Merged summaries: of a list, or of those of a collection whose names match a pattern. */
 #include "base/options.h"
+#include "graph/train/name_filter.h"
 #include "graph/train/summary.h"
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include <millrace/ops.h>
-#include <pcre2.h>
-#include <string.h>
 
 static mr_output merge(mr_graph *graph, mr_outputs summaries, const mr_summary_merge_options *options)
 {
@@ -44,37 +42,6 @@ mr_output mr_summary_merge_(mr_graph *graph, mr_outputs summaries, const mr_summ
     return merge(graph, summaries, &options);
 }
 
-/* Keeps the summaries whose names match the pattern at their beginning; returns how many. */
-static int32_t filter(mr_graph *graph, mr_output *items, int32_t count, const char *pattern)
-{
-    int number = 0;
-    size_t offset = 0;
-    int32_t kept = 0;
-    char name[MR_OUTPUT_NAME_SIZE];
-    pcre2_code *code =
-        pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_ANCHORED, &number, &offset, nullptr);
-    if (code == nullptr) {
-        unsigned char reason[160] = "";
-        pcre2_get_error_message(number, reason, sizeof reason);
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "scope \"%s\" is not a regular expression: %s at byte %zu",
-                            pattern, (const char *)reason, offset);
-        return 0;
-    }
-    pcre2_match_data *match = pcre2_match_data_create_from_pattern(code, nullptr);
-    if (match == nullptr) (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a regular expression");
-    for (int32_t i = 0; match != nullptr && i < count; i++) {
-        mr_output_name(items[i], name, sizeof name);
-        int result = pcre2_match(code, (PCRE2_SPTR)name, strlen(name), 0, 0, match, nullptr);
-        if (result >= 0) items[kept++] = items[i];
-        if (result < 0 && result != PCRE2_ERROR_NOMATCH)
-            (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "scope \"%s\" takes too long to match \"%s\"", pattern,
-                                name);
-    }
-    pcre2_match_data_free(match);
-    pcre2_code_free(code);
-    return kept;
-}
-
 mr_output mr_summary_merge_all_(mr_graph *graph, const mr_summary_merge_options *given)
 {
     mr_summary_merge_options options;
@@ -88,7 +55,7 @@ mr_output mr_summary_merge_all_(mr_graph *graph, const mr_summary_merge_options 
     mr_output *items = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)count);
     if (items == nullptr) return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for %d summaries", count);
     for (int32_t i = 0; i < count; i++) items[i] = mr_graph_collection_item(graph, key, i);
-    if (options.scope != nullptr && *options.scope != '\0') count = filter(graph, items, count, options.scope);
+    count = mr_train_filter_names(graph, items, count, options.scope);
     if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);
     return count > 0 ? merge(graph, MR_OUTPUTS_OF(items, count), &options) : (mr_output){0};
 }

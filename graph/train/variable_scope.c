@@ -173,6 +173,7 @@ static bool apply_options(mr_graph *graph, mr_variable_scope *scope, const mr_va
     if (options->partitioner.kind != MR_PARTITION_DEFAULT) scope->partitioner = options->partitioner;
     if (options->dtype != MR_DTYPE_INVALID) scope->dtype = options->dtype;
     if (options->use_resource != MR_INHERIT) scope->use_resource = options->use_resource;
+    if (options->constraint != nullptr) scope->constraint = options->constraint;
     if (options->caching_device != nullptr) {
         scope->caching_device = mr_arena_strdup(&graph->arena, options->caching_device);
         if (scope->caching_device == nullptr) return false;

@@ -23,6 +23,7 @@ struct mr_variable_scope {
     const char *caching_device;
     mr_dtype dtype;       /* MR_DTYPE_INVALID: none */
     int32_t use_resource; /* MR_INHERIT: false */
+    mr_constraint constraint;
 };
 
 /* Number of scopes that were opened under a complete name, for default names. */

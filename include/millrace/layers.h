@@ -46,6 +46,8 @@ MR_API mr_output mr_activation_selu(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_swish(mr_graph *graph, mr_output input);
 /* ln(1 + e^x) */
 MR_API mr_output mr_activation_softplus(mr_graph *graph, mr_output input);
+/* ln(sigmoid(x)), without overflow: -softplus(-x) */
+MR_API mr_output mr_activation_log_sigmoid(mr_graph *graph, mr_output input);
 /* x / (1 + |x|) */
 MR_API mr_output mr_activation_softsign(mr_graph *graph, mr_output input);
 /* min(max(0.2 x + 0.5, 0), 1), as tf.keras.backend.hard_sigmoid */
@@ -53,6 +55,12 @@ MR_API mr_output mr_activation_hard_sigmoid(mr_graph *graph, mr_output input);
 /* Of each vector along the last dimension. */
 MR_API mr_output mr_activation_softmax(mr_graph *graph, mr_output input);
 MR_API mr_output mr_activation_log_softmax(mr_graph *graph, mr_output input);
+/* input * weights + biases, and relu of it (tf.nn.xw_plus_b, tf.nn.relu_layer), without variables of their own.
+ * input    [batch, features]
+ * weights  [features, units]
+ * biases   [units] */
+MR_API mr_output mr_xw_plus_b(mr_graph *graph, mr_output input, mr_output weights, mr_output biases);
+MR_API mr_output mr_relu_layer(mr_graph *graph, mr_output input, mr_output weights, mr_output biases);
 
 /* ---- Layers (tf.compat.v1.layers) ---- */
 
@@ -61,6 +69,7 @@ MR_API mr_output mr_activation_log_softmax(mr_graph *graph, mr_output input);
  *   name         of the layer's scopes; default: the layer's own name, "dense", made unique with "_1", "_2", …
  *   reuse        as in mr_graph_push_variable_scope: MR_REUSE and MR_AUTO_REUSE share the variables of a layer of this
  *                name
+ *   *_constraint    projects the variable after each update of an optimizer; default: the variable scope's
  *   activation   applied to the result; default: none
  *   *_initializer   default: as TensorFlow's; a kernel's is the variable scope's, then Glorot uniform
  *   *_regularizer   adds to "regularization_losses"; default: none. activity_regularizer: of the result, divided by
@@ -86,6 +95,7 @@ typedef struct mr_dense_layer {
     mr_regularizer kernel_regularizer, bias_regularizer, activity_regularizer;
     bool not_trainable;
     mr_reuse reuse;
+    mr_constraint kernel_constraint, bias_constraint;
 } mr_dense_layer;
 #define MR_DENSE_LAYER_DEFAULTS .use_bias = true
 MR_API mr_output mr_layer_dense_(mr_graph *graph, mr_output input, const mr_dense_layer *layer);
@@ -104,6 +114,7 @@ typedef struct mr_prelu_layer {
     bool not_trainable;
     const char *name; /* default "p_re_lu" */
     mr_reuse reuse;
+    mr_constraint alpha_constraint;
 } mr_prelu_layer;
 MR_API mr_output mr_layer_prelu_(mr_graph *graph, mr_output input, const mr_prelu_layer *layer);
 #define mr_layer_prelu(graph, input, ...)                                                                              \
@@ -134,6 +145,7 @@ typedef struct mr_conv_layer {
     mr_regularizer kernel_regularizer, bias_regularizer, activity_regularizer;
     bool not_trainable;
     mr_reuse reuse;
+    mr_constraint kernel_constraint, bias_constraint;
 } mr_conv_layer;
 typedef mr_conv_layer mr_conv2d_layer;
 #define MR_CONV_LAYER_DEFAULTS .strides = 1, .use_bias = true
@@ -178,6 +190,7 @@ typedef struct mr_separable_conv_layer {
     mr_regularizer depthwise_regularizer, pointwise_regularizer, bias_regularizer, activity_regularizer;
     bool not_trainable;
     mr_reuse reuse;
+    mr_constraint depthwise_constraint, pointwise_constraint, bias_constraint;
 } mr_separable_conv_layer;
 #define MR_SEPARABLE_CONV_LAYER_DEFAULTS .strides = 1, .depth_multiplier = 1, .use_bias = true
 MR_API mr_output mr_layer_separable_conv1d_(mr_graph *graph, mr_output input, const mr_separable_conv_layer *layer);
@@ -221,6 +234,7 @@ typedef struct mr_batch_normalization_layer {
     mr_regularizer beta_regularizer, gamma_regularizer;
     bool not_trainable;
     mr_reuse reuse;
+    mr_constraint beta_constraint, gamma_constraint;
 } mr_batch_normalization_layer;
 #define MR_BATCH_NORMALIZATION_LAYER_DEFAULTS                                                                          \
     .training = MR_TRAINING_UNSET, .momentum = MR_UNSET, .epsilon = 0.001f, .axis = -1, .fused = MR_INHERIT,           \
@@ -283,8 +297,17 @@ MR_API mr_output mr_layer_global_max_pool(mr_graph *graph, mr_output input);
 
 /* ---- Others ---- */
 
+typedef struct mr_flatten_layer {
+    size_t size; /* of this struct (api.h) */
+    /* The input is [batch, channels, …], of a known rank of at least 3; the result is in the order of an input whose
+     * channels are last. */
+    bool channels_first;
+    const char *name; /* default "flatten" */
+} mr_flatten_layer;
 /* [batch, …] to [batch, size of the rest] */
-MR_API mr_output mr_layer_flatten(mr_graph *graph, mr_output input);
+MR_API mr_output mr_layer_flatten_(mr_graph *graph, mr_output input, const mr_flatten_layer *layer);
+#define mr_layer_flatten(graph, input, ...)                                                                            \
+    MR_WITH_SIZE_(mr_layer_flatten_((graph), (input), &options_), mr_flatten_layer, __VA_ARGS__)
 typedef struct mr_dropout_layer {
     size_t size;           /* of this struct (api.h) */
     float rate;            /* fraction of the elements that is dropped in training; default 0.5, 0 to less than 1 */

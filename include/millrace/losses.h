@@ -110,10 +110,22 @@ MR_API mr_output mr_loss_sparse_softmax_cross_entropy_(mr_graph *graph, mr_outpu
 MR_API mr_output mr_loss_weighted_(mr_graph *graph, mr_output losses, const mr_loss_options *options);
 #define mr_loss_weighted(graph, losses, ...)                                                                           \
     MR_WITH_SIZE_(mr_loss_weighted_((graph), (losses), &options_), mr_loss_options, MR_LOSS_DEFAULTS, __VA_ARGS__)
+typedef struct mr_loss_sum_options {
+    size_t size; /* of this struct (api.h) */
+    /* A regular expression that matches the beginning of the names of the losses that are added: "tower_0/" for a
+     * scope. Default: all */
+    const char *scope;
+    bool no_regularization; /* of the total: without the regularization losses */
+    const char *name;       /* of the node; default "total_loss", "total_regularization_loss" */
+} mr_loss_sum_options;
 /* Sum of the regularization losses, a scalar; 0 if there are none (tf.losses.get_regularization_loss). */
-MR_API mr_output mr_loss_regularization(mr_graph *graph);
-/* Sum of the graph's losses and regularization losses (tf.losses.get_total_loss). */
-MR_API mr_output mr_loss_total(mr_graph *graph);
+MR_API mr_output mr_loss_regularization_(mr_graph *graph, const mr_loss_sum_options *options);
+#define mr_loss_regularization(graph, ...)                                                                             \
+    MR_WITH_SIZE_(mr_loss_regularization_((graph), &options_), mr_loss_sum_options, __VA_ARGS__)
+/* Sum of the graph's losses and regularization losses (tf.losses.get_total_loss).
+ * errors  there are none, or none that match */
+MR_API mr_output mr_loss_total_(mr_graph *graph, const mr_loss_sum_options *options);
+#define mr_loss_total(graph, ...) MR_WITH_SIZE_(mr_loss_total_((graph), &options_), mr_loss_sum_options, __VA_ARGS__)
 /* Fraction of rows whose largest logit is the label: a float scalar. */
 MR_API mr_output mr_accuracy(mr_graph *graph, mr_output labels, mr_output logits);
 

@@ -77,6 +77,9 @@ typedef struct mr_optimizer {
      * linear one: mr_polynomial_decay(g, 1, step, decay_steps, 0, 1, false); default 1 */
     mr_output sign_decay;
     struct mr_optimizer_wrapper *wrapper; /* set by the functions in optimizer_wrappers.h */
+    /* Of the scope and of the slots: "w/NAME", "w/NAME_1"; default: TensorFlow's, "Adam". Two optimizers with other
+     * names keep their slots apart in checkpoints, in whichever order they are applied. */
+    const char *name;
 } mr_optimizer;
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
     .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET,        \
@@ -173,8 +176,20 @@ MR_API mr_variable mr_optimizer_slot(const mr_graph *graph, const mr_optimizer *
 
 /* ---- Clipping ---- */
 
+typedef struct mr_clip_options {
+    size_t size; /* of this struct (api.h) */
+    /* Of mr_clip_by_norm: the norm is that along these dimensions, for each of the others: {0} limits the norm of each
+     * column of a matrix. From -rank to rank - 1, each once. Default: all. Of a sparse gradient, of its rows */
+    mr_ints axes;
+    /* Of mr_clip_by_global_norm: the global norm, a scalar, if it is known already; it is returned. Default: it is
+     * computed */
+    mr_output use_norm;
+    const char *name; /* of the scope; default "clip_by_norm", "clip_by_global_norm" */
+} mr_clip_options;
 /* values * norm / max(norm of values, norm) */
-MR_API mr_output mr_clip_by_norm(mr_graph *graph, mr_output values, float norm);
+MR_API mr_output mr_clip_by_norm_(mr_graph *graph, mr_output values, float norm, const mr_clip_options *options);
+#define mr_clip_by_norm(graph, values, norm, ...)                                                                      \
+    MR_WITH_SIZE_(mr_clip_by_norm_((graph), (values), (norm), &options_), mr_clip_options, __VA_ARGS__)
 /* The same with the norm divided by the number of elements. */
 MR_API mr_output mr_clip_by_average_norm(mr_graph *graph, mr_output values, float norm);
 /* The square root of the sum of the squares of all elements of all values; {0} among them is skipped. Of a sparse
@@ -182,7 +197,10 @@ MR_API mr_output mr_clip_by_average_norm(mr_graph *graph, mr_output values, floa
 MR_API mr_output mr_global_norm(mr_graph *graph, mr_outputs values);
 /* Scales all gradients in place, so that their global norm is at most `norm`. NaN if their norm is not finite.
  * Returns the global norm before. */
-MR_API mr_output mr_clip_by_global_norm(mr_graph *graph, mr_gradients_and_variables list, float norm);
+MR_API mr_output mr_clip_by_global_norm_(mr_graph *graph, mr_gradients_and_variables list, float norm,
+                                         const mr_clip_options *options);
+#define mr_clip_by_global_norm(graph, list, norm, ...)                                                                 \
+    MR_WITH_SIZE_(mr_clip_by_global_norm_((graph), (list), (norm), &options_), mr_clip_options, __VA_ARGS__)
 
 /* ---- Moving averages (tf.train.ExponentialMovingAverage) ---- */
 

@@ -146,6 +146,7 @@ typedef struct mr_get_variable_options {
     mr_names collections;       /* default: "variables" */
     const char *caching_device; /* reads are copied to this device; default: the scope's */
     bool any_shape;             /* the shape may change; only with MR_INIT_VALUE (validate_shape=False in TensorFlow) */
+    mr_constraint constraint;   /* default: the scope's. An existing variable keeps its own */
 } mr_get_variable_options;
 #define MR_GET_VARIABLE_DEFAULTS .trainable = true, .use_resource = MR_INHERIT
 /* Returns the variable of this name, relative to the current variable scope: creates it, or, if the scope reuses
@@ -207,6 +208,7 @@ typedef struct mr_variable_scope_options {
     mr_dtype dtype;
     int32_t use_resource;         /* true, false; default MR_INHERIT */
     bool no_auxiliary_name_scope; /* do not open a name scope */
+    mr_constraint constraint;     /* a default like those above */
 } mr_variable_scope_options;
 #define MR_VARIABLE_SCOPE_DEFAULTS .use_resource = MR_INHERIT
 /* Opens a variable scope, and the name scope of the same name. Names of variables are relative to it. Push and pop in

@@ -55,6 +55,17 @@ static mr_output one(mr_graph *g)
     R(mr_layer_average_pool(g, none, .pool_size = 2))                                                                  \
     R(mr_layer_global_average_pool(g, none))                                                                           \
     R(mr_layer_flatten(g, none))                                                                                       \
+    R(mr_layer_flatten(g, none, .channels_first = true))                                                               \
+    R(mr_activation_log_sigmoid(g, none))                                                                              \
+    R(mr_xw_plus_b(g, none, none, none))                                                                               \
+    R(mr_relu_layer(g, none, none, none))                                                                              \
+    R(mr_clip_by_norm(g, none, 1))                                                                                     \
+    R(mr_clip_by_norm(g, none, 1, .axes = MR_INTS(0)))                                                                 \
+    R(mr_graph_clear_collection(g, nullptr))                                                                           \
+    R(mr_graph_pop_default(g))                                                                                         \
+    R(mr_loss_total(g))                                                                                                \
+    N(mr_loss_regularization(g))                                                                                       \
+    N(CHECK(mr_graph_collection_key(g, 0) == nullptr))                                                                 \
     R(mr_layer_dropout(g, none))                                                                                       \
     R(mr_layer_dropout(g, none, .training = true))                                                                     \
     R(mr_loss_sparse_softmax_cross_entropy(g, none, none))                                                             \

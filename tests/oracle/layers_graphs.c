@@ -73,6 +73,29 @@ static mr_output normalized(model *m, mr_output x)
     return mr_relu(m->g, x); /* without it, the mean of the result would not depend on beta and gamma's gradient */
 }
 
+/* Of a constraint: the norm of each column is at most 0.3. */
+static mr_output limited(mr_graph *g, mr_output value)
+{
+    return mr_clip_by_norm(g, value, 0.3f, .axes = MR_INTS(0));
+}
+
+static mr_output scope_limited(model *m, mr_output x, bool is_resource, int32_t parts)
+{
+    mr_graph *g = m->g;
+    mr_graph_push_variable_scope(g, "limited", .constraint = limited, .use_resource = is_resource,
+                                 .partitioner = {.kind = parts > 1 ? MR_PARTITION_FIXED_SIZE : MR_PARTITION_DEFAULT,
+                                                 .parts_max = parts > 1 ? parts : 0});
+    mr_output w = mr_get_variable(g, "w", MR_SHAPE(5, 3)).value;
+    mr_graph_pop_variable_scope(g);
+    return mr_mat_mul(g, x, w);
+}
+
+static mr_output rectified(model *m, mr_output x)
+{
+    mr_variable w = mr_get_variable(m->g, "w", MR_SHAPE(5, 3)), b = mr_get_variable(m->g, "b", MR_SHAPE(3));
+    return mr_sub(m->g, mr_relu_layer(m->g, x, w.value, b.value), mr_xw_plus_b(m->g, x, w.value, b.value));
+}
+
 #define G m->g
 #define X1 images(m, MR_SHAPE(-1, 5))
 #define X2 images(m, MR_SHAPE(-1, 9, 5))
@@ -93,6 +116,9 @@ static mr_output normalized(model *m, mr_output x)
     C(act_swish, mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_swish), .units = 2))  \
     C(act_softplus,                                                                                                    \
       mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_softplus), .units = 2))          \
+    C(act_log_sigmoid,                                                                                                 \
+      mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_log_sigmoid), .units = 2))       \
+    C(relu_layer, rectified(m, X1))                                                                                    \
     C(act_softsign,                                                                                                    \
       mr_layer_dense(G, mr_layer_dense(G, X1, .units = 4, .activation = mr_activation_softsign), .units = 2))          \
     C(act_hard_sigmoid,                                                                                                \
@@ -146,6 +172,24 @@ static mr_output normalized(model *m, mr_output x)
     C(norm_renorm,                                                                                                     \
       normalized(m, mr_layer_batch_normalization(G, X1, .training = true, .renorm = true, .renorm_rmin = 0.5f,         \
                                                  .renorm_rmax = 2, .renorm_dmax = 1)))                                 \
+    C(dense_limited,                                                                                                   \
+      mr_layer_dense(G, X1, .units = 3, .kernel_constraint = limited, .bias_constraint = mr_activation_relu))          \
+    C(conv_limited, mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 2, .kernel_constraint = limited,               \
+                                    .bias_constraint = mr_activation_relu))                                            \
+    C(transpose_limited,                                                                                               \
+      mr_layer_conv2d_transpose(G, X3, .filters = 3, .kernel_size = 2, .kernel_constraint = limited))                  \
+    C(separable_limited,                                                                                               \
+      mr_layer_separable_conv2d(G, X3, .filters = 3, .kernel_size = 3, .depthwise_constraint = limited,                \
+                                .pointwise_constraint = mr_activation_relu, .bias_constraint = mr_activation_relu))    \
+    C(norm_limited,                                                                                                    \
+      normalized(m, mr_layer_batch_normalization(G, X1, .training = true, .beta_constraint = mr_activation_relu,       \
+                                                 .gamma_constraint = mr_activation_tanh)))                             \
+    C(prelu_limited, mr_layer_prelu(G, mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 1),                         \
+                                    .shared_axes = MR_INTS(1, 2), .alpha_constraint = mr_activation_relu))             \
+    C(scope_limited, scope_limited(m, X1, false, 1))                                                                   \
+    C(scope_limited_resource, scope_limited(m, X1, true, 1))                                                           \
+    C(scope_limited_parts, scope_limited(m, X1, false, 2))                                                             \
+    C(flatten_first, mr_layer_dense(G, mr_layer_flatten(G, X3, .channels_first = true, .name = "flat"), .units = 2))   \
     C(flatten, mr_layer_dense(G, mr_layer_flatten(G, X3), .units = 2))                                                 \
     C(dropout, mr_layer_dropout(G, mr_layer_dense(G, X1, .units = 30), .training = true, .rate = 0.4f, .seed = 7))     \
     C(dropout_flag, mr_layer_dropout(G, mr_layer_dense(G, X1, .units = 3), .is_training = flag(m), .rate = 0.4f,       \

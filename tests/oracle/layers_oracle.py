@@ -109,6 +109,22 @@ def activated(function):
     return lambda: L.dense(L.dense(x1(), 4, activation=function), 2)
 
 
+def limited(w):
+    """A constraint: the norm of each column is at most 0.3."""
+    return tf.clip_by_norm(w, 0.3, axes=[0])
+
+
+def scope_limited(use_resource, parts):
+    x, partitioner = x1(), tf.fixed_size_partitioner(parts) if parts > 1 else None
+    with tf.variable_scope("limited", constraint=limited, use_resource=use_resource, partitioner=partitioner):
+        return tf.matmul(x, tf.convert_to_tensor(tf.get_variable("w", [5, 3])))
+
+
+def rectified():
+    x, w, b = x1(), tf.get_variable("w", [5, 3]), tf.get_variable("b", [3])
+    return tf.nn.relu_layer(x, w, b) - tf.nn.xw_plus_b(x, w, b)
+
+
 relu = tf.nn.relu
 norm = L.batch_normalization
 CASES = {
@@ -123,6 +139,8 @@ CASES = {
     "act_selu": activated(tf.nn.selu),
     "act_swish": activated(tf.nn.swish),
     "act_softplus": activated(tf.nn.softplus),
+    "act_log_sigmoid": activated(tf.log_sigmoid),
+    "relu_layer": rectified,
     "act_softsign": activated(tf.nn.softsign),
     "act_hard_sigmoid": activated(tf.keras.backend.hard_sigmoid),
     "act_softmax": activated(tf.nn.softmax),
@@ -162,6 +180,17 @@ CASES = {
     "norm_axis": lambda: relu(norm(x3(), axis=1, fused=False, training=True, scale=False)),
     "norm_renorm": lambda: relu(norm(x1(), training=True, renorm=True,
                                      renorm_clipping={"rmin": 0.5, "rmax": 2.0, "dmax": 1.0})),
+    "dense_limited": lambda: L.dense(x1(), 3, kernel_constraint=limited, bias_constraint=relu),
+    "conv_limited": lambda: L.conv2d(x3(), 3, 2, kernel_constraint=limited, bias_constraint=relu),
+    "transpose_limited": lambda: L.conv2d_transpose(x3(), 3, 2, kernel_constraint=limited),
+    "separable_limited": lambda: L.separable_conv2d(x3(), 3, 3, depthwise_constraint=limited,
+                                                    pointwise_constraint=relu, bias_constraint=relu),
+    "norm_limited": lambda: relu(norm(x1(), training=True, beta_constraint=relu, gamma_constraint=tf.tanh)),
+    "prelu_limited": lambda: prelu(shared_axes=[1, 2], alpha_constraint=relu),
+    "scope_limited": lambda: scope_limited(False, 1),
+    "scope_limited_resource": lambda: scope_limited(True, 1),
+    "scope_limited_parts": lambda: scope_limited(False, 2),
+    "flatten_first": lambda: L.dense(L.flatten(x3(), name="flat", data_format="channels_first"), 2),
     "flatten": lambda: L.dense(L.flatten(x3()), 2),
     "dropout": lambda: L.dropout(L.dense(x1(), 30), 0.4, seed=7, training=True),
     "dropout_flag": lambda: L.dropout(L.dense(x1(), 3), 0.4, seed=7, noise_shape=[6, 1], training=flag()),

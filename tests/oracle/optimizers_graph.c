@@ -27,7 +27,9 @@ typedef enum table_kind { NO_TABLE, TABLE, RESOURCE_TABLE } table_kind;
 typedef enum change {
     UNCHANGED,
     CLIP_EACH,
+    CLIP_AXES,
     CLIP_ALL,
+    CLIP_GIVEN,
     CLIP_AVERAGE,
     AVERAGE,
     ONE_VARIABLE, /* b alone */
@@ -78,6 +80,9 @@ static int write_model(const char *directory, const char *name, const mr_optimiz
     for (int32_t i = 0; i < list.count && (how == CLIP_EACH || how == CLIP_AVERAGE); i++)
         list.items[i].gradient = how == CLIP_EACH ? mr_clip_by_norm(g, list.items[i].gradient, 0.1f)
                                                   : mr_clip_by_average_norm(g, list.items[i].gradient, 0.01f);
+    for (int32_t i = 0; i < list.count && how == CLIP_AXES; i++)
+        list.items[i].gradient = mr_clip_by_norm(g, list.items[i].gradient, 0.05f, .axes = MR_INTS(-1));
+    if (how == CLIP_GIVEN) mr_clip_by_global_norm(g, list, 0.15f, .use_norm = mr_constant_float(g, 0.5f));
     if (how == CLIP_ALL) mr_clip_by_global_norm(g, list, 0.15f);
     mr_node *train = mr_apply_gradients(g, optimizer, list, step);
     if (how == AVERAGE) {
@@ -185,6 +190,9 @@ int main(int argc, char **argv)
     failed |= write_models(d, "addsign", mr_add_sign(), UNCHANGED);
     failed |= write_models(d, "addsign2", mr_add_sign(.learning_rate = 0.2f, .alpha = 0.7f, .beta = 0.5f), UNCHANGED);
     failed |= write_models(d, "clip", mr_gradient_descent(.learning_rate = 0.3f), CLIP_EACH);
+    failed |= write_models(d, "clip_axes", mr_gradient_descent(.learning_rate = 0.3f), CLIP_AXES);
+    failed |= write_models(d, "clip_given", mr_gradient_descent(.learning_rate = 0.3f), CLIP_GIVEN);
+    failed |= write_models(d, "named", mr_adam(.learning_rate = 0.02f, .name = "Mine"), UNCHANGED);
     failed |= write_models(d, "clip_all", mr_gradient_descent(.learning_rate = 0.3f), CLIP_ALL);
     failed |= write_models(d, "clip_average", mr_gradient_descent(.learning_rate = 0.3f), CLIP_AVERAGE);
     failed |= write_models(d, "average", mr_adam(.learning_rate = 0.02f), AVERAGE);

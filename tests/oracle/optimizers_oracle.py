@@ -226,6 +226,7 @@ OPTIMIZERS = {
     "momentum": lambda step: tf.train.MomentumOptimizer(0.1, 0.9),
     "nesterov": lambda step: tf.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
     "adam": lambda step: tf.train.AdamOptimizer(0.02),
+    "named": lambda step: tf.train.AdamOptimizer(0.02, name="Mine"),
     "lazy": lambda step: LazyAdam(0.02),
     "adamw": lambda step: AdamW(0.02, 0.01),
     "adagrad": lambda step: tf.train.AdagradOptimizer(0.2),
@@ -269,14 +270,20 @@ def model(name):
     b = tf.Variable(np.float32([0.1, -0.1]), name="b")
     loss = tf.losses.mean_squared_error(y, tf.tanh(tf.nn.bias_add(product, b)))
     step = tf.train.get_or_create_global_step()
-    kind = {"clip": "descent", "clip_all": "descent", "clip_average": "descent", "average": "adam", "only": "adam",
-            "weighted": "descent", "colocated": "descent"}.get(name, name)
+    kind = {"clip": "descent", "clip_axes": "descent", "clip_given": "descent", "clip_all": "descent",
+            "clip_average": "descent", "average": "adam", "only": "adam", "weighted": "descent",
+            "colocated": "descent"}.get(name, name)
     optimizer = OPTIMIZERS[kind](step)
     options = {"only": {"var_list": [b]}, "weighted": {"grad_loss": tf.constant(0.4)},
                "colocated": {"colocate_gradients_with_ops": True}}.get(name, {})
     pairs = optimizer.compute_gradients(loss, **options)
     if name == "clip":
         pairs = [(tf.clip_by_norm(g, 0.1), v) for g, v in pairs]
+    elif name == "clip_axes":
+        pairs = [(tf.clip_by_norm(g, 0.05, axes=[-1]), v) for g, v in pairs]
+    elif name == "clip_given":
+        clipped, _ = tf.clip_by_global_norm([g for g, _ in pairs], 0.15, use_norm=tf.constant(0.5))
+        pairs = list(zip(clipped, [v for _, v in pairs]))
     elif name == "clip_average":
         pairs = [(tf.clip_by_average_norm(g, 0.01), v) for g, v in pairs]
     elif name == "clip_all":

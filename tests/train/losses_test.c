@@ -71,3 +71,53 @@ TEST(losses_check_weights_of_unknown_shape_in_the_run)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* ---- Sums ---- */
+
+static double value_of(mr_graph *g, mr_output output)
+{
+    mr_error error = {0};
+    mr_session *session = nullptr;
+    mr_tensor result = {0};
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(output), &result, nullptr, 0, &error));
+    const double value = (double)mr_tensor_floats(&result)[0];
+    mr_tensor_deinit(&result);
+    mr_session_free(session);
+    return value;
+}
+
+TEST(losses_are_summed_by_scope)
+{
+    mr_graph *g = mr_graph_new();
+    for (int i = 0; i < 12; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "tower_%d", i);
+        mr_graph_push_scope(g, name);
+        mr_graph_add_to_collection(g, i % 2 == 0 ? MR_LOSSES : MR_REGULARIZATION_LOSSES,
+                                   mr_constant_float(g, (float)(1 << i)));
+        mr_graph_pop_scope(g);
+    }
+    CHECK_NEAR(value_of(g, mr_loss_total(g)), 4095, 0);
+    CHECK_NEAR(value_of(g, mr_loss_total(g, .no_regularization = true)), 1365, 0);
+    CHECK_NEAR(value_of(g, mr_loss_regularization(g)), 2730, 0);
+    CHECK_NEAR(value_of(g, mr_loss_total(g, .scope = "tower_1/")), 2, 0);
+    CHECK_NEAR(value_of(g, mr_loss_total(g, .scope = "tower_1")), 2 + 1024 + 2048, 0); /* and tower_10, tower_11 */
+    CHECK_NEAR(value_of(g, mr_loss_total(g, .scope = "")), 4095, 0);
+    CHECK_NEAR(value_of(g, mr_loss_regularization(g, .scope = "tower_[35]/")), 8 + 32, 0);
+    CHECK_NEAR(value_of(g, mr_loss_regularization(g, .scope = "owe")), 0, 0); /* only at the beginning */
+    CHECK_STR(mr_node_name(mr_loss_total(g, .name = "own").node), "own");
+    CHECK_STR(mr_node_name(mr_loss_regularization(g, .scope = "tower_3", .name = "other").node), "other");
+    mr_loss_total(g, .scope = "none");
+    mr_error error = {0};
+    CHECK_STATUS(mr_graph_status(g, &error), MR_FAILED_PRECONDITION);
+    CHECK_CONTAINS(error.message, "the graph has no losses in the scope none");
+    mr_graph_free(g);
+    g = mr_graph_new();
+    mr_graph_add_to_collection(g, MR_LOSSES, mr_constant_float(g, 1));
+    mr_loss_total(g, .scope = "(");
+    check_refused(g, "is not a regular expression");
+    g = mr_graph_new();
+    mr_loss_regularization(g, .no_regularization = true);
+    check_refused(g, "no_regularization has no effect");
+}

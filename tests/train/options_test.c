@@ -117,6 +117,14 @@ static mr_output weights(mr_graph *g)
       mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .depthwise_regularizer = {.l1 = 1}))             \
     X(separable, "",                                                                                                   \
       mr_layer_separable_conv2d(g, x, .filters = 2, .kernel_size = 3, .pointwise_regularizer = {.l1 = 1}))             \
+    X(flatten, "", mr_layer_flatten(g, x))                                                                             \
+    X(flatten, "=", mr_layer_flatten(g, x, .channels_first = false, .name = "flatten"))                                \
+    X(flatten, "", mr_layer_flatten(g, x, .channels_first = true))                                                     \
+    X(flatten, "", mr_layer_flatten(g, x, .name = "other"))                                                            \
+    X(clip, "", mr_clip_by_norm(g, x, 1))                                                                              \
+    X(clip, "=", mr_clip_by_norm(g, x, 1, .name = "clip_by_norm"))                                                     \
+    X(clip, "", mr_clip_by_norm(g, x, 1, .axes = MR_INTS(0)))                                                          \
+    X(clip, "", mr_clip_by_norm(g, x, 1, .name = "other"))                                                             \
     X(init, "", initial(g, (mr_initializer){0}))                                                                       \
     X(init, "=", initial(g, (mr_initializer){.kind = MR_INIT_GLOROT_UNIFORM}))                                         \
     X(init, "", initial(g, (mr_initializer){.seed = 5}))                                                               \
@@ -136,6 +144,8 @@ static mr_output weights(mr_graph *g)
     X(optimizer, "",                                                                                                   \
       minimize(g,                                                                                                      \
                mr_adam(.learning_rate_output = mr_exponential_decay(g, 1, mr_constant_float(g, 1), 2, 0.5f, false))))  \
+    X(optimizer, "=", minimize(g, mr_adam(.name = "Adam")))                                                            \
+    X(optimizer, "", minimize(g, mr_adam(.name = "Other")))                                                            \
     X(optimizer, "", minimize(g, mr_adam(.beta1 = 0)))                                                                 \
     X(optimizer, "", minimize(g, mr_adam(.beta2 = 0)))                                                                 \
     X(optimizer, "", minimize(g, mr_adam(.epsilon = 0)))                                                               \
@@ -271,6 +281,9 @@ TEST(train_options_change_the_graph_each_alone)
       minimize(g, mr_lazy_adam(.learning_rate_output = mr_constant_floats(g, MR_SHAPE(2), (float[]){1, 1}, nullptr)))) \
     X("AdamW: weight_decay is required", minimize(g, mr_adam_w()))                                                     \
     X("AdamW: weight_decay is -1", minimize(g, mr_adam_w(.weight_decay = -1)))                                         \
+    X("Adam: \"a b\" is not a valid name", minimize(g, mr_adam(.name = "a b")))                                        \
+    X("flatten: channels_first needs an input of known rank, at least 3",                                              \
+      mr_layer_flatten(g, features(g), .channels_first = true))                                                        \
     X("Adam: beta1 is 1", minimize(g, mr_adam(.beta1 = 1)))                                                            \
     X("Adam: beta2 is -1", minimize(g, mr_adam(.beta2 = -1)))                                                          \
     X("Adam: epsilon is -1", minimize(g, mr_adam(.epsilon = -1)))                                                      \
