@@ -71,6 +71,13 @@ int main(int argc, char **argv)
                     printf("%s %d %s %d %s\n", losses[i].name, reduction, weights_names[w], k,
                            mr_output_name(loss, name, sizeof name));
                 }
+    char name[MR_OUTPUT_NAME_SIZE];
+    mr_graph_add_to_collection(g, MR_REGULARIZATION_LOSSES, mr_constant_floats(g, MR_SCALAR, (float[]){3}, "huber"));
+    const mr_output totals[] = {mr_loss_total(g, .scope = "(absolute_difference|log_loss|huber)[/:]"),
+                                mr_loss_total(g, .scope = "huber(_loss)?[/:]"),
+                                mr_loss_total(g, .scope = "huber(_loss)?[/:]", .no_regularization = true),
+                                mr_loss_regularization(g, .scope = "hub")};
+    for (int i = 0; i < 4; i++) printf("total %d none 0 %s\n", i, mr_output_name(totals[i], name, sizeof name));
     mr_error error = {0};
     mr_tensor def = {0};
     if (mr_graph_export_meta(g, &def, &error) != MR_OK) return fprintf(stderr, "%s\n", error.message), 1;

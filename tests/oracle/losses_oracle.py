@@ -22,7 +22,17 @@ FULL = np.array([[1, 0, 2], [0, 0, 0], [0.5, 3, 1], [1, 1, 1]], np.float32)
 ROW = np.array([1, 0, 2, 0.5], np.float32)
 
 
+def total(number):
+    """Sums of losses of some scopes."""
+    return [lambda: tf.losses.get_total_loss(scope="(absolute_difference|log_loss|huber)[/:]"),
+            lambda: tf.losses.get_total_loss(scope="huber(_loss)?[/:]"),
+            lambda: tf.losses.get_total_loss(add_regularization_losses=False, scope="huber(_loss)?[/:]"),
+            lambda: tf.losses.get_regularization_loss(scope="hub")][number]()
+
+
 def expected(name, reduction, weights):
+    if name == "total":
+        return total(reduction)
     more = {"reduction": REDUCTIONS[reduction]}
     is_softmax = "softmax" in name
     more["weights"] = {"none": 1.0, "scalar": 0.5, "row": ROW if is_softmax else ROW[:, None], "zero": 0.0,
@@ -61,6 +71,7 @@ def main():
         by_tensorflow = session.run(names, feeds)
     by_millrace = millrace.Session(bytes_).run(names, feeds)
     with tf.Graph().as_default(), tf.Session() as session:
+        tf.add_to_collection(tf.GraphKeys.REGULARIZATION_LOSSES, tf.constant(3.0, name="huber"))
         wanted = [expected(case[0], int(case[1]), case[2]) for case in cases]
         count = len(tf.losses.get_losses())
         wanted = session.run(wanted)

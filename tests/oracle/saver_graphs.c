@@ -4,7 +4,8 @@
  *     saver_graphs write1 PREFIX       the same as a V1 checkpoint
  *     saver_graphs shards PREFIX       the same with a sharded Saver, and the table on another device
  *     saver_graphs read PATH PARTS     restores them, with the table in PARTS parts, and prints their elements
- *     saver_graphs renamed PATH KEY    restores the reference from another key */
+ *     saver_graphs renamed PATH KEY    restores the reference from another key
+ *     saver_graphs reshape PATH PREFIX restores to other shapes, and writes PREFIX-0 and its .meta */
 #include <millrace/millrace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,14 +28,14 @@ static mr_variable variable(mr_graph *g, const char *name, mr_shape shape, float
                            .partitioner = partitioner, .use_resource = is_resource);
 }
 
-static model build(int32_t parts, float first, bool sharded)
+static model build(int32_t parts, float first, bool sharded, bool reshapes)
 {
     model m = {.g = mr_graph_new()};
     if (sharded) mr_graph_push_device(m.g, "/device:CPU:0");
     m.table = variable(m.g, "scope/table", MR_SHAPE(11, 3), first, parts, false);
     if (sharded) mr_graph_pop_device(m.g);
-    m.r = variable(m.g, "r", MR_SHAPE(4), first + 100, 1, true);
-    m.w = variable(m.g, "w", MR_SHAPE(2, 2), first + 200, 1, false);
+    m.r = variable(m.g, "r", reshapes ? MR_SHAPE(1, 2, 2) : MR_SHAPE(4), first + 100, 1, true);
+    m.w = variable(m.g, "w", reshapes ? MR_SHAPE(4) : MR_SHAPE(2, 2), first + 200, 1, false);
     return m;
 }
 
@@ -49,16 +50,19 @@ static mr_status work(int argc, char **argv, mr_error *error)
 {
     const bool is_v1 = strcmp(argv[1], "write1") == 0, sharded = strcmp(argv[1], "shards") == 0;
     const bool writes = is_v1 || sharded || strcmp(argv[1], "write") == 0, renames = strcmp(argv[1], "renamed") == 0;
-    model m = build(writes || renames ? 3 : atoi(argv[3]), writes ? 0 : -1000, sharded);
+    const bool reshapes = strcmp(argv[1], "reshape") == 0;
+    model m = build(writes || renames || reshapes ? 3 : atoi(argv[3]), writes ? 0 : -1000, sharded, reshapes);
     mr_session *session = nullptr;
     mr_saver *saver =
         renames ? mr_saver_new(m.g, .variables = &m.w.ref, .variable_count = 1, .keys = (const char *const[]){argv[3]})
-                : mr_saver_new(m.g, .write_version = is_v1 ? MR_CHECKPOINT_V1 : MR_CHECKPOINT_V2, .sharded = sharded);
+                : mr_saver_new(m.g, .write_version = is_v1 ? MR_CHECKPOINT_V1 : MR_CHECKPOINT_V2, .sharded = sharded,
+                               .reshape = reshapes);
     mr_node *init = mr_initialize_variables(m.g, MR_GLOBAL_VARIABLES, "init");
     MR_TRY(mr_session_new(m.g, nullptr, &session, error));
     MR_TRY(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, error));
     if (writes) MR_TRY(mr_saver_save(saver, session, argv[2], 0, error));
     if (!writes) MR_TRY(mr_saver_restore(saver, session, argv[2], error));
+    if (reshapes) MR_TRY(mr_saver_save(saver, session, argv[3], 0, error));
     mr_tensor values[3] = {0};
     MR_TRY(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(m.table.value, m.r.value, m.w.value), values, nullptr, 0,
                           error));

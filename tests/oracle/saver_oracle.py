@@ -123,6 +123,30 @@ def nodes_of(graph):
     }
 
 
+def reshaped(directory):
+    """Values of other shapes: restored by us, and by the nodes of our graph in TensorFlow, which are TensorFlow's."""
+    path, again = os.path.join(directory, "shaped"), os.path.join(directory, "reshaped")
+    with tf.Graph().as_default(), tf.Session() as session:
+        values = build(1)
+        session.run([v.assign(x) for v, x in zip(tf.global_variables(), (TABLE, R, W))])
+        tf.train.Saver().save(session, path)
+        same(dict(zip(("table", "r", "w"), [v.ravel() for v in session.run(values)])), TABLE, R, W)
+    same(ours("reshape", path, again), TABLE, R, W)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        saver = tf.train.import_meta_graph(again + "-0.meta")
+        saver.restore(session, path)
+        np.testing.assert_array_equal(session.run("w:0"), W.ravel())
+        np.testing.assert_array_equal(session.run("r/Read/ReadVariableOp:0"), R.reshape(1, 2, 2))
+        found = nodes_of(graph)
+    with tf.Graph().as_default() as graph:
+        with tf.variable_scope("scope"):
+            tf.get_variable("table", [11, 3], partitioner=tf.fixed_size_partitioner(3))
+        tf.get_variable("r", [1, 2, 2], use_resource=True)
+        tf.get_variable("w", [4], use_resource=False)
+        tf.train.Saver(reshape=True)
+        assert nodes_of(graph) == found, sorted(set(nodes_of(graph).items()) ^ set(found.items()))
+
+
 def shards(directory):
     """The nodes of a sharded Saver save and restore in TensorFlow."""
     path = os.path.join(directory, "sharded")
@@ -151,7 +175,7 @@ def shards(directory):
 
 def main():
     failed = 0
-    tests = [theirs_of_ours, ours_of_theirs, names, version_1, shards]
+    tests = [theirs_of_ours, ours_of_theirs, names, version_1, reshaped, shards]
     for test in tests:
         with tempfile.TemporaryDirectory() as directory:
             try:
