@@ -131,7 +131,7 @@ mr_graph *mr_graph_new(void)
 mr_graph *mr_graph_default(void)
 {
     mr_builtin_register();
-    return mr_graph_default_or_create();
+    return mr_graph_default_or_create(mr_graph_create, mr_graph_free);
 }
 
 mr_status mr_runner_new(const void *graph_def, size_t size_bytes, const mr_session_options *options, mr_runner **runner,

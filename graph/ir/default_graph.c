@@ -10,6 +10,7 @@ constexpr int32_t PUSHED_MAX = 64;
 
 typedef struct default_graphs {
     mr_graph *own; /* owned; null until it is needed */
+    void (*free_own)(mr_graph *graph);
     int32_t count;
     mr_graph *pushed[PUSHED_MAX]; /* borrowed; the last one is the default */
 } default_graphs;
@@ -27,7 +28,7 @@ static void end_thread(void *context)
     default_graphs *ending = context;
     assert(ending == mine);
     mine = nullptr;
-    mr_graph_free(ending->own);
+    if (ending->own != nullptr) ending->free_own(ending->own);
     free(ending);
 }
 
@@ -57,13 +58,15 @@ static default_graphs *default_graphs_of_thread(void)
     return made;
 }
 
-mr_graph *mr_graph_default_or_create(void)
+mr_graph *mr_graph_default_or_create(mr_graph *(*create)(void), void (*free_created)(mr_graph *graph))
 {
     default_graphs *d = default_graphs_of_thread();
     if (d == nullptr) return nullptr;
     assert(d->count >= 0 && d->count <= PUSHED_MAX);
     if (d->count > 0) return d->pushed[d->count - 1];
-    if (d->own == nullptr) d->own = mr_graph_create();
+    if (d->own != nullptr) return d->own;
+    d->free_own = free_created;
+    d->own = create();
     return d->own;
 }
 
@@ -102,8 +105,8 @@ mr_status mr_graph_reset_default(mr_error *error)
     if (mine->count > 0)
         return mr_fail(error, MR_FAILED_PRECONDITION,
                        "mr_graph_reset_default: %d graphs are pushed in this thread; pop them first", mine->count);
-    mr_graph_free(mine->own);
-    assert(mine->own == nullptr);
+    if (mine->own != nullptr) mine->free_own(mine->own);
+    assert(mine->own == nullptr); /* mr_graph_free has called mr_graph_forget_default */
     return MR_OK;
 }
 

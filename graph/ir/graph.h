@@ -281,8 +281,8 @@ mr_constraint mr_variable_constraint(const mr_graph *graph, const mr_node *ref);
 
 /* mr_graph_new, when the operators are registered already. */
 mr_graph *mr_graph_create(void);
-/* mr_graph_default, likewise (default_graph.c). */
-mr_graph *mr_graph_default_or_create(void);
+/* mr_graph_default, with mr_graph_create and mr_graph_free (default_graph.c). */
+mr_graph *mr_graph_default_or_create(mr_graph *(*create)(void), void (*free_created)(mr_graph *graph));
 /* The graph is freed: it is no default graph of this thread any longer. */
 void mr_graph_forget_default(const mr_graph *graph);
 

@@ -1,6 +1,6 @@
 /* MetaGraphDef: the graph, the definitions of its operators, its collections and the names of the Saver's nodes.
- * Variables are VariableDefs in bytes_list; other outputs and nodes are names in node_list, "x:0" and "x". Anything else
- * is exported as it was imported. */
+ * Variables are VariableDefs in bytes_list; other outputs and nodes are names in node_list, "x:0" and "x". Anything
+ * else is exported as it was imported. */
 #include "graph/ir/convert.h"
 #include "graph/ir/meta_flow.h"
 #include "proto/meta_graph.pb-c.h"

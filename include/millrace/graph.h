@@ -108,12 +108,13 @@ MR_API void mr_graph_free(mr_graph *graph); /* null is allowed */
  *            mr_graph_free in its thread is allowed too; the next call creates another */
 MR_API mr_graph *mr_graph_default(void);
 /* Makes the graph this thread's default until it is popped (graph.as_default()). A graph may be pushed several times,
- * and in several threads, which then build in turn. At most 64 are pushed in a thread.
+ * and in several threads, of which one at a time builds. At most 64 are pushed in a thread.
  * ownership  borrowed. A graph that is freed is popped in the thread that frees it; in others it must be popped before
  * errors     MR_RESOURCE_EXHAUSTED, recorded in the graph: too many, or no memory; it is not pushed then */
 MR_API void mr_graph_push_default(mr_graph *graph);
-/* errors  MR_FAILED_PRECONDITION, recorded in the graph: it is not the one that this thread pushed last; nothing is
- *         popped then */
+/* Ends the last mr_graph_push_default of this thread, which must have been of this graph.
+ * errors  MR_FAILED_PRECONDITION, recorded in the graph: it was of another one, or none is left; nothing is popped
+ *         then */
 MR_API void mr_graph_pop_default(mr_graph *graph);
 /* Frees the thread's own graph; the next mr_graph_default creates another (tf.reset_default_graph).
  * errors  MR_FAILED_PRECONDITION: a graph is pushed in this thread; nothing is freed then */
@@ -301,10 +302,10 @@ MR_API mr_node *mr_group(mr_graph *graph, mr_node *const *nodes, int32_t count, 
 MR_API void mr_graph_add_to_collection(mr_graph *graph, const char *collection, mr_output item);
 MR_API int32_t mr_graph_collection_count(const mr_graph *graph, const char *collection);
 MR_API mr_output mr_graph_collection_item(const mr_graph *graph, const char *collection, int32_t index);
-/* The names of the collections that have items, of outputs and of variables, in the order in which they were created
- * (tf.get_all_collection_keys). They include imported ones that only a MetaGraphDef shows, as "savers", of
- * mr_graph_collection_count 0. The contexts of conditionals and loops are not among them unless they were imported.
- * The name is owned by the graph; null: index is not valid. */
+/* The names of all collections, of outputs and of variables, in the order in which they were created
+ * (tf.get_all_collection_keys). Some have no items that a program can read: those of imported MetaGraphDefs that are
+ * neither outputs nor variables, and "savers". The contexts of conditionals and loops are in no collection unless they
+ * were imported. A name is owned by the graph; null: index is not valid. */
 MR_API int32_t mr_graph_collection_key_count(const mr_graph *graph);
 MR_API const char *mr_graph_collection_key(const mr_graph *graph, int32_t index);
 /* Removes all items, and the name, of outputs or of variables (tf.Graph.clear_collection). The nodes and variables

@@ -90,9 +90,9 @@ typedef enum mr_graph_file {
     MR_GRAPH_FILE_META_TEXT, /* the same as text (as_text=True) */
 } mr_graph_file;
 /* Writes a graph to a file, which is replaced atomically. Its directory is created.
- * errors  of the graph; those of writing the file; MR_FAILED_PRECONDITION: an imported node or function has a field that
- *         only a newer TensorFlow knows. Text cannot name it, so the graph is written as binary only. (TensorFlow leaves
- *         such fields out of text.) */
+ * errors  of the graph; those of writing the file; MR_FAILED_PRECONDITION: an imported node or function has a field
+ *         that only a newer TensorFlow knows. Text cannot name it, so the graph has only the binary forms. TensorFlow
+ *         leaves such fields out of text */
 MR_API mr_status mr_graph_write_file(const mr_graph *graph, const char *path, mr_graph_file kind, mr_error *error);
 
 /* ---- State ---- */

@@ -175,9 +175,8 @@ typedef struct mr_dropout_wrapper_options {
     int64_t seed;                                             /* 0: derived from the graph's */
     /* Drop the same elements in all steps of a run, and for all examples of the batch. */
     bool variational_recurrent;
-    int64_t
-        input_size; /* of variational_recurrent with an input that is dropped: required, the features of the input */
-    mr_dtype dtype; /* of variational_recurrent: that of the input and the states; default MR_FLOAT */
+    int64_t input_size; /* of variational_recurrent: required if the input is dropped: the number of its features */
+    mr_dtype dtype;     /* of variational_recurrent: that of the input and the states; default MR_FLOAT */
 } mr_dropout_wrapper_options;
 #define MR_DROPOUT_WRAPPER_DEFAULTS .input_keep_prob = 1, .output_keep_prob = 1, .state_keep_prob = 1
 MR_API mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, const mr_dropout_wrapper_options *options);

@@ -72,5 +72,6 @@ TEST(clipping_mistakes_are_refused)
     CHECK_REFUSED(mr_clip_by_norm(g, matrix(g), -1), "norm");
     CHECK_REFUSED(mr_clip_by_norm(g, matrix(g), 1, .use_norm = matrix(g)), "use_norm has no effect");
     CHECK_REFUSED(mr_clip_by_global_norm(g, list, 1, .axes = MR_INTS(0)), "axes have no effect");
-    CHECK_REFUSED(mr_clip_by_norm_(g, matrix(g), 1, &(mr_clip_options){0}), "size");
+    CHECK_REFUSED(mr_clip_by_norm_(g, matrix(g), 1, MR_OPTIONS(mr_clip_options, .axes = {nullptr, -1})),
+                  "axes is not a list");
 }
