@@ -1,10 +1,13 @@
 /* MetaGraphDef: the graph, the definitions of its operators, its collections and the names of the Saver's nodes.
  * Variables are VariableDefs in bytes_list; other outputs and nodes are names in node_list, "x:0" and "x". Anything
  * else is exported as it was imported. */
+#include "base/options.h"
 #include "graph/ir/convert.h"
+#include "graph/ir/meta_change.h"
 #include "graph/ir/meta_flow.h"
 #include "proto/meta_graph.pb-c.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,16 +138,28 @@ mr_status mr_graph_write_meta(const mr_graph *graph, mr_arena *arena, Mr__MetaGr
     return MR_OK;
 }
 
-mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error)
+mr_status mr_graph_export_meta_with(const mr_graph *graph, const mr_meta_export_options *given,
+                                    mr_tensor *meta_graph_def, mr_error *error)
 {
     mr_arena arena = {0};
     Mr__MetaGraphDef *meta = nullptr;
     mr_string bytes = {0};
+    mr_meta_export_options options;
+    MR_TRY(MR_OPTIONS_READ(mr_meta_export_options, &options, given, error));
+    if (options.collections.count < 0 || (options.collections.count > 0 && options.collections.items == nullptr))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_export_meta_with: collections is not a list");
     mr_status status = mr_graph_write_meta(graph, &arena, &meta, error);
+    if (status == MR_OK && options.clear_devices) mr_meta_clear_devices(meta);
+    if (status == MR_OK && options.collections.count > 0) mr_meta_keep_collections(meta, options.collections);
     if (status == MR_OK) status = mr_proto_pack(meta, &arena, &bytes, error);
     if (status == MR_OK) status = mr_tensor_init_string(meta_graph_def, bytes, error);
     mr_arena_deinit(&arena);
     return status;
+}
+
+mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error)
+{
+    return mr_graph_export_meta_with(graph, nullptr, meta_graph_def, error);
 }
 
 mr_status mr_graph_set_saver_def(mr_graph *graph, mr_string saver_def, mr_error *error)
@@ -245,14 +260,30 @@ static mr_status read_collections(mr_graph *graph, const Mr__MetaGraphDef *meta,
     return MR_OK;
 }
 
-static mr_status read_meta(mr_graph *graph, const Mr__MetaGraphDef *meta, size_t size_bytes, mr_arena *arena,
-                           mr_error *error)
+/* The names in the message become those of the imported nodes, from the number `first` on: the graph has made the prefix
+ * unique. */
+static mr_status add_prefix(const mr_graph *graph, Mr__MetaGraphDef *meta, int32_t first, mr_arena *arena,
+                            mr_error *error)
 {
+    if (graph->node_count == first) return MR_OK;
+    const char *name = graph->nodes[first]->name;
+    const size_t length = strlen(name), own = strlen(meta->graph_def->node[0]->name);
+    assert(length > own + 1 && name[length - own - 1] == '/');
+    const char *prefix = mr_arena_strndup(arena, name, length - own - 1);
+    return prefix != nullptr ? mr_meta_add_prefix(meta, prefix, arena, error) : mr_fail_memory(error, length);
+}
+
+static mr_status read_meta(mr_graph *graph, Mr__MetaGraphDef *meta, size_t size_bytes,
+                           const mr_meta_import_options *options, mr_arena *arena, mr_error *error)
+{
+    const bool has_prefix = options->prefix != nullptr && *options->prefix != '\0';
     int32_t before = graph->node_count;
     mr_string saver = {0};
     if (meta->graph_def == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "it contains no graph");
-    MR_TRY(mr_graph_read(graph, meta->graph_def, size_bytes, nullptr, error));
-    mr_status status = read_collections(graph, meta, arena, false, error);
+    if (options->clear_devices) mr_meta_clear_devices(meta);
+    MR_TRY(mr_graph_read(graph, meta->graph_def, size_bytes, options->prefix, error));
+    mr_status status = has_prefix ? add_prefix(graph, meta, before, arena, error) : MR_OK;
+    if (status == MR_OK) status = read_collections(graph, meta, arena, false, error);
     if (status == MR_OK && meta->saver_def != nullptr) status = mr_proto_pack(meta->saver_def, arena, &saver, error);
     if (status != MR_OK) {
         mr_graph_truncate(graph, before);
@@ -263,16 +294,26 @@ static mr_status read_meta(mr_graph *graph, const Mr__MetaGraphDef *meta, size_t
     return meta->saver_def == nullptr ? MR_OK : mr_graph_set_saver_def(graph, saver, error);
 }
 
-mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error)
+mr_status mr_graph_import_meta_with(mr_graph *graph, const void *bytes, size_t size_bytes,
+                                    const mr_meta_import_options *given, mr_error *error)
 {
+    mr_meta_import_options options;
     MR_TRY(mr_graph_status(graph, error));
+    MR_TRY(MR_OPTIONS_READ(mr_meta_import_options, &options, given, error));
+    if (options.prefix != nullptr && *options.prefix != '\0' && !mr_node_name_is_valid(options.prefix))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" is not a valid prefix", options.prefix);
     if (bytes == nullptr && size_bytes > 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import_meta: bytes is null");
     mr_arena arena = {0};
     Mr__MetaGraphDef *meta = nullptr;
     mr_status status = mr_proto_unpack_as(meta_graph_def, ((mr_string){bytes, size_bytes}), &arena, &meta, error);
-    if (status == MR_OK) status = read_meta(graph, meta, size_bytes, &arena, error);
+    if (status == MR_OK) status = read_meta(graph, meta, size_bytes, &options, &arena, error);
     if (status == MR_DATA_LOSS) status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "not a MetaGraphDef");
     mr_arena_deinit(&arena);
     return status;
+}
+
+mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error)
+{
+    return mr_graph_import_meta_with(graph, bytes, size_bytes, nullptr, error);
 }

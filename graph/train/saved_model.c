@@ -3,6 +3,7 @@
 
 #include "base/options.h"
 #include "base/status.h"
+#include "graph/ir/meta_change.h"
 #include "graph/train/train.h"
 #include "proto/text.h"
 #include "records/io/file.h"
@@ -217,7 +218,7 @@ static mr_status write_meta(mr_saved_model *m, const mr_graph *graph, const mr_s
     MR_TRY(mr_saved_signatures(m, graph, o, meta, error));
     if (o->main_op != nullptr) MR_TRY(mr_saved_add_node(m, meta, "saved_model_main_op", o->main_op, error));
     if (o->legacy_init_op != nullptr) MR_TRY(mr_saved_add_node(m, meta, "legacy_init_op", o->legacy_init_op, error));
-    if (o->clear_devices) mr_saved_clear_devices(meta);
+    if (o->clear_devices) mr_meta_clear_devices(meta);
     if (o->strip_default_attrs) MR_TRY(mr_saved_strip_defaults(m, meta, error));
     for (int32_t i = 0; i < o->asset_count; i++) {
         const char *name = nullptr;

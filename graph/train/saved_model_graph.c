@@ -203,11 +203,6 @@ mr_status mr_saved_add_asset(mr_saved_model *m, Mr__MetaGraphDef *meta, mr_outpu
 
 /* ---- What is left out ---- */
 
-void mr_saved_clear_devices(Mr__MetaGraphDef *meta)
-{
-    for (size_t i = 0; i < meta->graph_def->n_node; i++) meta->graph_def->node[i]->device = (char *)"";
-}
-
 /* Whether the attr has the value that a reader assumes if it is missing. */
 static mr_status is_default(const mr_op_attr *known, const Mr__AttrValue *value, mr_arena *arena, bool *result,
                             mr_error *error)

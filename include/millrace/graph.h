@@ -385,6 +385,25 @@ MR_API mr_status mr_graph_import_with(mr_graph *graph, const void *bytes, size_t
  * collections cond_context and while_context: without them, loops of an imported graph run, but have no gradients. */
 MR_API mr_status mr_graph_export_meta(const mr_graph *graph, mr_tensor *meta_graph_def, mr_error *error);
 MR_API mr_status mr_graph_import_meta(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);
+typedef struct mr_meta_export_options {
+    size_t size;          /* of this struct (api.h) */
+    bool clear_devices;   /* nodes request no device, so that they run on other machines */
+    mr_names collections; /* those that are written; default: all */
+} mr_meta_export_options;
+/* The same with the options of tf.train.export_meta_graph; null: the defaults. */
+MR_API mr_status mr_graph_export_meta_with(const mr_graph *graph, const mr_meta_export_options *options,
+                                           mr_tensor *meta_graph_def, mr_error *error);
+typedef struct mr_meta_import_options {
+    size_t size; /* of this struct (api.h) */
+    /* Added, with a slash, to the names of nodes and variables, and to what collections and the SaverDef name; made
+     * unique in the graph. A collection's items of unknown types are kept as they are. Null or "": none. Variables of
+     * the file's checkpoints keep their keys: run the node PREFIX/save/restore_all. */
+    const char *prefix;
+    bool clear_devices; /* nodes request no device */
+} mr_meta_import_options;
+/* The same with the options of tf.train.import_meta_graph (import_scope is the prefix); null: the defaults. */
+MR_API mr_status mr_graph_import_meta_with(mr_graph *graph, const void *bytes, size_t size_bytes,
+                                           const mr_meta_import_options *options, mr_error *error);
 
 #ifdef __cplusplus
 }

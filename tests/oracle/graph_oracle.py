@@ -10,7 +10,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import graph_pb2, op_def_pb2, variable_pb2
-from tensorflow.core.protobuf import meta_graph_pb2
+from tensorflow.core.protobuf import control_flow_pb2, meta_graph_pb2, queue_runner_pb2
 from tensorflow.python.framework import meta_graph, op_def_registry
 
 tf1 = tf.compat.v1
@@ -258,6 +258,49 @@ def check_round_trip(directory):
                   for node in (mine, theirs) if "_output_shapes" in node.attr]
         if shapes:
             assert all(is_narrower(a, b) for a, b in zip(*shapes, strict=True)), (mine.name, shapes)
+
+
+def plain_context(context):
+    """A conditional's or loop's context; the order of its values has no meaning."""
+    result = type(context)()
+    result.CopyFrom(context)
+    values = sorted(result.values_def.values)
+    del result.values_def.values[:]
+    result.values_def.values.extend(values)
+    return result
+
+
+def check_scope(directory):
+    """import_meta_graph under a scope and without devices: names in nodes, variables, contexts and queue runners."""
+    source, target = os.path.join(directory, "in"), os.path.join(directory, "out")
+    tf1.disable_control_flow_v2()
+    graph = training_graph()
+    with graph.as_default():
+        queue = tf1.FIFOQueue(3, [tf.float32], name="queue")
+        tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [queue.enqueue([1.0])]))
+        tf1.get_variable("parts", [5, 2], partitioner=tf1.fixed_size_partitioner(2), use_resource=False)
+    meta = tf1.train.export_meta_graph(graph=graph)
+    write(meta, source)
+    ours("scoped", source, target)
+    again = read(meta_graph_pb2.MetaGraphDef, target)
+    with tf.Graph().as_default() as graph:
+        meta_graph.import_scoped_meta_graph(meta, clear_devices=True, import_scope="in")
+        wanted = tf1.train.export_meta_graph(graph=graph)
+    same_graph(again.graph_def, wanted.graph_def)
+    assert all(node.name.startswith("in/") and not node.device for node in again.graph_def.node)
+    assert sorted(again.collection_def) == sorted(wanted.collection_def)
+    types = {"cond_context": control_flow_pb2.CondContextDef, "while_context": control_flow_pb2.WhileContextDef,
+             "queue_runners": queue_runner_pb2.QueueRunnerDef}
+    for key in wanted.collection_def:
+        mine, theirs = again.collection_def[key], wanted.collection_def[key]
+        kind = variable_pb2.VariableDef if key.endswith("variables") else types.get(key)
+        if kind is None:
+            assert mine == theirs, f"{key}:\n{mine}\n{theirs}"
+            continue
+        mine, theirs = ([kind.FromString(v) for v in c.bytes_list.value] for c in (mine, theirs))
+        if key.endswith("context"):
+            mine, theirs = (sorted(map(str, map(plain_context, contexts))) for contexts in (mine, theirs))
+        assert mine == theirs, f"{key}:\n{mine}\n{theirs}"
 
 
 def check_functions(directory):
@@ -529,7 +572,7 @@ def check_shapes(directory):
 def main():
     failed = 0
     tf1.disable_eager_execution()
-    checks = [check_operators, check_builders, check_round_trip, check_functions, check_shapes]
+    checks = [check_operators, check_builders, check_round_trip, check_scope, check_functions, check_shapes]
     with tempfile.TemporaryDirectory() as directory:
         for check in checks:
             try:
