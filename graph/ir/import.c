@@ -63,6 +63,20 @@ static mr_status move_location(importing *m, mr_attr *attr, mr_error *error)
     return MR_OK;
 }
 
+/* The frame of a loop: another import of the file has loops of its own. */
+static mr_status move_frame(importing *m, const mr_node *node, mr_attr *attr, mr_error *error)
+{
+    if (*m->prefix == '\0' || mr_node_flow(node) != MR_FLOW_ENTER || strcmp(attr->name, "frame_name") != 0)
+        return MR_OK;
+    if (attr->kind != MR_ATTR_STRING || attr->is_list || attr->count != 1) return MR_OK;
+    mr_string *text = &attr->values[0].string;
+    const char *name = text->size_bytes > 0 ? text->data : "";
+    const char *moved = mr_arena_printf(&m->graph->arena, "%s%.*s", m->prefix, (int)text->size_bytes, name);
+    if (moved == nullptr) return mr_fail_memory(error, text->size_bytes);
+    *text = mr_string_from(moved);
+    return MR_OK;
+}
+
 /* Producers up to version 21 wrote the shape {} both for scalars and for unknown shapes, as TensorFlow knows. */
 static void forget_old_shape(const importing *m, const Mr__NodeDef *def, mr_attr *attr)
 {
@@ -87,6 +101,7 @@ static mr_status read_attrs(importing *m, const Mr__NodeDef *def, mr_node *node,
         }
         if (status != MR_OK) return mr_fail_prefix(error, status, "attr %.80s", entry->key);
         MR_TRY(move_location(m, &attr, error));
+        MR_TRY(move_frame(m, node, &attr, error));
         forget_old_shape(m, def, &attr);
         MR_TRY(mr_node_put_attr(node, attr, error));
     }

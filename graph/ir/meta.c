@@ -260,8 +260,8 @@ static mr_status read_collections(mr_graph *graph, const Mr__MetaGraphDef *meta,
     return MR_OK;
 }
 
-/* The names in the message become those of the imported nodes, from the number `first` on: the graph has made the prefix
- * unique. */
+/* The names in the message become those of the imported nodes, from the number `first` on. The graph has made the
+ * prefix unique. */
 static mr_status add_prefix(const mr_graph *graph, Mr__MetaGraphDef *meta, int32_t first, mr_arena *arena,
                             mr_error *error)
 {

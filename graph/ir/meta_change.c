@@ -37,8 +37,8 @@ static mr_status add_to_text(const prefixing *p, char **text)
     return *text != nullptr ? MR_OK : mr_fail_memory(p->error, strlen(p->prefix));
 }
 
-/* All texts of the messages that are changed are names: of nodes, outputs, contexts and variables. The depth was checked
- * when the message was unpacked. */
+/* All texts of the messages that are changed are names: of nodes, outputs, contexts and variables. The depth was
+ * checked when the message was unpacked. */
 static mr_status add_to_message(const prefixing *p, ProtobufCMessage *message)
 {
     uint8_t *bytes = (uint8_t *)message;

@@ -73,6 +73,45 @@ TEST(meta_import_under_a_prefix_restores)
     mr_graph_free(g);
 }
 
+/* Two imports of a loop have frames of their own, so that one run can run both; and gradients. */
+TEST(meta_import_of_loops_under_prefixes)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new(), *copy = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR, .name = "x"), v[2], last[2];
+    mr_while_loop *loop =
+        mr_while_loop_begin(g, MR_OUTPUTS(mr_constant_int32(g, 0), mr_constant_float(g, 1)), v, .name = "loop");
+    mr_while_loop_body(loop, mr_less(g, v[0], mr_constant_int32(g, 3)), v);
+    mr_while_loop_end(loop, MR_OUTPUTS(mr_add(g, v[0], mr_constant_int32(g, 1)), mr_mul(g, v[1], x)), last);
+    (void)mr_identity(g, last[1], .name = "cube");
+    mr_tensor meta = exported(g, nullptr), fed[2] = {0}, values[4] = {0};
+    CHECK_OK(import(copy, &meta, MR_OPTIONS(mr_meta_import_options, .prefix = "a"), &error));
+    CHECK_OK(import(copy, &meta, MR_OPTIONS(mr_meta_import_options, .prefix = "b"), &error));
+    const mr_output xs[] = {mr_graph_find_output(copy, "a/x"), mr_graph_find_output(copy, "b/x")};
+    const mr_output cubes[] = {mr_graph_find_output(copy, "a/cube"), mr_graph_find_output(copy, "b/cube")};
+    mr_output slopes[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        mr_gradients(copy, MR_OUTPUTS(cubes[i]), MR_OUTPUTS(xs[i]), nullptr, &slopes[i]);
+        CHECK_OK(mr_tensor_init_copy(&fed[i], MR_FLOAT, MR_SCALAR, &(float){2 + (float)i}, &error));
+    }
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(copy, nullptr, &session, &error));
+    for (int run = 0; run < 20; run++) {
+        CHECK_OK(mr_session_run(session, MR_FEEDS({xs[0], fed[0]}, {xs[1], fed[1]}),
+                                MR_OUTPUTS(cubes[0], cubes[1], slopes[0], slopes[1]), values, nullptr, 0, &error));
+        const double expected[] = {8, 27, 12, 27};
+        for (int i = 0; i < 4; i++) {
+            CHECK_NEAR(mr_tensor_floats(&values[i])[0], expected[i], 0);
+            mr_tensor_deinit(&values[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) mr_tensor_deinit(&fed[i]);
+    mr_tensor_deinit(&meta);
+    mr_session_free(session);
+    mr_graph_free(copy);
+    mr_graph_free(g);
+}
+
 TEST(meta_export_leaves_out_devices_and_collections)
 {
     mr_error error = {0};
