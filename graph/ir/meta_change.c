@@ -63,7 +63,8 @@ static mr_status add_to_message(const prefixing *p, ProtobufCMessage *message)
 /* The type of a collection's serialized items; null: they are not known, and are not changed. */
 static const ProtobufCMessageDescriptor *item_type(const char *collection)
 {
-    if (mr_collection_holds_variables(collection)) return &mr__variable_def__descriptor;
+    if (mr_collection_holds_variables(collection) || strcmp(collection, "global_step") == 0)
+        return &mr__variable_def__descriptor;
     if (strcmp(collection, "queue_runners") == 0) return &mr__queue_runner_def__descriptor;
     if (strcmp(collection, "savers") == 0) return &mr__saver_def__descriptor;
     if (strcmp(collection, "cond_context") == 0) return &mr__cond_context_def__descriptor;

@@ -293,7 +293,8 @@ def check_scope(directory):
              "queue_runners": queue_runner_pb2.QueueRunnerDef}
     for key in wanted.collection_def:
         mine, theirs = again.collection_def[key], wanted.collection_def[key]
-        kind = variable_pb2.VariableDef if key.endswith("variables") else types.get(key)
+        is_variable = key.endswith("variables") or key == "global_step"
+        kind = variable_pb2.VariableDef if is_variable else types.get(key)
         if kind is None:
             assert mine == theirs, f"{key}:\n{mine}\n{theirs}"
             continue
