@@ -3,8 +3,9 @@
 #include "tools/bench/run.h"
 
 static const run_row rows[] = {
-    {"mlp", 1.5},   {"cnn", 1.2},         {"resnet-20", 1.4}, {"lstm", 1.5},      {"autoencoder", 1},
-    {"dcgan", 1.3}, {"transformer", 1.2}, {"word2vec", 2},    {"resnet-50", 1.2},
+    {"mlp", 1.5, RUN_NETWORK},         {"cnn", 1.2, RUN_NETWORK},       {"resnet-20", 1.4, RUN_NETWORK},
+    {"lstm", 1.5, RUN_NETWORK},        {"autoencoder", 1, RUN_NETWORK}, {"dcgan", 1.3, RUN_NETWORK},
+    {"transformer", 1.2, RUN_NETWORK}, {"word2vec", 2, RUN_NETWORK},    {"resnet-50", 1.2, RUN_NETWORK},
 };
 
 BENCH(networks, "training steps of networks of the usual sizes")

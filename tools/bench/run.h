@@ -57,8 +57,9 @@ mr_status task_stop(task *t, mr_error *error);
 
 typedef enum run_kind {
     RUN_STEPS = 0,
-    RUN_IMPORT, /* and first run */
-    RUN_PYTHON, /* both sides in the peer's process */
+    RUN_NETWORK, /* also the share of the machine's peak */
+    RUN_IMPORT,  /* and first run */
+    RUN_PYTHON,  /* both sides in the peer's process */
     RUN_START,
     RUN_MEMORY,
 } run_kind;
@@ -70,6 +71,12 @@ typedef struct run_row {
 void bench_run_rows(bench_report *report, const char *suite, const run_row *all, size_t count);
 /* All tasks of the peer's suite, with the same goal. */
 void bench_run_tasks(bench_report *report, const char *suite, double goal);
+
+/* ---- share.c ---- */
+
+/* Notes the float operations of a step, which share of the peak they reach, and which operators take the time.
+ * seconds  of a step */
+mr_status bench_run_share(bench_report *report, const char *name, task *t, double seconds, mr_error *error);
 
 /* ---- run_process.c: rows that start processes ---- */
 
