@@ -1,5 +1,5 @@
 /* The suites "networks", training steps of peer_networks.py, "conv", single layers of peer_conv.py, and "gemm",
- * products of peer_gemm.py. Both sides are fed from memory and run in turn. */
+ * products of peer_gemm.py, and "kernels", those of peer_kernels.py. Both sides are fed from memory and run in turn. */
 #include "tools/bench/run.h"
 
 static const run_row rows[] = {
@@ -21,4 +21,9 @@ BENCH(gemm, "products of matrices beside oneDNN, OpenBLAS and MKL")
 BENCH(conv, "convolutions of the usual networks, forward and both gradients")
 {
     bench_run_tasks(report, "conv", 0.95);
+}
+
+BENCH(kernels, "reductions, softmax, pooling, moving, optimizers, random numbers")
+{
+    bench_run_tasks(report, "kernels", 0.95);
 }

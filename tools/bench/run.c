@@ -74,6 +74,7 @@ static mr_status measure_steps(bench_report *report, const run_row *r, task *t, 
         peers[i] = peer_time(p, r->name, peer_count);
     }
     *ratio = report_times(report, r, p, ours, peers, rounds);
+    if (t->bytes > 0) bench_run_bandwidth(report, r->name, t, bench_median(ours, rounds));
     if (r->kind != RUN_NETWORK) return MR_OK;
     return bench_run_share(report, r->name, t, bench_median(ours, rounds) * t->divide, error);
 }

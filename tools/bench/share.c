@@ -1,5 +1,5 @@
-/* The share of the machine's peak that a task reaches, and the operators that its time is spent on. The peak is
- * measured: fused multiply-adds of floats in registers. Float operations are those of the operators' definitions, so an
+/* The share of the machine's limits that a task reaches, and the operators that its time is spent on. The limits are
+ * measured: fused multiply-adds of floats in registers, and copies of memory. Float operations are those of the operators' definitions, so an
  * algorithm that needs fewer can exceed the peak. */
 #include "kernels/vector.h"
 #include "tools/bench/run.h"
@@ -43,7 +43,7 @@ static double multiply_add_plain(volatile float *result)
 }
 
 /* Stores the float operations a second of one thread, the best of some rounds. */
-static void *measure_thread(void *context)
+static void *multiply_thread(void *context)
 {
     double *rate = context;
     volatile float number = 0.999f; /* the sums are computed between the two times */
@@ -59,14 +59,34 @@ static void *measure_thread(void *context)
     return nullptr;
 }
 
-static double measure_peak(int threads)
+/* Stores the bytes that one thread reads and writes in a second. */
+static void *copy_thread(void *context)
+{
+    constexpr size_t size_bytes = 64 << 20;
+    double *rate = context;
+    char *from = malloc(size_bytes), *to = malloc(size_bytes);
+    if (from != nullptr && to != nullptr) memset(from, 1, size_bytes);
+    for (int round = 0; round < 12 && from != nullptr && to != nullptr; round++) {
+        const double begin = bench_seconds();
+        memcpy(to, from, size_bytes);
+        const double now = 2 * size_bytes / (bench_seconds() - begin);
+        if (now > *rate) *rate = now;
+        from[0] = to[1];
+    }
+    free(from);
+    free(to);
+    return nullptr;
+}
+
+/* The sum of what the threads reach at the same time. */
+static double measure_threads(int threads, void *(*measure)(void *rate))
 {
     constexpr int threads_max = 256;
     pthread_t started[threads_max];
     double rates[threads_max] = {0}, sum = 0;
     int count = 0;
     while (count < threads && count < threads_max &&
-           pthread_create(&started[count], nullptr, measure_thread, &rates[count]) == 0)
+           pthread_create(&started[count], nullptr, measure, &rates[count]) == 0)
         count++;
     for (int i = 0; i < count; i++) pthread_join(started[i], nullptr);
     for (int i = 0; i < count; i++) sum += rates[i];
@@ -163,7 +183,7 @@ static mr_status trace(task *t, mr_tensor *metadata, mr_error *error)
 mr_status bench_run_share(bench_report *report, const char *name, task *t, double seconds, mr_error *error)
 {
     static double peak = 0;
-    if (peak == 0) peak = measure_peak(bench_threads(report));
+    if (peak == 0) peak = measure_threads(bench_threads(report), multiply_thread);
     mr_tensor metadata = {0};
     mr_profile *profile = nullptr;
     mr_profile_view *view = nullptr;
@@ -187,4 +207,12 @@ mr_status bench_run_share(bench_report *report, const char *name, task *t, doubl
     mr_profile_free(profile);
     mr_tensor_deinit(&metadata);
     return status;
+}
+
+void bench_run_bandwidth(bench_report *report, const char *name, const task *t, double seconds)
+{
+    static double limit = 0;
+    if (limit == 0) limit = measure_threads(bench_threads(report), copy_thread);
+    bench_note(report, "%s: %.1f GB/s, %.2f of a copy in memory", name, t->bytes / seconds / 1e9,
+               t->bytes / seconds / limit);
 }
