@@ -1,5 +1,5 @@
-"""The kernels of the suite "kernels": what moves more bytes than it computes, alone, at the sizes of the usual networks.
-BYTES has what each reads and writes at least."""
+"""The kernels of the suite "kernels": what moves more bytes than it computes, alone, at the sizes of the usual
+networks. BYTES has what each reads and writes at least."""
 import numpy as np
 import tensorflow.compat.v1 as tf
 
@@ -23,7 +23,8 @@ def kernel(name, compute, *inputs):
             feeds[tf.placeholder(tf.as_dtype(value.dtype), value.shape)] = value
         result = compute(*feeds)
         results = result if isinstance(result, (list, tuple)) else [result]
-        BYTES[name] = sum(size_of(x) for x in [*feeds, *results])
+        read = results if name == "gather" else [*feeds]
+        BYTES[name] = sum(size_of(x) for x in [*read, *results])
         return feeds, [], list(dict.fromkeys(x.op for x in results))
 
     return make

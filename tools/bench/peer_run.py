@@ -3,10 +3,10 @@
     peer_run.py THREADS DIRECTORY run|networks|conv|gemm|kernels PART
 
 The tasks are those of the suite whose names contain PART. Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME
-FILE.npy", "fetch NAME", "target NAME", "first NAME", "divide COUNT", "bytes COUNT", "enqueue THREADS NAME", "cancel NAME") for each,
-and prints "task TASK" for each, then "ready VERSION". Afterwards each input line is "TASK COUNT"; the answer is "value
-SECONDS [LIBRARY]", the average time of a run, by TensorFlow or the library named. COUNT 0 measures import and first
-run."""
+FILE.npy", "fetch NAME", "target NAME", "first NAME", "divide COUNT", "bytes COUNT", "enqueue THREADS NAME", "cancel
+NAME") for each, and prints "task TASK" for each, then "ready VERSION". Afterwards each input line is "TASK COUNT"; the
+answer is "value SECONDS [LIBRARY]", the average time of a run, by TensorFlow or the library named. COUNT 0 measures
+import and first run."""
 import os
 import sys
 import time

@@ -1,6 +1,6 @@
 /* The share of the machine's limits that a task reaches, and the operators that its time is spent on. The limits are
- * measured: fused multiply-adds of floats in registers, and copies of memory. Float operations are those of the operators' definitions, so an
- * algorithm that needs fewer can exceed the peak. */
+ * measured: fused multiply-adds of floats in registers, and copies of memory. Float operations are those of the
+ * operators' definitions, so an algorithm that needs fewer can exceed the peak. */
 #include "kernels/vector.h"
 #include "tools/bench/run.h"
 
