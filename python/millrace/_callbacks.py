@@ -142,7 +142,7 @@ def as_arrays(result: Any, specs: Sequence[Spec], names: Optional[Tuple[str, ...
         array = _tensors.as_array(value, spec.number, place)
         if spec.shape is not None and not _matches(array.shape, spec.shape):
             raise ValueError(
-                f"{place} has shape {array.shape}, expected {spec.shape}; sizes that differ are None in output_signature"
+                f"{place} has shape {array.shape}, expected {spec.shape}; None in output_signature is any size"
             )
         arrays.append(array)
     return arrays
