@@ -57,6 +57,7 @@ pub fn build(b: *Build) void {
     // The steps.
     const reference = c.buildProgram("api-reference", "docs/reference");
     check.dependOn(&reference.step);
+    test_steps.addNeonTest(c);
     test_steps.addTestStep(c, library, if (sanitize == null) shared else null, reference, check);
     test_steps.addOracle(c, library, check);
     test_steps.addTidy(c);

@@ -36,10 +36,21 @@ static mr_cpu_level detect(void)
     bool avx512 = (saved & 0xe6) == 0xe6 && has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
     return avx512 ? MR_CPU_AVX512 : MR_CPU_AVX2;
 }
+
+static bool detect_bf16(void)
+{
+    uint32_t a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && has(a, bit_AVX512BF16);
+}
 #else
 static mr_cpu_level detect(void)
 {
     return MR_CPU_PLAIN;
+}
+
+static bool detect_bf16(void)
+{
+    return false;
 }
 #endif
 
@@ -61,4 +72,15 @@ mr_cpu_level mr_cpu(void)
         atomic_store_explicit(&found, level, memory_order_relaxed);
     }
     return (mr_cpu_level)level;
+}
+
+bool mr_cpu_has_bf16(void)
+{
+    static atomic_int found = -1;
+    int has_bf16 = atomic_load_explicit(&found, memory_order_relaxed);
+    if (has_bf16 < 0) {
+        has_bf16 = mr_cpu() == MR_CPU_AVX512 && getenv("MILLRACE_CPU") == nullptr && detect_bf16();
+        atomic_store_explicit(&found, has_bf16, memory_order_relaxed);
+    }
+    return has_bf16 != 0;
 }

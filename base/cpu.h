@@ -14,6 +14,10 @@ typedef enum mr_cpu_level {
  * "avx512"). */
 mr_cpu_level mr_cpu(void);
 
+/* Whether the level is MR_CPU_AVX512 and the processor also has AVX512-BF16, products of bfloat16 numbers. False if
+ * MILLRACE_CPU names a level. */
+bool mr_cpu_has_bf16(void);
+
 /* Spin-wait hint, for loops that wait for another thread's store. */
 static inline void mr_cpu_pause(void)
 {
@@ -68,13 +72,16 @@ static inline bool mr_cpu_flushes_subnormals(void)
 #else
 #define MR_TARGET_EVEX512
 #endif
-#define MR_TARGET_AVX512                                                                                               \
-    __attribute__((target(MR_TARGET_EVEX512                                                                            \
+#define MR_TARGET_AVX512_WITH(more)                                                                                    \
+    __attribute__((target(MR_TARGET_EVEX512 more                                                                       \
                           "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,sse4.2,pclmul")))
+#define MR_TARGET_AVX512 MR_TARGET_AVX512_WITH("")
+#define MR_TARGET_AVX512_BF16 MR_TARGET_AVX512_WITH("avx512bf16,")
 #else
 #define MR_CPU_X86 0
 #define MR_TARGET_AVX2
 #define MR_TARGET_AVX512
+#define MR_TARGET_AVX512_BF16
 #endif
 
 #endif

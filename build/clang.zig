@@ -19,11 +19,12 @@ const clang_flags = c_flags ++ [_][]const u8{
     "-gline-tables-only",
     "-O1",
     "-fno-omit-frame-pointer",
+    "-fPIC", // for the shared library
     "-fsanitize=address,undefined,float-cast-overflow,fuzzer-no-link",
     "-fno-sanitize-recover=undefined,float-cast-overflow",
     "-march=native",
 };
-const clang_proto_flags = [_][]const u8{ "-std=c23", "-w", "-O1", "-gline-tables-only", "-fsanitize=address" };
+const clang_proto_flags = [_][]const u8{ "-std=c23", "-w", "-O1", "-gline-tables-only", "-fPIC", "-fsanitize=address" };
 
 fn clangObject(c: Context, file: []const u8) LazyPath {
     return clangObjectOf(c, c.b.path(file), std.fs.path.stem(file), &clang_flags);
@@ -85,6 +86,8 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     if (b.args) |args| run_tests.addArgs(args);
     asan.dependOn(&run_tests.step);
 
+    if (wanted(b, "python")) asan.dependOn(&pythonLifeCycles(c, library.items).step);
+
     const fuzz = b.step("fuzz", "Run the fuzz targets (-Dfuzz-seconds=60; some: -- part-of-a-name)");
     for (glob(b, "tests/fuzz", "_fuzz.c")) |file| {
         const stem = std.fs.path.stem(file);
@@ -133,6 +136,20 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
         for (c.generated) |directory| run.addPrefixedDirectoryArg("-I", directory);
         lint.dependOn(&run.step);
     }
+}
+
+/// libmillrace.so with AddressSanitizer, under the tests of python/millrace that create and drop objects.
+fn pythonLifeCycles(c: Context, library: []const LazyPath) *Build.Step.Run {
+    const b = c.b;
+    const link_flags = [_][]const u8{ "-shared", "-fsanitize=address,undefined", "-shared-libasan", "-Wl,-z,defs" };
+    const shared = clangProgram(c, "libmillrace-asan.so", library, &link_flags);
+    const run = b.addSystemCommand(&.{ "python3", "tests/python/address.py" });
+    run.setCwd(b.path(""));
+    run.has_side_effects = true;
+    run.addFileArg(shared);
+    run.addArg(clang);
+    addSanitizerOptions(run);
+    return run;
 }
 
 /// True for the files that define what tests/lint.h redefines.

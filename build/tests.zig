@@ -48,6 +48,35 @@ pub fn addTestStep(
     if (shared) |linked| addHeaderUsers(c, linked, test_step, check);
 }
 
+/// The step "neon-test": the kernels of products and random numbers, which use vectors alone, for ARM's vectors on an
+/// emulated processor.
+pub fn addNeonTest(c: Context) void {
+    const b = c.b;
+    const step = b.step("neon-test", "Run tests of vector kernels for aarch64 with qemu-aarch64-static");
+    var p = c;
+    p.target = b.resolveTargetQuery(.{ .cpu_arch = .aarch64, .os_tag = .linux, .abi = .musl });
+    p.optimize = .ReleaseFast;
+    p.sanitize = null;
+    p.sysroot = null;
+    p.assertions = true;
+    const m = p.module();
+    const kernels = [_][]const u8{
+        "kernels/gemm.c",            "kernels/gemm_pack.c", "kernels/gemm_tile.c",
+        "kernels/gemm_tile_pairs.c", "kernels/gemv.c",      "kernels/random.c",
+    };
+    const files = [_][]const u8{ "tests/test.c", "tests/kernels/gemm_test.c", "tests/kernels/random_floats_test.c" };
+    // Functions that run whole operators are not used, and with them the rest of the library.
+    p.addSources(m, &(kernels ++ files), &.{ "-ffunction-sections", "-fdata-sections" });
+    p.addSources(m, glob(b, "base", ".c"), &.{ "-ffunction-sections", "-fdata-sections" });
+    const tests = b.addExecutable(.{ .name = "neon-tests", .root_module = m });
+    tests.link_gc_sections = true;
+    const run = b.addSystemCommand(&.{"qemu-aarch64-static"});
+    run.addArtifactArg(p.prepare(tests));
+    run.stdio = .inherit;
+    run.has_side_effects = true;
+    step.dependOn(&run.step);
+}
+
 /// The tests, and the common sources of the tools, which are tested directly.
 pub fn testSources(b: *Build) []const []const u8 {
     var list: std.ArrayList([]const u8) = .empty;

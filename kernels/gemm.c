@@ -12,7 +12,8 @@
 
 constexpr int64_t INNER_BLOCK = 512;
 constexpr int64_t A_STRIDE = INNER_BLOCK + 16; /* of copied rows: consecutive rows are in different sets of a cache */
-constexpr int64_t COPIED = 16 * A_STRIDE;
+constexpr int64_t COPIED_TILES = 8;            /* of a transposed A, copied at a time */
+constexpr int64_t COPY_AHEAD = 16;             /* rows of it that are prefetched meanwhile */
 constexpr int64_t PACKED_TILES = 12;
 constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
@@ -70,7 +71,8 @@ static bool copies_rows(const mr_gemm *g)
 static int64_t rows_size(const mr_gemm *g)
 {
     if (packs_rows(g)) return PACKED_TILES * mr_tile_rows_max(1) * MR_MIN(g->k, INNER_BLOCK);
-    return copies_rows(g) ? COPIED : 0;
+    if (!copies_rows(g)) return 0;
+    return g->a_transposed ? COPIED_TILES * 16 * INNER_BLOCK : 16 * A_STRIDE;
 }
 
 int64_t mr_gemm_scratch(const mr_gemm *g)
@@ -99,54 +101,87 @@ static int64_t ceiling(int64_t count, int64_t of)
     return (count + of - 1) / of;
 }
 
-static void copy_rows(const mr_gemm *g, mr_tile *tile, float *to)
+/* Where tile i of the unit's rows begins: they are distributed evenly, so that the last tile is not small. */
+static int64_t tile_row(const gemm_unit *u, int64_t i, int64_t tiles)
 {
-    if (!g->a_transposed) {
-        for (int r = 0; r < tile->rows; r++)
-            memcpy(to + r * A_STRIDE, tile->a + r * g->k, (size_t)tile->length * sizeof *to);
-        tile->a_row = A_STRIDE;
-    } else {
-        /* Always 16 numbers, the last of which may belong to the next row of the matrix, except at its end. */
-        const float *end = g->a + g->m * g->k;
-        for (int64_t k = 0; k < tile->length; k++) {
-            const float *from = tile->a + k * g->m;
-            if (end - from >= 16)
-                memcpy(to + k * 16, from, 16 * sizeof *to);
-            else
-                memcpy(to + k * 16, from, (size_t)tile->rows * sizeof *to);
-        }
-        tile->a_step = 16;
-    }
-    tile->a = to;
+    return u->row0 + (u->row1 - u->row0) * i / tiles;
 }
 
-/* Rows [from, from + tile->rows) of A, from its column k0. */
-static void set_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t from)
+/* Copies a tile's rows, each while the next one is prefetched. */
+static void copy_rows(const mr_gemm *g, mr_tile *tile, float *to)
+{
+    for (int r = 0; r < tile->rows; r++) {
+        const float *from = tile->a + r * g->k, *next = r + 1 < tile->rows ? from + g->k : from;
+        int64_t k = 0;
+        for (; k + 16 <= tile->length; k += 16) {
+            __builtin_prefetch(next + k);
+            mr_vector_store(to + r * A_STRIDE + k, mr_vector_load(from + k));
+        }
+        for (; k < tile->length; k++) to[r * A_STRIDE + k] = from[k];
+    }
+    tile->a = to;
+    tile->a_row = A_STRIDE;
+}
+
+/* Copies the rows of tiles [first, last) of a transposed A, 16 numbers for each tile and k: a tile of fewer rows also
+ * has numbers of the next ones. All tiles of a k are near each other in memory. */
+static void copy_transposed(const gemm_unit *u, int64_t k0, int64_t length, int64_t first, int64_t last, int64_t tiles)
 {
     const mr_gemm *g = u->gemm;
+    const float *end = g->a + g->m * g->k;
+    const int64_t count = last - first;
+    int64_t rows[COPIED_TILES + 1]; /* where the tiles begin and end */
+    assert(count >= 1 && count <= COPIED_TILES && length <= INNER_BLOCK);
+    for (int64_t i = 0; i <= count; i++) rows[i] = tile_row(u, first + i, tiles);
+    for (int64_t k = 0; k < length; k++) {
+        const float *line = g->a + (k0 + k) * g->m, *ahead = k + COPY_AHEAD < length ? line + COPY_AHEAD * g->m : line;
+        float *to = u->rows + 16 * k;
+        for (int64_t i = 0; i < count; i++, to += 16 * length) {
+            const float *from = line + rows[i];
+            __builtin_prefetch(ahead + rows[i + 1] - 1);
+            if (end - from >= 16)
+                mr_vector_store(to, mr_vector_load(from));
+            else
+                memcpy(to, from, (size_t)(end - from) * sizeof *to);
+        }
+    }
+}
+
+/* The rows of tile i of `tiles`, from column k0 of A. */
+static void set_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64_t k0, int64_t i, int64_t tiles)
+{
+    const mr_gemm *g = u->gemm;
+    const int64_t from = tile_row(u, i, tiles);
+    const bool copies = u->rows != nullptr && rows_max <= 16;
+    tile->rows = (int)(tile_row(u, i + 1, tiles) - from);
     tile->a = g->a_transposed ? g->a + k0 * g->m + from : g->a + from * g->k + k0;
     tile->a_row = g->a_transposed ? 1 : g->k;
     tile->a_step = g->a_transposed ? g->m : 1;
-    if (u->rows != nullptr && tile->rows <= 16) copy_rows(g, tile, u->rows);
+    assert(tile->rows >= 1 && tile->rows <= rows_max && tile->length >= 1);
+    if (!copies) return;
+    if (!g->a_transposed) {
+        copy_rows(g, tile, u->rows);
+        return;
+    }
+    if (i % COPIED_TILES == 0) copy_transposed(u, k0, tile->length, i, MR_MIN(tiles, i + COPIED_TILES), tiles);
+    tile->a = u->rows + i % COPIED_TILES * 16 * tile->length;
+    tile->a_step = 16;
 }
 
-/* Prefetches rows [from, to) of A, from its column k0, which are the next tile's, while the columns of this tile are
- * multiplied. This is part `part` of `parts`. */
-static void prefetch_rows(const mr_gemm *g, mr_tile *tile, int64_t k0, int64_t from, int64_t to, int64_t part,
-                          int64_t parts)
+/* Prefetches the rows of tile i of `tiles`, which are next, while columns of this tile are multiplied. Parts of long
+ * rows are left to the processor, which finds them itself. */
+static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t i, int64_t tiles)
 {
-    tile->ahead = nullptr;
-    if (k0 >= g->k) return;
-    if (g->a_transposed) { /* the last row: the line of the first one is also the previous tile's */
-        if (part == 0) tile->ahead = g->a + k0 * g->m + to - 1;
-        tile->ahead_step = g->m;
-    } else if (tile->length == g->k) {
-        if (part == 0) tile->ahead = g->a + from * g->k;
-    } else {
-        const int64_t lines = ceiling(MR_MIN(tile->length, g->k - k0), 16), count = (to - from) * lines;
-        for (int64_t i = count * part / parts; i < count * (part + 1) / parts; i++)
-            __builtin_prefetch(g->a + (from + i / lines) * g->k + k0 + i % lines * 16);
+    const mr_gemm *g = u->gemm;
+    if (i == tiles) {
+        i = 0;
+        k0 += tile->length;
     }
+    if (k0 >= g->k) return;
+    if (!g->a_transposed && tile->length == g->k) tile->ahead = g->a + tile_row(u, i, tiles) * g->k;
+    /* The last row: the line of the first one is also the previous tile's. */
+    if (g->a_transposed && u->rows == nullptr) tile->ahead = g->a + k0 * g->m + tile_row(u, i + 1, tiles) - 1;
+    tile->ahead_step = g->m;
 }
 
 /* Packs rows [k0, k0 + length) of columns [column, column + count) of B. */
@@ -186,24 +221,19 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
     const mr_gemm *g = u->gemm;
     const int vectors_max = u->column1 - u->column0 > 16 ? mr_tile_vectors_max() : 1;
     const int rows_max = mr_tile_rows_max(vectors_max);
-    const int64_t height = u->row1 - u->row0, tiles = (height + rows_max - 1) / rows_max;
-    const int64_t parts = ceiling(u->column1 - u->column0, vectors_max * 16);
-    mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate};
-    for (int64_t i = 0; i < tiles; i++) { /* rows are distributed evenly, so that the last tile is not small */
-        int64_t from = u->row0 + height * i / tiles, to = u->row0 + height * (i + 1) / tiles;
-        tile.rows = (int)(to - from);
-        assert(tile.rows >= 1 && tile.rows <= rows_max && tile.length >= 1);
-        set_rows(u, &tile, k0, from);
+    const int64_t tiles = ceiling(u->row1 - u->row0, rows_max);
+    mr_tile tile = {
+        .segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate, .pairs = g->pairs};
+    for (int64_t i = 0; i < tiles; i++) {
+        const int64_t from = tile_row(u, i, tiles);
+        set_rows(u, &tile, rows_max, k0, i, tiles);
         for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
             tile.vectors = u->column1 - column > 16 ? vectors_max : 1;
             tile.columns = (int)MR_MIN(tile.vectors * 16, u->column1 - column);
             tile.c = g->c + from * g->n + column;
             tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
-            const int64_t part = (column - u->column0) / (vectors_max * 16);
-            if (i + 1 < tiles)
-                prefetch_rows(g, &tile, k0, to, u->row0 + height * (i + 2) / tiles, part, parts);
-            else
-                prefetch_rows(g, &tile, k0 + length, u->row0, u->row0 + height / tiles, part, parts);
+            tile.ahead = nullptr;
+            if (column == u->column0) prefetch_rows(u, &tile, k0, i + 1, tiles);
             set_columns(u, &tile, k0, column, i == 0);
             mr_tile_run(&tile);
         }
@@ -233,7 +263,8 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
     const mr_gemm *g = u->gemm;
     const int64_t height = u->row1 - u->row0;
     int64_t rows[PACKED_TILES + 1]; /* where the tiles begin and end */
-    mr_tile tile = {.segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate};
+    mr_tile tile = {
+        .segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate, .pairs = g->pairs};
     tile.vectors = tile.a_row = 1;
     tile.b_step = 16;
     assert(count >= 1 && count <= PACKED_TILES && u->panels && u->rows);
@@ -333,6 +364,7 @@ void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
         mr_gemv_run(g, pool);
         return;
     }
+    assert(!g->pairs || mr_cpu_has_bf16());
     assert((slots && slots->size >= mr_gemm_scratch(g)) || mr_gemm_scratch(g) == 0);
     gemm_job job = {.gemm = g, .slots = mr_gemm_scratch(g) > 0 ? slots : nullptr};
     split(g, mr_pool_thread_count(pool), &job);

@@ -25,6 +25,7 @@ typedef struct mr_tile {
     int vectors; /* of 16 columns: 1 or 2, at most mr_tile_vectors_max() */
     int columns; /* number of columns stored, 1 … vectors * 16; B must be readable for all lanes */
     bool accumulate;
+    bool pairs;        /* as of mr_gemm */
     const float *bias; /* null, or what is added to every row at the end: `columns` numbers */
     /* Null, or numbers that are needed next. Each step of the inner dimension prefetches a cache line of them: the next
      * one, or if a_step is not 1, that ahead_step floats further. Not if A has steps of 1 and B is packed. */
@@ -61,12 +62,14 @@ typedef struct mr_gemm {
     bool a_transposed, b_transposed;
     float *c;
     bool accumulate;   /* c += a · b */
+    bool pairs;        /* each number of a and b is a pair of bfloat16 numbers, the first one in the low bits, whose
+                        * products are both added: k counts pairs. Needs mr_cpu_has_bf16. */
     const float *bias; /* null, or n numbers that are added to every row of the result */
 } mr_gemm;
 int64_t mr_gemm_scratch(const mr_gemm *gemm);
 void mr_gemm_run(const mr_gemm *gemm, mr_slots *slots, mr_pool *pool);
 
-/* A matrix and a vector, m or n of 1: mr_gemm_run calls mr_gemv_run, which needs no scratch memory. */
+/* A matrix and a vector, m or n of 1, without pairs: mr_gemm_run calls mr_gemv_run, which needs no scratch memory. */
 bool mr_gemm_is_gemv(const mr_gemm *gemm);
 void mr_gemv_run(const mr_gemm *gemm, mr_pool *pool);
 

@@ -118,7 +118,7 @@ static const mr_pool_body sums[3] = {sums_plain, sums_avx2, sums_avx512};
 
 bool mr_gemm_is_gemv(const mr_gemm *g)
 {
-    return g->m == 1 || g->n == 1;
+    return !g->pairs && (g->m == 1 || g->n == 1);
 }
 
 void mr_gemv_run(const mr_gemm *g, mr_pool *pool)

@@ -1,179 +1,9 @@
-/* MatMul and BatchMatMul: floats use gemm.h, doubles and complex numbers BLAS, other types and small products plain
- * loops over rows in cache. */
+/* MatMul and BatchMatMul. */
 #include "kernels/matmul.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
 #include <assert.h>
-#include <inttypes.h>
 #include <string.h>
-
-typedef struct complex_float {
-    float re, im;
-} complex_float;
-typedef struct complex_double {
-    double re, im;
-} complex_double;
-
-#define PLAIN(type, suffix)                                                                                            \
-    static void rows_##suffix(void *context, int64_t begin, int64_t end)                                               \
-    {                                                                                                                  \
-        const mr_product *p = context;                                                                                 \
-        const type *a = p->a, *b = p->b;                                                                               \
-        for (int64_t i = begin; i < end; i++) {                                                                        \
-            type *c = (type *)p->c + i * p->n;                                                                         \
-            memset(c, 0, (size_t)p->n * sizeof(type));                                                                 \
-            for (int64_t k = 0; k < p->k; k++) {                                                                       \
-                const type x = a[p->a_transposed ? k * p->m + i : i * p->k + k];                                       \
-                const type *row = b + (p->b_transposed ? k : k * p->n);                                                \
-                const int64_t step = p->b_transposed ? p->k : 1;                                                       \
-                if (step == 1)                                                                                         \
-                    for (int64_t j = 0; j < p->n; j++) c[j] = (type)(c[j] + (type)(x * row[j]));                       \
-                else                                                                                                   \
-                    for (int64_t j = 0; j < p->n; j++) c[j] = (type)(c[j] + (type)(x * row[j * step]));                \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-PLAIN(double, double)
-PLAIN(uint32_t, int32)
-PLAIN(uint64_t, int64)
-PLAIN(uint16_t, int16)
-PLAIN(uint8_t, uint8)
-
-#define COMPLEX(type, suffix)                                                                                          \
-    static void rows_##suffix(void *context, int64_t begin, int64_t end)                                               \
-    {                                                                                                                  \
-        const mr_product *p = context;                                                                                 \
-        const type *a = p->a, *b = p->b;                                                                               \
-        for (int64_t i = begin; i < end; i++) {                                                                        \
-            type *c = (type *)p->c + i * p->n;                                                                         \
-            memset(c, 0, (size_t)p->n * sizeof(type));                                                                 \
-            for (int64_t k = 0; k < p->k; k++) {                                                                       \
-                type x = a[p->a_transposed ? k * p->m + i : i * p->k + k];                                             \
-                if (p->a_conjugated) x.im = -x.im;                                                                     \
-                const type *row = b + (p->b_transposed ? k : k * p->n);                                                \
-                const int64_t step = p->b_transposed ? p->k : 1;                                                       \
-                for (int64_t j = 0; j < p->n; j++) {                                                                   \
-                    type y = row[j * step];                                                                            \
-                    if (p->b_conjugated) y.im = -y.im;                                                                 \
-                    c[j].re += x.re * y.re - x.im * y.im;                                                              \
-                    c[j].im += x.re * y.im + x.im * y.re;                                                              \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-COMPLEX(complex_float, complex64)
-COMPLEX(complex_double, complex128)
-
-static mr_pool_body plain_rows(mr_dtype dtype)
-{
-    switch (dtype) {
-    case MR_DOUBLE:
-        return rows_double;
-    case MR_INT32:
-    case MR_UINT32:
-        return rows_int32;
-    case MR_INT64:
-    case MR_UINT64:
-        return rows_int64;
-    case MR_INT16:
-    case MR_UINT16:
-        return rows_int16;
-    case MR_UINT8:
-    case MR_INT8:
-        return rows_uint8;
-    case MR_COMPLEX64:
-        return rows_complex64;
-    case MR_COMPLEX128:
-        return rows_complex128;
-    default:
-        return nullptr;
-    }
-}
-
-static mr_gemm gemm_of(const mr_product *p)
-{
-    return (mr_gemm){.m = p->m,
-                     .n = p->n,
-                     .k = p->k,
-                     .a = p->a,
-                     .b = p->b,
-                     .a_transposed = p->a_transposed,
-                     .b_transposed = p->b_transposed,
-                     .c = p->c,
-                     .accumulate = p->accumulate,
-                     .bias = p->bias};
-}
-
-typedef struct batch_job {
-    mr_product product;
-    const mr_product_batch *batch;
-    mr_dtype dtype;
-    size_t size;
-    mr_pool *pool;
-    bool is_blas;
-    mr_pool_body rows; /* null: floats */
-    mr_slots slots;    /* floats: scratch memory of the threads */
-} batch_job;
-
-static void batch_products(void *context, int64_t begin, int64_t end)
-{
-    batch_job *job = context;
-    const mr_shape *batch = &job->batch->shape;
-    for (int64_t index = begin; index < end; index++) {
-        mr_product p = job->product;
-        int64_t rest = index, a = 0, b = 0;
-        for (int d = batch->rank - 1; d >= 0; d--) {
-            int64_t at = rest % batch->dims[d];
-            rest /= batch->dims[d];
-            a += at * job->batch->a_strides[d];
-            b += at * job->batch->b_strides[d];
-        }
-        p.a = (const char *)p.a + (size_t)(a * p.m * p.k) * job->size;
-        p.b = (const char *)p.b + (size_t)(b * p.n * p.k) * job->size;
-        p.c = (char *)p.c + (size_t)(index * p.m * p.n) * job->size;
-        if (job->is_blas) {
-            mr_product_blas(job->dtype, &p, job->pool);
-        } else if (job->rows != nullptr) {
-            job->rows(&p, 0, p.m);
-        } else {
-            mr_gemm gemm = gemm_of(&p);
-            mr_gemm_run(&gemm, &job->slots, job->pool);
-        }
-    }
-}
-
-mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product *product, const mr_product_batch *batch,
-                         mr_error *error)
-{
-    static const mr_product_batch single = {.shape = {.rank = 0}};
-    batch_job job = {.product = *product,
-                     .batch = batch != nullptr ? batch : &single,
-                     .dtype = dtype,
-                     .size = mr_dtype_size(dtype),
-                     .pool = call->device->pool};
-    int64_t count = mr_shape_count(job.batch->shape);
-    if (count <= 0 || product->m == 0 || product->n == 0) return MR_OK;
-    /* Only now: the dims of an empty batch can be so large that their product overflows. */
-    const int64_t row = MR_MAX(1, product->n * product->k);
-    mr_buffer *buffer = nullptr;
-    if (dtype == MR_FLOAT) {
-        mr_gemm gemm = gemm_of(&job.product);
-        float *floats;
-        int64_t size = mr_gemm_scratch(&gemm), threads = mr_pool_thread_count(job.pool);
-        MR_TRY(mr_scratch_new(call, size * threads, &buffer, &floats, error));
-        mr_slots_init(&job.slots, floats, size, (int)threads);
-    } else {
-        job.rows = plain_rows(dtype);
-        if (job.rows == nullptr) return mr_kernel_unsupported(call->node, error);
-        job.is_blas = mr_product_is_blas(dtype, product);
-    }
-    if (count == 1 && job.rows != nullptr && !job.is_blas)
-        mr_pool_for(job.pool, product->m, MR_MAX(1, MR_GRAIN / row), job.rows, &job.product);
-    else
-        mr_pool_for(job.pool, count, MR_MAX(1, MR_GRAIN * 8 / (row * product->m)), batch_products, &job);
-    mr_buffer_unref(buffer);
-    return MR_OK;
-}
 
 /* The inner two dims of x and y as a product; an error if they do not match. */
 static mr_status product_of(mr_kernel_call *call, bool x_transposed, bool y_transposed, mr_product *p, mr_error *error)
@@ -203,9 +33,14 @@ static mr_status equal_ranks(const mr_kernel_call *call, mr_error *error)
                           mr_shape_text(x, a, sizeof a), mr_shape_text(y, b, sizeof b));
 }
 
+/* Half types are computed in float, except products of pairs. */
+static bool is_half_operand(const mr_kernel_call *call, const mr_product *p)
+{
+    return mr_kernel_has_half(call) && (call->inputs[0].dtype != MR_BFLOAT16 || !mr_product_is_pairs(p));
+}
+
 static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
 {
-    MR_HALF_AS_FLOAT(mat_mul);
     const mr_tensor *a = &call->inputs[0];
     mr_product p;
     MR_TRY(equal_ranks(call, error));
@@ -214,14 +49,15 @@ static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
                               a->shape.rank);
     MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "transpose_a", false),
                       mr_attr_bool_or(call->node->attrs, "transpose_b", false), &p, error));
+    if (is_half_operand(call, &p)) return mr_kernel_as_float(call, mat_mul, error);
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(p.m, p.n), error));
     p.c = call->outputs[0].data;
+    if (a->dtype == MR_BFLOAT16) return mr_product_pairs_run(call, &p, nullptr, error);
     return mr_product_run(call, a->dtype, &p, nullptr, error);
 }
 
 static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
 {
-    MR_HALF_AS_FLOAT(batch_mat_mul);
     const mr_tensor *x = &call->inputs[0], *y = &call->inputs[1];
     mr_product p;
     mr_product_batch batch;
@@ -231,6 +67,7 @@ static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
                                   call->inputs[i].shape.rank);
     MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "adj_x", false),
                       mr_attr_bool_or(call->node->attrs, "adj_y", false), &p, error));
+    if (is_half_operand(call, &p)) return mr_kernel_as_float(call, batch_mat_mul, error);
     p.a_conjugated = p.a_transposed;
     p.b_conjugated = p.b_transposed;
     mr_shape x_batch = x->shape, y_batch = y->shape;
@@ -249,6 +86,7 @@ static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
     shape.dims[shape.rank++] = p.n;
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     p.c = call->outputs[0].data;
+    if (x->dtype == MR_BFLOAT16) return mr_product_pairs_run(call, &p, &batch, error);
     return mr_product_run(call, x->dtype, &p, &batch, error);
 }
 
@@ -287,8 +125,9 @@ static mr_status widen_bytes(const mr_tensor *source, mr_dtype dtype, mr_tensor 
 
 static mr_status batch_mat_mul_v3(mr_kernel_call *call, mr_error *error)
 {
-    MR_HALF_AS_FLOAT(batch_mat_mul_v3);
     mr_dtype dtype = call->node->output_dtypes[0];
+    if (call->inputs[0].dtype == dtype && call->inputs[1].dtype == dtype) return batch_mat_mul(call, error);
+    MR_HALF_AS_FLOAT(batch_mat_mul_v3);
     mr_tensor inputs[2] = {0};
     mr_kernel_call wide = *call;
     bool has_bytes = call->inputs[0].dtype != dtype || call->inputs[1].dtype != dtype;

@@ -12,6 +12,7 @@ typedef struct mr_product {
     void *c;
     bool a_transposed, b_transposed, a_conjugated, b_conjugated;
     bool accumulate;   /* c += a · b; floats only */
+    bool pairs;        /* as of mr_gemm; floats only */
     const float *bias; /* null, or n numbers that are added to every row of c; floats only */
 } mr_product;
 
@@ -26,6 +27,13 @@ typedef struct mr_product_batch {
  * errors  MR_UNIMPLEMENTED: another dtype; MR_RESOURCE_EXHAUSTED */
 mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product *product, const mr_product_batch *batch,
                          mr_error *error);
+
+/* Whether mr_product_pairs_run computes a product of bfloat16 numbers: the processor has instructions for it, and it is
+ * large enough to repay the conversion. */
+bool mr_product_is_pairs(const mr_product *product);
+/* As mr_product_run, of bfloat16 numbers. Sums are floats, c is rounded. */
+mr_status mr_product_pairs_run(mr_kernel_call *call, const mr_product *product, const mr_product_batch *batch,
+                               mr_error *error);
 
 /* Whether BLAS computes the product: of doubles or complex numbers, and not small. */
 bool mr_product_is_blas(mr_dtype dtype, const mr_product *product);

@@ -242,6 +242,95 @@ MR_INLINE void max_grad_rows_body(const pooling *p, int64_t begin, int64_t end)
 }
 MR_LEVELS(max_grad_rows, (const pooling *p, int64_t begin, int64_t end), (p, begin, end))
 
+/* The gradient if windows overlap. A unit of work is an image, to which its windows add in their order. */
+MR_INLINE void max_grad_images_body(const pooling *p, int64_t begin, int64_t end)
+{
+    const int64_t size = p->in_height * p->in_width * p->channels;
+    memset((float *)p->target + begin * size, 0, (size_t)((end - begin) * size) * sizeof(float));
+    for (int64_t n = begin; n < end; n++) {
+        const float *gradient = (const float *)p->gradient + n * p->out_height * p->out_width * p->channels;
+        const float *image = (const float *)p->input + n * size;
+        float *target = (float *)p->target + n * size;
+        EACH_OUTPUT
+        {
+            WINDOW const float *first = image + (y0 * p->in_width + x0) * p->channels;
+            for (int64_t c = 0; c < p->channels; c += 16, gradient += 16) {
+                if (y0 >= y1 || x0 >= x1) continue;
+                mr_vector most = mr_vector_load(first + c);
+                EACH_INPUT
+                {
+                    mr_vector value = mr_vector_load(image + (y * p->in_width + x) * p->channels + c);
+                    most = mr_vector_choose(value > most, value, most);
+                }
+                mr_vector_bits left = (mr_vector_bits)mr_vector_load(gradient); /* 0 once it has been added */
+                mr_vector_bits none = (mr_vector_bits)(most != most);           /* NaN, and then the first one */
+                EACH_INPUT
+                {
+                    int64_t at = (y * p->in_width + x) * p->channels + c;
+                    mr_vector_bits here = (mr_vector_bits)(mr_vector_load(image + at) == most) | none;
+                    mr_vector_store(target + at, mr_vector_load(target + at) + (mr_vector)(left & here));
+                    left &= ~here;
+                }
+            }
+        }
+    }
+}
+MR_LEVELS(max_grad_images, (const pooling *p, int64_t begin, int64_t end), (p, begin, end))
+
+/* Means of floats in NHWC, for any number of channels. A unit of work is one row of outputs. Sums begin with zero and
+ * are in the order of the plain loop, which has the same bits. */
+MR_INLINE void mean_rows_body(const pooling *p, int64_t begin, int64_t end)
+{
+    for (int64_t row = begin; row < end; row++) {
+        int64_t n = row / p->out_height, oy = row % p->out_height;
+        float *target = (float *)p->target + row * p->out_width * p->channels;
+        const float *image = (const float *)p->input + n * p->in_height * p->in_width * p->channels;
+        for (int64_t ox = 0; ox < p->out_width; ox++, target += p->channels) {
+            WINDOW const float divisor = (float)((y1 - y0) * (x1 - x0));
+            int64_t c = 0;
+            for (; c + 16 <= p->channels; c += 16) {
+                mr_vector sum = {};
+                EACH_INPUT sum += mr_vector_load(image + (y * p->in_width + x) * p->channels + c);
+                mr_vector_store(target + c, sum / divisor);
+            }
+            for (; c < p->channels; c++) {
+                float sum = 0;
+                EACH_INPUT sum += image[(y * p->in_width + x) * p->channels + c];
+                target[c] = sum / divisor;
+            }
+        }
+    }
+}
+MR_LEVELS(mean_rows, (const pooling *p, int64_t begin, int64_t end), (p, begin, end))
+
+/* The gradient of these means. A unit of work is an image, to which its windows add in their order. */
+MR_INLINE void mean_grad_images_body(const pooling *p, int64_t begin, int64_t end)
+{
+    const int64_t size = p->in_height * p->in_width * p->channels;
+    memset((float *)p->target + begin * size, 0, (size_t)((end - begin) * size) * sizeof(float));
+    for (int64_t n = begin; n < end; n++) {
+        const float *gradient = (const float *)p->gradient + n * p->out_height * p->out_width * p->channels;
+        float *target = (float *)p->target + n * size;
+        EACH_OUTPUT
+        {
+            WINDOW
+            y1 = mean_grad_end(y1, y0, p->window_y, p->in_height);
+            x1 = mean_grad_end(x1, x0, p->window_x, p->in_width);
+            const float divisor = (float)((y1 - y0) * (x1 - x0));
+            EACH_INPUT
+            {
+                float *sums = target + (y * p->in_width + x) * p->channels;
+                int64_t c = 0;
+                for (; c + 16 <= p->channels; c += 16)
+                    mr_vector_store(sums + c, mr_vector_load(sums + c) + mr_vector_load(gradient + c) / divisor);
+                for (; c < p->channels; c++) sums[c] += gradient[c] / divisor;
+            }
+            gradient += p->channels;
+        }
+    }
+}
+MR_LEVELS(mean_grad_images, (const pooling *p, int64_t begin, int64_t end), (p, begin, end))
+
 static void fast_max(void *context, int64_t begin, int64_t end)
 {
     max_rows[mr_cpu()](context, begin, end);
@@ -250,6 +339,21 @@ static void fast_max(void *context, int64_t begin, int64_t end)
 static void fast_max_grad(void *context, int64_t begin, int64_t end)
 {
     max_grad_rows[mr_cpu()](context, begin, end);
+}
+
+static void overlapping_max_grad(void *context, int64_t begin, int64_t end)
+{
+    max_grad_images[mr_cpu()](context, begin, end);
+}
+
+static void fast_mean(void *context, int64_t begin, int64_t end)
+{
+    mean_rows[mr_cpu()](context, begin, end);
+}
+
+static void fast_mean_grad(void *context, int64_t begin, int64_t end)
+{
+    mean_grad_images[mr_cpu()](context, begin, end);
 }
 
 static void run_rows(mr_kernel_call *call, pooling *p, mr_pool_body body)
@@ -378,6 +482,8 @@ static mr_status max_pool_grad(mr_kernel_call *call, mr_error *error)
     if (input->dtype == MR_FLOAT && !p.nchw && p.channels % 16 == 0 && apart && p.is_padded_little &&
         p.out_height > 0 && p.out_width > 0)
         run_rows(call, &p, fast_max_grad);
+    else if (input->dtype == MR_FLOAT && !p.nchw && p.channels % 16 == 0)
+        mr_pool_for(call->device->pool, p.batch, 1, overlapping_max_grad, &p);
     else
         mr_pool_for(call->device->pool, p.batch, 1, max_loops[input->dtype][1], &p);
     return MR_OK;
@@ -432,7 +538,10 @@ static mr_status avg_pool(mr_kernel_call *call, mr_error *error)
     p.input = input->data;
     p.target = call->outputs[0].data;
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
-    mr_pool_for(call->device->pool, p.batch, 1, input->dtype == MR_FLOAT ? mean_float : mean_double, &p);
+    if (input->dtype == MR_FLOAT && !p.nchw)
+        run_rows(call, &p, fast_mean);
+    else
+        mr_pool_for(call->device->pool, p.batch, 1, input->dtype == MR_FLOAT ? mean_float : mean_double, &p);
     return MR_OK;
 }
 
@@ -452,7 +561,8 @@ static mr_status avg_pool_grad(mr_kernel_call *call, mr_error *error)
     p.gradient = gradient->data;
     p.target = call->outputs[0].data;
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;
-    mr_pool_for(call->device->pool, p.batch, 1, gradient->dtype == MR_FLOAT ? mean_grad_float : mean_grad_double, &p);
+    mr_pool_body plain = gradient->dtype == MR_FLOAT ? mean_grad_float : mean_grad_double;
+    mr_pool_for(call->device->pool, p.batch, 1, gradient->dtype == MR_FLOAT && !p.nchw ? fast_mean_grad : plain, &p);
     return MR_OK;
 }
 

@@ -13,9 +13,10 @@ void mr_random_normal_floats(uint32_t x0, uint32_t x1, float out[2])
     float u = mr_random_float(x0);
     if (u < 1.0e-7f) u = 1.0e-7f;
     float angle = (float)(2.0 * 3.14159265358979323846 * (double)mr_random_float(x1));
-    float radius = sqrtf(-2.0f * logf(u));
-    out[0] = sinf(angle) * radius;
-    out[1] = cosf(angle) * radius;
+    float radius = sqrtf(-2.0f * logf(u)), sine, cosine;
+    sincosf(angle, &sine, &cosine);
+    out[0] = sine * radius;
+    out[1] = cosine * radius;
 }
 
 void mr_random_normal_doubles(const uint32_t words[4], double out[2])
@@ -23,9 +24,10 @@ void mr_random_normal_doubles(const uint32_t words[4], double out[2])
     double u = mr_random_double(words[0], words[1]);
     if (u < 1.0e-7) u = 1.0e-7;
     double angle = 2 * 3.14159265358979323846 * mr_random_double(words[2], words[3]);
-    double radius = sqrt(-2.0 * log(u));
-    out[0] = sin(angle) * radius;
-    out[1] = cos(angle) * radius;
+    double radius = sqrt(-2.0 * log(u)), sine, cosine;
+    sincos(angle, &sine, &cosine);
+    out[0] = sine * radius;
+    out[1] = cosine * radius;
 }
 
 int mr_random_group_size(mr_dtype dtype)
@@ -120,11 +122,95 @@ static void int_group(const mr_random_fill *job, int64_t group)
         ((uint32_t *)job->target)[group * 4 + i] = is_full ? x[i] : (uint32_t)job->low + x[i] % (uint32_t)job->range;
 }
 
+/* ---- Floats, eight groups at a time ---- */
+
+typedef uint64_t lanes __attribute__((vector_size(64)));
+constexpr int LANES = 8;
+
+/* Samples first, first + step, … of Philox as base/random.c computes them, with a word of each in the low half of each
+ * lane. */
+MR_INLINE void philox_lanes(const mr_philox *philox, uint64_t first, uint64_t step, lanes words[4])
+{
+    const uint64_t low = philox->counter[0] | (uint64_t)philox->counter[1] << 32;
+    const uint64_t high = philox->counter[2] | (uint64_t)philox->counter[3] << 32;
+    const lanes index = (lanes){0, 1, 2, 3, 4, 5, 6, 7} * step + first, mask = (lanes){} + UINT32_MAX,
+                counter = index + low;
+    const lanes carried = (lanes){} + high - (lanes)(counter < index);
+    lanes c0 = counter & mask, c1 = counter >> 32, c2 = carried & mask, c3 = carried >> 32;
+    uint32_t k0 = philox->key[0], k1 = philox->key[1];
+    MR_UNROLL
+    for (int round = 0; round < 10; round++) {
+        const lanes product0 = c0 * 0xd2511f53, product1 = c2 * 0xcd9e8d57;
+        c0 = (product1 >> 32) ^ c1 ^ k0;
+        c1 = product1 & mask;
+        c2 = (product0 >> 32) ^ c3 ^ k1;
+        c3 = product0 & mask;
+        k0 += 0x9e3779b9;
+        k1 += 0xbb67ae85;
+    }
+    words[0] = c0, words[1] = c1, words[2] = c2, words[3] = c3;
+}
+
+/* Groups [begin, end), a multiple of LANES. */
+MR_INLINE void uniform_floats_body(const mr_random_fill *job, int64_t begin, int64_t end)
+{
+    float *target = (float *)job->target + 4 * begin;
+    for (int64_t group = begin; group < end; group += LANES, target += 4 * LANES) {
+        lanes words[4];
+        uint64_t pairs[2][LANES];
+        philox_lanes(&job->philox, (uint64_t)group, 1, words);
+        /* The bits of floats in [1, 2), two words in each lane. */
+        for (int i = 0; i < 2; i++) {
+            const lanes bits = (words[2 * i] & 0x7fffff) | (words[2 * i + 1] & 0x7fffff) << 32 | 0x3f8000003f800000;
+            memcpy(pairs[i], &bits, sizeof bits);
+        }
+        for (int lane = 0; lane < LANES; lane++)
+            for (int i = 0; i < 2; i++) memcpy(target + 4 * lane + 2 * i, &pairs[i][lane], sizeof pairs[i][lane]);
+        for (int i = 0; i < 4 * LANES; i++) target[i] -= 1.0f;
+    }
+}
+MR_LEVELS(uniform_floats, (const mr_random_fill *job, int64_t begin, int64_t end), (job, begin, end))
+
+/* The same for normal floats, truncated or not. */
+MR_INLINE void normal_floats_body(const mr_random_fill *job, int64_t begin, int64_t end)
+{
+    const bool is_truncated = job->distribution == MR_RANDOM_TRUNCATED;
+    const uint64_t step = is_truncated ? SAMPLES_PER_OUTPUT : 1;
+    for (int64_t group = begin; group < end; group += LANES) {
+        lanes words[4];
+        uint64_t lists[4][LANES];
+        philox_lanes(&job->philox, (uint64_t)group * step, step, words);
+        memcpy(lists, words, sizeof lists);
+        for (int64_t lane = 0; lane < LANES; lane++) {
+            float *target = (float *)job->target + 4 * (group + lane);
+            mr_random_normal_floats((uint32_t)lists[0][lane], (uint32_t)lists[1][lane], target);
+            mr_random_normal_floats((uint32_t)lists[2][lane], (uint32_t)lists[3][lane], target + 2);
+            bool is_accepted = true;
+            for (int i = 0; i < 4; i++) is_accepted = is_accepted && fabsf(target[i]) < 2.0f;
+            if (is_accepted || !is_truncated) continue;
+            double values[4] = {0};
+            real_group(job, group + lane, values);
+            for (int i = 0; i < 4; i++) target[i] = (float)values[i];
+        }
+    }
+}
+MR_LEVELS(normal_floats, (const mr_random_fill *job, int64_t begin, int64_t end), (job, begin, end))
+
+/* Fills the whole groups of [begin, end) of floats and returns where the others begin. */
+static int64_t fill_floats(const mr_random_fill *job, int64_t begin, int64_t end)
+{
+    const int64_t whole = MR_MIN(end, job->count / 4) - begin;
+    if (job->dtype != MR_FLOAT || job->distribution >= MR_RANDOM_INT || whole < LANES) return begin;
+    end = begin + whole / LANES * LANES;
+    (job->distribution == MR_RANDOM_UNIFORM ? uniform_floats : normal_floats)[mr_cpu()](job, begin, end);
+    return end;
+}
+
 static void random_groups(void *context, int64_t begin, int64_t end)
 {
     const mr_random_fill *job = context;
     int size = mr_random_group_size(job->dtype);
-    for (int64_t group = begin; group < end; group++) {
+    for (int64_t group = fill_floats(job, begin, end); group < end; group++) {
         if (job->distribution >= MR_RANDOM_INT) {
             int_group(job, group);
             continue;

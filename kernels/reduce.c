@@ -109,6 +109,53 @@ MR_INLINE void sum_column_body(void *accumulator, const void *row, int64_t count
 }
 MR_LEVELS(sum_column, (void *accumulator, const void *row, int64_t count), (accumulator, row, count))
 
+/* The largest and the smallest float: 64 candidates, joined at the end. NaN remains. */
+#define EXTREME(name, compare)                                                                                         \
+    MR_INLINE void name##_row_body(void *accumulator, const void *row, int64_t count)                                  \
+    {                                                                                                                  \
+        const float *x = row;                                                                                          \
+        float a = *(float *)accumulator, lanes[64];                                                                    \
+        mr_vector best[4];                                                                                             \
+        int64_t i = 0;                                                                                                 \
+        MR_UNROLL                                                                                                      \
+        for (int v = 0; v < 4; v++) best[v] = mr_vector_of(a);                                                         \
+        for (; i + 64 <= count; i += 64) {                                                                             \
+            MR_UNROLL                                                                                                  \
+            for (int v = 0; v < 4; v++) {                                                                              \
+                const mr_vector b = mr_vector_load(x + i + 16 * v);                                                    \
+                best[v] = mr_vector_choose((b compare best[v]) | (b != b), b, best[v]);                                \
+            }                                                                                                          \
+        }                                                                                                              \
+        memcpy(lanes, best, sizeof lanes);                                                                             \
+        for (int lane = 0; lane < 64 && i > 0; lane++)                                                                 \
+            a = lanes[lane] compare a || lanes[lane] != lanes[lane] ? lanes[lane] : a;                                 \
+        for (; i < count; i++) a = x[i] compare a || x[i] != x[i] ? x[i] : a;                                          \
+        *(float *)accumulator = a;                                                                                     \
+    }                                                                                                                  \
+    MR_LEVELS(name##_row, (void *accumulator, const void *row, int64_t count), (accumulator, row, count))              \
+    MR_INLINE void name##_column_body(void *accumulator, const void *row, int64_t count)                               \
+    {                                                                                                                  \
+        float *a = accumulator;                                                                                        \
+        const float *x = row;                                                                                          \
+        int64_t i = 0;                                                                                                 \
+        for (; i + 16 <= count; i += 16) {                                                                             \
+            const mr_vector b = mr_vector_load(x + i), best = mr_vector_load(a + i);                                   \
+            mr_vector_store(a + i, mr_vector_choose((b compare best) | (b != b), b, best));                            \
+        }                                                                                                              \
+        for (; i < count; i++) a[i] = x[i] compare a[i] || x[i] != x[i] ? x[i] : a[i];                                 \
+    }                                                                                                                  \
+    MR_LEVELS(name##_column, (void *accumulator, const void *row, int64_t count), (accumulator, row, count))           \
+    static void fast_##name##_row(void *accumulator, const void *row, int64_t count)                                   \
+    {                                                                                                                  \
+        name##_row[mr_cpu()](accumulator, row, count);                                                                 \
+    }                                                                                                                  \
+    static void fast_##name##_column(void *accumulator, const void *row, int64_t count)                                \
+    {                                                                                                                  \
+        name##_column[mr_cpu()](accumulator, row, count);                                                              \
+    }
+EXTREME(largest, >)
+EXTREME(smallest, <)
+
 static void fast_sum_row(void *accumulator, const void *row, int64_t count)
 {
     sum_row[mr_cpu()](accumulator, row, count);
@@ -286,6 +333,12 @@ static mr_status reduce_values(mr_kernel_call *call, reduction which, mr_dtype d
     if (dtype == MR_FLOAT && (which == SUM || which == MEAN)) {
         job.reducer.row = fast_sum_row;
         job.reducer.column = fast_sum_column;
+    } else if (dtype == MR_FLOAT && which == LARGEST) {
+        job.reducer.row = fast_largest_row;
+        job.reducer.column = fast_largest_column;
+    } else if (dtype == MR_FLOAT && which == SMALLEST) {
+        job.reducer.row = fast_smallest_row;
+        job.reducer.column = fast_smallest_column;
     }
     job.output_count = mr_tensor_count(&call->outputs[0]);
     if (mr_tensor_count(&call->inputs[0]) == 0) {

@@ -383,7 +383,8 @@ MR_API mr_dataset *mr_dataset_zip(mr_dataset *const *inputs, int32_t count);
 /* The elements of first, then those of second. Takes ownership of both, which have the same dtypes. Sizes that differ
  * become unknown. */
 MR_API mr_dataset *mr_dataset_concatenate(mr_dataset *first, mr_dataset *second);
-/* Inserts the element's number, counted from start, as component 0 (int64). Wraps after INT64_MAX. */
+/* Inserts the element's number, counted from start, as component 0 (int64). An element whose number would exceed
+ * INT64_MAX is MR_INVALID_ARGUMENT. */
 MR_API mr_dataset *mr_dataset_enumerate(mr_dataset *input, int64_t start);
 
 /* Creates a dataset from an element. input is borrowed for the call (its tensors may be referenced); output is owned by

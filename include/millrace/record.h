@@ -44,20 +44,23 @@ typedef struct mr_record_writer_options {
     mr_compression compression;
     int32_t level; /* of compression, 1 to 9; 0: 6. An error without compression */
     bool index;    /* write path + ".index" on close */
-    bool atomic; /* write to path + ".partial" and rename on close, so that the final name never refers to an incomplete
-                      file. Meanwhile any other atomic writer of the path, in any process, fails with MR_ABORTED */
+    bool atomic;   /* write to path + ".partial" and rename on close, so that the final name never refers to an
+                      incomplete file */
     /* GZIP only: makes the file seekable. After every seek_bytes of records, at the next record boundary, the
      * compressor is reset, so that with the index the file can be read by number and by several threads. It remains one
      * ordinary GZIP stream. Memory: the records between two such points, for each thread. 0: not seekable */
     size_t seek_bytes;
     int32_t threads; /* that compress a seekable file, including the caller's; 0: 1. The output does not depend on it */
+    bool no_lock;    /* the program has locked the file itself, with flock. Not with atomic */
 } mr_record_writer_options;
 
 /* Recommended value of seek_bytes. It increases the file size by about 1 %. */
 #define MR_RECORD_SEEK_BYTES ((size_t)512 << 10)
 
 typedef struct mr_record_writer mr_record_writer;
-/* path  an existing file is replaced */
+/* path    an existing file is replaced
+ * errors  MR_ABORTED while another writer, of any process, has the file open: it is locked with flock, an atomic
+ *         writer's file as path + ".partial" */
 MR_API mr_status mr_record_writer_open(const char *path, const mr_record_writer_options *options,
                                        mr_record_writer **writer, mr_error *error);
 /* Appends one record.
@@ -69,6 +72,14 @@ MR_API mr_status mr_record_writer_open(const char *path, const mr_record_writer_
  * threads      one caller at a time for each writer */
 MR_API mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, size_t size_bytes,
                                          mr_error *error);
+/* Appends several records, whose bytes follow each other: one call for many small records.
+ *
+ * bytes, sizes  borrowed for the call; sizes has the length of each record
+ * errors        as mr_record_writer_append. Records before the one that failed are appended: see
+ *               mr_record_writer_count
+ * threads       one caller at a time for each writer */
+MR_API mr_status mr_record_writer_append_many(mr_record_writer *writer, const void *bytes, const uint64_t *sizes,
+                                              size_t count, mr_error *error);
 /* Passes everything appended so far to the kernel; if sync is true, waits until it is on the disk. */
 MR_API mr_status mr_record_writer_flush(mr_record_writer *writer, bool sync, mr_error *error);
 MR_API uint64_t mr_record_writer_count(const mr_record_writer *writer);
@@ -145,6 +156,13 @@ MR_API mr_status mr_record_reader_open(const char *path, const mr_record_reader_
  * errors  MR_OUT_OF_RANGE at the end; MR_DATA_LOSS, naming file, record, offset and reason: the next call continues
  *         after the damage; MR_ABORTED, once, at the end of a plain file that has been truncated since it was opened */
 MR_API mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error);
+/* Waits until the next record of a pipe has arrived, for a program that must do something else meanwhile.
+ *
+ * timeout_ms  maximum; 0: do not wait. Any signal that the calling thread handles ends the wait
+ * is_ready    false: a call of next would wait. True: it would not, except inside a record longer than 64 KiB and in a
+ *             compressed stream. Always true for files
+ * errors      of reading, as mr_record_reader_next. The record that was returned last becomes invalid */
+MR_API mr_status mr_record_reader_wait(mr_record_reader *reader, int32_t timeout_ms, bool *is_ready, mr_error *error);
 MR_API uint64_t mr_record_reader_number(const mr_record_reader *reader); /* of the last record returned, from 0 */
 /* Offset of its header in the (uncompressed) stream. */
 MR_API uint64_t mr_record_reader_offset(const mr_record_reader *reader);

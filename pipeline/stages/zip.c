@@ -273,10 +273,14 @@ static mr_status enumerate_next(mr_stage *stage, mr_item *item, mr_error *error)
     mr_status status = mr_stage_next(child, &part, error);
     if (child->position != before) stage->position++;
     if (status != MR_OK) return status;
+    int64_t start = ((const enumerate_settings *)stage->dataset->settings)->start, index;
+    if (__builtin_add_overflow(start, number, &index)) {
+        mr_item_deinit(&part);
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%lld + %llu is larger than any int64", (long long)start,
+                         (unsigned long long)number);
+        return mr_stage_fail_prefix(stage, "element", number, status, error);
+    }
     mr_payload *payload = mr_payload_new(stage->dataset->spec.count);
-    /* Wraps after INT64_MAX, as in TensorFlow. */
-    uint64_t start = (uint64_t)((const enumerate_settings *)stage->dataset->settings)->start;
-    int64_t index = (int64_t)(start + number);
     status = payload == nullptr ? mr_fail_memory(error, sizeof *payload)
                                 : mr_tensor_init_copy(&payload->tensors[0], MR_INT64, MR_SCALAR, &index, error);
     *item = (mr_item){.epoch = stage->iteration, .number = number, .payload = payload};

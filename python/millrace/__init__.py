@@ -14,6 +14,7 @@ import importlib as _importlib
 _NAMES = {
     "Dataset": "dataset",
     "DatasetIterator": "iterator",
+    "AUTOTUNE": "dataset",
     "INFINITE_CARDINALITY": "dataset",
     "UNKNOWN_CARDINALITY": "dataset",
     "Spec": "_specs",

@@ -142,7 +142,7 @@ def as_arrays(result: Any, specs: Sequence[Spec], names: Optional[Tuple[str, ...
         array = _tensors.as_array(value, spec.number, place)
         if spec.shape is not None and not _matches(array.shape, spec.shape):
             raise ValueError(
-                f"{place} has shape {array.shape}, expected {spec.shape}; pass output_signature if shapes differ"
+                f"{place} has shape {array.shape}, expected {spec.shape}; None in output_signature is any size"
             )
         arrays.append(array)
     return arrays
@@ -330,13 +330,31 @@ class Generator:
     """A Python function that returns an iterable, as the source of a pipeline."""
 
     def __init__(self, function: Callable, arguments: Tuple, specs: Sequence[Spec]) -> None:
-        self.function = Function(lambda: iter(function(*arguments)), None, specs, "generator")
+        def values() -> Any:
+            found = function(*arguments)
+            try:
+                return iter(found)
+            except TypeError:
+                kind = type(found).__name__
+                raise TypeError(f"generator returned a value of type {kind}, expected an iterable") from None
+
+        self.function = Function(values, None, specs, "generator")
 
 
 @_guarded(_abi.GENERATOR_OPEN, 3)
 def generator_open(context, iteration, state, error):
     """mr_generator.open of a Generator."""
-    ctypes.c_void_p.from_address(state).value = keep(_objects[context].function.function())
+    try:
+        values = _objects[context].function.function()
+    except BaseException as exception:
+        values = _raising(exception)
+    ctypes.c_void_p.from_address(state).value = keep(values)
+
+
+def _raising(exception: BaseException) -> Any:
+    """An iterator that fails once and ends, as one that raises the exception in its first step."""
+    raise exception
+    yield
 
 
 @_guarded(_abi.GENERATOR_NEXT, 3)

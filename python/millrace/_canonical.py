@@ -12,6 +12,11 @@ _array, _frombuffer, _uint8, _int64, _float = np.array, np.frombuffer, np.uint8,
 _LIST, _BYTES, _FLOATS, _INT64S = 0x12, 0x0A, 0x12, 0x1A
 # Longer integers, in bytes, are left to the library.
 _PACKED_MAX = 80
+_SINGLE = list(np.arange(128, dtype=np.int64).reshape(128, 1))
+# The texts of the names of features, which records share.
+_names: Dict[bytes, str] = {}
+_NAMES_MAX = 1000
+_NAME_BYTES_MAX = 200
 
 
 class _OtherError(Exception):
@@ -34,10 +39,6 @@ def _long(record: bytes, at: int) -> Tuple[int, int]:
 
 
 def _int64s(record: bytes, at: int, end: int) -> Any:
-    if end - at == 1:
-        byte = record[at]
-        if byte < 0x80:
-            return _array((byte,))
     packed = record[at:end]
     if packed.isascii():
         return _frombuffer(packed, _uint8).astype(_int64)
@@ -68,21 +69,9 @@ def _byte_values(record: bytes, at: int, end: int) -> Any:
     return values
 
 
-def _values(record: bytes, at: int, end: int) -> Any:
-    """The values of the Feature at a position; None without a list."""
-    if at == end:
-        return None
-    kind = record[at]
-    size = record[at + 1]
-    at += 2
-    if size > 0x7F:
-        size, at = _long(record, at - 1)
-    if at + size != end:
-        raise _OtherError
-    if kind == _BYTES:
-        return _byte_values(record, at, end)
-    if kind not in (_FLOATS, _INT64S):
-        raise _OtherError
+def _numbers(record: bytes, at: int, end: int, kind: int) -> Any:
+    """The values of a FloatList or Int64List."""
+    size = end - at
     if size:
         if record[at] != 0x0A:  # not packed
             raise _OtherError
@@ -94,9 +83,19 @@ def _values(record: bytes, at: int, end: int) -> Any:
             raise _OtherError
     if kind == _INT64S:
         return _int64s(record, at, end)
-    if size & 3:
+    if kind != _FLOATS or size & 3:
         raise _OtherError
     return _frombuffer(record, _float, size >> 2, at).copy() if size else np.empty(0, _float)
+
+
+def _text(name: bytes) -> str:
+    """The name of a feature, which is kept for the next record."""
+    if len(_names) >= _NAMES_MAX:
+        _names.clear()
+    text = name.decode("utf-8", "surrogateescape")
+    if len(name) <= _NAME_BYTES_MAX:
+        _names[name] = text
+    return text
 
 
 def _entries(record: bytes) -> Dict[str, Any]:
@@ -107,7 +106,9 @@ def _entries(record: bytes) -> Dict[str, Any]:
     if at + size != end:
         raise _OtherError
     found: Dict[str, Any] = {}
+    names = _names
     while at < end:
+        # The entry, its name, and its Feature.
         if record[at] != 0x0A:
             raise _OtherError
         size = record[at + 1]
@@ -131,9 +132,23 @@ def _entries(record: bytes) -> Dict[str, Any]:
             size, at = _long(record, at - 1)
         if at + size != last:
             raise _OtherError
-        value = _values(record, at, last)
-        if value is not None:
-            found[name.decode("utf-8", "surrogateescape")] = value
+        if not size:  # no list
+            continue
+        # The list; one integer and one string are the most frequent ones.
+        kind = record[at]
+        size = record[at + 1]
+        at += 2
+        if size > 0x7F:
+            size, at = _long(record, at - 1)
+        if at + size != last:
+            raise _OtherError
+        if kind == _BYTES:
+            value = _byte_values(record, at, last)
+        elif size == 3 and kind == _INT64S and record[at : at + 2] == b"\x0a\x01" and record[at + 2] < 0x80:
+            value = _SINGLE[record[at + 2]].copy()
+        else:
+            value = _numbers(record, at, last, kind)
+        found[names.get(name) or _text(name)] = value
         at = last
     return found
 

@@ -417,7 +417,12 @@ def tensor_counts(features: Any, is_sequence: bool = False) -> List[int]:
 
 
 def to_columns(
-    names: Sequence[str], features: Any, tensors: Sequence[Any], is_sequence: bool = False, is_single: bool = False
+    names: Sequence[str],
+    features: Any,
+    counts: Sequence[int],
+    tensors: Sequence[Any],
+    is_sequence: bool = False,
+    is_single: bool = False,
 ) -> Dict[str, Any]:
     """The values of features by name: arrays, SparseTensorValues and RaggedTensorValues.
 
@@ -427,6 +432,8 @@ def to_columns(
         Of the features.
     features
         Their structs mr_feature.
+    counts
+        Their tensor_counts.
     tensors
         The arrays of all features, in the library's order.
     is_sequence
@@ -437,7 +444,7 @@ def to_columns(
     """
     columns: Dict[str, Any] = {}
     at = 0
-    for name, feature, count in zip(names, features, tensor_counts(features, is_sequence)):
+    for name, feature, count in zip(names, features, counts):
         own = tensors[at : at + count]
         at += count
         columns[name] = own[0] if count == 1 else _column(feature.form, own, is_sequence, is_single)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -52,9 +53,8 @@ class _Parser:
         self.features = [array for array, _ in made]
         self._kept = [kept for _, kept in made]
         self.is_sequence = [group[2] for group in groups]
-        self.count = sum(
-            sum(_features.tensor_counts(array, flag)) for array, flag in zip(self.features, self.is_sequence)
-        )
+        self.counts = [_features.tensor_counts(*pair) for pair in zip(self.features, self.is_sequence)]
+        self.count = sum(map(sum, self.counts))
         error = _library.Error()
         arguments: List[Any] = []
         for array in self.features:
@@ -78,9 +78,9 @@ class _Parser:
             for tensor in tensors:
                 library.mr_tensor_deinit(ctypes.byref(tensor))
         columns = []
-        for names, array, is_sequence in zip(self.names, self.features, self.is_sequence):
-            own = sum(_features.tensor_counts(array, is_sequence))
-            columns.append(_features.to_columns(names, array, arrays[:own], is_sequence, is_single))
+        for names, array, counts, is_sequence in zip(self.names, self.features, self.counts, self.is_sequence):
+            own = sum(counts)
+            columns.append(_features.to_columns(names, array, counts, arrays[:own], is_sequence, is_single))
             arrays = arrays[own:]
         return columns
 
@@ -88,8 +88,60 @@ class _Parser:
         self._free(self._handle)
 
 
+class _Form:
+    """The arguments of a _Parser. Equal ones have parsers of equal results."""
+
+    __slots__ = ("arguments", "key", "_hash")
+
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+        self.key = _key([features for features, _, _ in arguments[2:]])
+        self._hash = hash(self.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: Any) -> bool:
+        return self.key == other.key
+
+
+class _UnknownError(Exception):
+    """A value that may change, or that may equal another one with another meaning."""
+
+
+_PLAIN = (str, bytes, int, float, bool, type(None), type, _features.DType)
+
+
+def _key(value: Any) -> Any:
+    """What can be hashed, and is equal for equal values of equal types only."""
+    kind = type(value)
+    if kind in _PLAIN:
+        # 0.0 equals -0.0, and True equals 1.
+        return kind, repr(value) if kind is float else value
+    if kind is dict:
+        return tuple([(_key(name), _key(item)) for name, item in value.items()])
+    if kind in (tuple, list) or (isinstance(value, tuple) and hasattr(value, "_fields")):
+        return (kind, *map(_key, value))
+    raise _UnknownError
+
+
+@functools.lru_cache(maxsize=64)
+def _cached_parser(form: _Form) -> _Parser:
+    parser = _Parser(*form.arguments)
+    form.arguments = ()
+    return parser
+
+
+def _parser(*arguments: Any) -> _Parser:
+    """A parser, perhaps of an earlier call: creating one costs more than parsing a few records."""
+    try:
+        return _cached_parser(_Form(*arguments))
+    except _UnknownError:
+        return _Parser(*arguments)
+
+
 def _parse(records: Any, argument: str, features: Mapping[str, Any], is_single: bool) -> Dict[str, Any]:
-    parser = _Parser(library.mr_example_parser_new, library.mr_example_parser_free, (features, "features", False))
+    parser = _parser(library.mr_example_parser_new, library.mr_example_parser_free, (features, "features", False))
     return parser.parse(library.mr_example_parse, records, argument, is_single)[0]
 
 
@@ -138,7 +190,7 @@ def _parse_sequence(
 ) -> Tuple[Dict[str, Any], Dict[str, Any], Dict[str, Any]]:
     context = {} if context_features is None else context_features
     lists = {} if sequence_features is None else sequence_features
-    parser = _Parser(
+    parser = _parser(
         library.mr_sequence_parser_new,
         library.mr_sequence_parser_free,
         (context, "context_features", False),

@@ -20,6 +20,7 @@ class RecordWriterOptions(_Options):
         ("atomic", _bool),
         ("seek_bytes", _size),
         ("threads", _int32),
+        ("no_lock", _bool),
     ]
 
 
@@ -167,6 +168,7 @@ _library.declare(
         "mr_damage_kind_name": (_text, _int32),
         "mr_record_writer_open": (_int32, _text, _void, _void, _void),
         "mr_record_writer_append": (_int32, _void, _void, _size, _void),
+        "mr_record_writer_append_many": (_int32, _void, _text, _void, _size, _void),
         "mr_record_writer_flush": (_int32, _void, _bool, _void),
         "mr_record_writer_count": (_uint64, _void),
         "mr_record_writer_size": (_uint64, _void),
@@ -177,6 +179,7 @@ _library.declare(
         "mr_record_quarantine_close": (_int32, _void, _void),
         "mr_record_reader_open": (_int32, _text, _void, _void, _void),
         "mr_record_reader_next": (_int32, _void, _void, _void),
+        "mr_record_reader_wait": (_int32, _void, _int32, _void, _void),
         "mr_record_reader_number": (_uint64, _void),
         "mr_record_reader_offset": (_uint64, _void),
         "mr_record_reader_lost": (_uint64, _void),

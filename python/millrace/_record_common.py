@@ -157,27 +157,44 @@ def match(paths: Union[Path, Iterable[Path]]) -> List[bytes]:
     return found
 
 
-def interruptible(call: Callable[[], Any], stop: Callable[[], None]) -> Any:
-    """call(), which does not return for some time. Ctrl-C calls stop, which ends it soon."""
+def interruptible(
+    call: Callable[[], Any],
+    stop: Optional[Callable[[], None]] = None,
+    drop: Callable[[Any], None] = lambda result: None,
+) -> Any:
+    """call(), which does not return for some time. Ctrl-C calls stop, which ends it soon.
+
+    Without stop, Ctrl-C ends only the wait: the call continues in a thread, which then passes its result to drop."""
     if threading.current_thread() is not threading.main_thread():
         return call()
     outcome: List[Any] = []
+    abandoned: List[bool] = []
+    lock = threading.Lock()
     done = threading.Event()
 
     def run() -> None:
         try:
-            outcome.append((call(), None))
+            ended = (call(), None)
         except BaseException as exception:
-            outcome.append((None, exception))
-        finally:
-            done.set()
+            ended = (None, exception)
+        with lock:
+            outcome.append(ended)
+            is_dropped = bool(abandoned)
+        done.set()
+        if is_dropped and ended[1] is None:
+            drop(ended[0])
 
     threading.Thread(target=run, name="millrace-records", daemon=True).start()
     try:
         done.wait()
     except BaseException:
-        stop()
-        done.wait()
+        if stop is not None:
+            stop()
+            done.wait()
+        with lock:
+            abandoned.append(True)
+        if outcome and outcome[0][1] is None:
+            drop(outcome[0][0])
         raise
     result, exception = outcome[0]
     if exception is not None:

@@ -9,7 +9,7 @@ from typing import Any, Iterator, List, NamedTuple, Optional, Union, overload
 
 from . import _arguments, _library, _record_abi
 from ._library import library
-from ._record_common import COMPRESSIONS, Opened, Path, check, failure
+from ._record_common import COMPRESSIONS, Opened, Path, check, failure, interruptible
 
 __all__ = ["RecordFile", "RecordIndex", "count_records", "index", "write_index"]
 
@@ -326,12 +326,19 @@ def write_index(path: Path, *, threads: Optional[int] = None) -> int:
 
 
 def _with_index(function: Any, arguments: tuple, use: Any) -> Any:
-    found, error = _record_abi.RecordIndex(), _library.Error()
-    check(function(*arguments, ctypes.byref(found), ctypes.byref(error)), error)
+    def call() -> _record_abi.RecordIndex:
+        found, error = _record_abi.RecordIndex(), _library.Error()
+        check(function(*arguments, ctypes.byref(found), ctypes.byref(error)), error)
+        return found
+
+    def deinit(found: _record_abi.RecordIndex) -> None:
+        library.mr_record_index_deinit(ctypes.byref(found))
+
+    found = interruptible(call, drop=deinit)
     try:
         return use(found)
     finally:
-        library.mr_record_index_deinit(ctypes.byref(found))
+        deinit(found)
 
 
 def _copied(found: _record_abi.RecordIndex) -> RecordIndex:
@@ -358,7 +365,11 @@ def count_records(path: Path, *, threads: Optional[int] = None) -> int:
     threads
         At most; None: one for each processor.
     """
-    name, count, error = _arguments.path(path, "path"), ctypes.c_uint64(), _library.Error()
-    threads = _arguments.threads(threads, "threads")
-    check(library.mr_record_count(name, threads, ctypes.byref(count), ctypes.byref(error)), error)
-    return count.value
+    name, used = _arguments.path(path, "path"), _arguments.threads(threads, "threads")
+
+    def call() -> int:
+        count, error = ctypes.c_uint64(), _library.Error()
+        check(library.mr_record_count(name, used, ctypes.byref(count), ctypes.byref(error)), error)
+        return count.value
+
+    return interruptible(call)

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
+import threading
 from typing import Any, Callable, List, Optional
 
 from . import _arguments, _library, _record_abi
@@ -10,7 +12,7 @@ from ._library import library
 from ._record_ahead import Ahead, Batch
 from ._record_common import (
     COMPRESSIONS, Opened, Path, RecordDamage, close_quarantine, damage_callback, damage_of, damage_options,
-    failure, open_quarantine,
+    failure, interruptible, open_quarantine,
 )  # fmt: skip
 
 __all__ = ["RecordReader"]
@@ -18,7 +20,10 @@ __all__ = ["RecordReader"]
 # After as many records one by one, those of a plain file are read ahead if they have at most this many bytes.
 _AHEAD_AFTER = 256
 _SMALL_BYTES = 16 << 10
+# Signals end a wait at once, unless they arrive just before it.
+_WAIT_MS = 100
 _next = library.mr_record_reader_next
+_wait = library.mr_record_reader_wait
 _string_at = ctypes.string_at
 
 
@@ -102,11 +107,12 @@ class RecordReader(Opened):
         self._words = (ctypes.c_size_t * 2)()
         self._words_at = ctypes.addressof(self._words)
         self._view = memoryview(self._words).cast("B").cast("N")
-        handle = ctypes.c_void_p()
-        status = library.mr_record_reader_open(name, ctypes.byref(options), ctypes.byref(handle), self._error_at)
-        if status:
+        self._is_waiting = not _is_regular(name)
+        try:
+            handle = _opened(name, options, self._is_waiting)
+        except BaseException:
             close_quarantine(self._quarantine)
-            raise failure(self._error)
+            raise
         # Records that are read ahead of the library's reader, the last one first.
         self._ahead: Optional[Ahead] = None
         self._batch: Optional[Batch] = None
@@ -117,10 +123,19 @@ class RecordReader(Opened):
         is_simple = not (options.damage or options.first or options.count or direct or buffer_bytes or buffer_count)
         self._until_ahead = _AHEAD_AFTER if is_simple and self._is_plain_file(handle) else -1
         self._opens()
-        self._handle = handle.value
+        self._handle = handle
 
-    def _is_plain_file(self, handle: Any) -> bool:
+    def _is_plain_file(self, handle: int) -> bool:
         return os.path.isfile(self._name) and not library.mr_record_reader_compression(handle)
+
+    def _wait(self, handle: int) -> None:
+        """Waits for the next record of a pipe, so that Ctrl-C ends the wait."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        is_ready = ctypes.c_bool()
+        while not is_ready.value:
+            if _wait(handle, _WAIT_MS, ctypes.byref(is_ready), self._error_at):
+                raise failure(self._error)
 
     def __iter__(self) -> "RecordReader":
         return self
@@ -138,6 +153,8 @@ class RecordReader(Opened):
                 return self._ready.pop()
             if self._is_ended:
                 raise StopIteration
+            if self._is_waiting:
+                self._wait(handle)
             status = _next(handle, self._words_at, self._error_at)
             if not status:
                 data = self._view[0]
@@ -288,6 +305,26 @@ class RecordReader(Opened):
             close(handle)
             if self._quarantine is not None:
                 finish(self._quarantine, None)
+
+
+def _is_regular(name: bytes) -> bool:
+    """Whether a path, or "-", is a file that never has to be waited for."""
+    try:
+        return stat.S_ISREG((os.fstat(0) if name == b"-" else os.stat(name)).st_mode)
+    except OSError:  # reported by the library
+        return True
+
+
+def _opened(name: bytes, options: _record_abi.RecordReaderOptions, is_waiting: bool) -> int:
+    """The handle of a new reader. A pipe is waited for until it has a writer, and its first bytes."""
+
+    def call() -> int:
+        handle, error = ctypes.c_void_p(), _library.Error()
+        if library.mr_record_reader_open(name, ctypes.byref(options), ctypes.byref(handle), ctypes.byref(error)):
+            raise failure(error)
+        return handle.value
+
+    return interruptible(call, drop=library.mr_record_reader_close) if is_waiting else call()
 
 
 def _damage(damage: _record_abi.RecordDamage) -> Optional[RecordDamage]:

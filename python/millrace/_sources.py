@@ -237,7 +237,8 @@ class Sources:
         ----------
         generator
             A function that returns an iterable. Each iteration calls it anew. It must produce the same elements each
-            time if states are restored: restoring skips elements.
+            time if states are restored: restoring skips elements. Closing an iterator waits for a step of the iterable
+            that is in progress, such as a sleep or a read from a socket, which cannot be interrupted.
         output_signature
             An ``mr.Spec``, a sequence of them, or a dict of name and Spec.
         args

@@ -18,6 +18,13 @@ _LAYOUTS = ("NHWC", "NCHW")
 _PADDINGS = ("zero", "reflect")
 _POLICIES = ("pad", "drop", "mask")
 _IMAGE_DTYPES = ("float32", "float16", "bfloat16", "uint8")
+# The crops that use an option.
+_CROP_OPTIONS = {
+    "fraction": ("center", "random"),
+    "area": ("random_resized",),
+    "aspect": ("random_resized",),
+    "padding": ("random_window",),
+}
 _STEPS = ("brightness", "contrast", "saturation", "hue")
 
 
@@ -427,6 +434,9 @@ class Transformations:
             width = height
         if width is not None and height is None:
             raise ValueError("height is None, but width is given")
+        _refuse_unused(crop, fraction=fraction, area=area, aspect=aspect, padding=padding or None)
+        if padding_mode != "zero" and not padding:
+            raise ValueError("padding_mode has no effect without padding")
         options = _abi.ImageOptions(
             height=check.optional(height, _side, "height", 0),
             width=check.optional(width, _side, "width", 0),
@@ -492,6 +502,13 @@ def _side(value: Any, name: str) -> int:
     return check.integer(value, name, 1, (1 << 31) - 1)
 
 
+def _refuse_unused(crop: Optional[str], **options: Any) -> None:
+    """Raises ValueError for an option that the crop does not use."""
+    for name, value in options.items():
+        if value is not None and crop in (None, *_CROPS) and crop not in _CROP_OPTIONS[name]:
+            raise ValueError(f"{name} has no effect without crop={' or '.join(map(repr, _CROP_OPTIONS[name]))}")
+
+
 def _image_dtype(dtype: Any) -> Any:
     name = _dtypes.name(_dtypes.number(dtype))
     if name not in _IMAGE_DTYPES:
@@ -516,6 +533,8 @@ def _channels(values: Any, name: str) -> Sequence[float]:
         items = [check.number(values, name)]
     if len(items) not in (1, 3):
         raise ValueError(f"{name} has {len(items)} values, expected 1 or 3")
+    if name == "std" and 0 in items:
+        raise ValueError(f"std is {values!r}, expected numbers other than 0")
     return items * 3 if len(items) == 1 else items
 
 
@@ -524,6 +543,8 @@ def _color(brightness: Any, contrast: Any, saturation: Any, hue: Any, order: Any
     made.contrast_min, made.contrast_max = _pair(contrast, "contrast")
     made.saturation_min, made.saturation_max = _pair(saturation, "saturation")
     if order is not None:
+        if contrast is None and saturation is None and not brightness and not hue:
+            raise ValueError("color_order has no effect without brightness, contrast, saturation or hue")
         if sorted(order) != sorted(_STEPS):
             raise ValueError(f"color_order is {order!r}, expected each of {', '.join(map(repr, _STEPS))} once")
         made.order[:] = [1 + _STEPS.index(step) for step in order]

@@ -12,8 +12,9 @@ from ._sources import Sources
 from ._specs import Spec, from_element_spec
 from ._transformations import Transformations
 
-__all__ = ["Dataset", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY"]
+__all__ = ["AUTOTUNE", "Dataset", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY"]
 
+AUTOTUNE = -1  # for num_parallel_calls and buffer_size, as in tf.data; None means the same
 INFINITE_CARDINALITY = _abi.INFINITE
 UNKNOWN_CARDINALITY = _abi.CARDINALITY_UNKNOWN
 

@@ -64,7 +64,7 @@ class DataLoader:
         Called on threads of the pipeline with the list of a batch's elements, as NumPy arrays; returns an array or
         tensor, a tuple of them, or a dict. Elements must have equal shapes. ``None``: components are stacked.
     num_workers
-        Threads of the pipeline. ``None``: one for each processor, tuned.
+        Threads of the pipeline, at least 1. ``None``: one for each processor, tuned.
     prefetch_factor
         Batches ahead for each of `num_workers`. ``None``: tuned.
     device
@@ -126,7 +126,7 @@ class DataLoader:
         self.dataset = _checked(dataset)
         self.batch_size = None if batch_size is None else check.integer(batch_size, "batch_size", 1)
         self.drop_last = check.boolean(drop_last, "drop_last")
-        self.num_workers = None if num_workers is None else check.threads(num_workers, "num_workers")
+        self.num_workers = _threads(num_workers)
         self.prefetch_factor = _prefetch(prefetch_factor, self.num_workers)
         self.pin_memory = _pinned(pin_memory, device)
         self.device = device
@@ -317,6 +317,14 @@ def _checked(dataset: Any) -> "Dataset":
             raise ValueError("dataset has cache() in memory, which would end with each epoch: pass a filename to it")
         stages += stage.inputs
     return dataset
+
+
+def _threads(num_workers: Optional[int]) -> Optional[int]:
+    if num_workers is None:
+        return None
+    if check.integer(num_workers, "num_workers") == 0:
+        raise ValueError("num_workers is 0, but a pipeline always runs on threads: omit it, or pass 1 for one thread")
+    return check.threads(num_workers, "num_workers")
 
 
 def _prefetch(factor: Optional[int], num_workers: Optional[int]) -> Optional[int]:

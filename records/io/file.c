@@ -133,13 +133,6 @@ static mr_status check_replaceable(const char *path, mr_error *error)
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s: not a regular file, so it is not replaced", path);
 }
 
-static mr_status open_emptied(mr_file_output *output, mr_error *error)
-{
-    assert(!output->is_open && output->descriptor < 0);
-    output->descriptor = open_file(output->partial, O_WRONLY | O_CREAT | O_TRUNC);
-    return output->descriptor < 0 ? mr_file_fail(error, errno, "create", output->path) : MR_OK;
-}
-
 /* Whether the name still refers to the open file. */
 static bool is_named(const char *path, int descriptor)
 {
@@ -148,17 +141,22 @@ static bool is_named(const char *path, int descriptor)
            named.st_ino == opened.st_ino;
 }
 
-/* Opens and locks the partial file; the lock is released with the descriptor, however the process ends. An unlocked
- * partial file was left by a process that crashed. If another writer has renamed the file in the meantime, a new one is
- * created. */
+/* Opens, locks and empties the file that is written to; the lock is released with the descriptor, however the process
+ * ends. An unlocked partial file was left by a process that crashed. If another writer has renamed the file in the
+ * meantime, a new one is created. Only regular files are locked: several processes may write to a pipe or a device. */
 static mr_status open_locked(mr_file_output *output, mr_error *error)
 {
     assert(!output->is_open && output->descriptor < 0);
-    MR_TRY(check_replaceable(output->partial, error));
+    if (output->is_atomic) MR_TRY(check_replaceable(output->partial, error));
     for (;;) {
         int descriptor = open_file(output->partial, O_WRONLY | O_CREAT);
         if (descriptor < 0) return mr_file_fail(error, errno, "create", output->path);
-        bool is_taken = flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        struct stat about;
+        if (!output->is_atomic && fstat(descriptor, &about) == 0 && !S_ISREG(about.st_mode)) {
+            output->descriptor = descriptor;
+            return MR_OK;
+        }
+        bool is_taken = !output->no_lock && flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         /* File systems without locks are used without one. */
         if (!is_taken && is_named(output->partial, descriptor)) {
             int number = ftruncate(descriptor, 0) != 0 ? errno : 0;
@@ -176,7 +174,7 @@ mr_status mr_file_output_open(mr_file_output *output, const char *path, bool ato
 {
     assert(!output->is_open);
     atomic = atomic && !is_special(path);
-    *output = (mr_file_output){.is_atomic = atomic, .descriptor = -1};
+    *output = (mr_file_output){.is_atomic = atomic, .no_lock = output->no_lock && !atomic, .descriptor = -1};
     size_t length = strlen(path);
     output->path = strdup(path);
     output->partial = malloc(length + sizeof(MR_FILE_PARTIAL));
@@ -186,7 +184,7 @@ mr_status mr_file_output_open(mr_file_output *output, const char *path, bool ato
     }
     memcpy(output->partial, path, length + 1);
     if (atomic) memcpy(output->partial + length, MR_FILE_PARTIAL, sizeof(MR_FILE_PARTIAL));
-    mr_status status = atomic ? open_locked(output, error) : open_emptied(output, error);
+    mr_status status = open_locked(output, error);
     if (status != MR_OK) {
         mr_file_output_discard(output);
         return status;
@@ -234,6 +232,8 @@ static int release(mr_file_output *output)
 {
     assert(!output->is_open || output->descriptor >= 0);
     int number = 0;
+    /* A child process that was forked meanwhile shares the lock, and would keep it. */
+    if (output->is_open && !output->no_lock) (void)flock(output->descriptor, LOCK_UN);
     if (output->is_open && close(output->descriptor) != 0 && errno != EINTR) number = errno;
     free(output->path);
     free(output->partial);

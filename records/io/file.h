@@ -9,7 +9,8 @@
  * return mr_file_output_commit(&output, error);
  * ```
  *
- * An atomic output is written as path + ".partial", which is locked so that only one writer at a time can use it.
+ * An atomic output is written as path + ".partial". The file that is written to is locked, so that only one writer at a
+ * time can use it.
  * Commit syncs the file, renames it, then syncs the directory: after a crash or a power failure the final name refers
  * to the old file or to the complete new one. Only regular files are replaced: an output to a pipe or a device is
  * written directly, whether it is atomic or not. */
@@ -43,6 +44,7 @@ typedef struct mr_file_output {
     bool is_open;
     bool is_atomic;
     bool no_sync; /* an atomic output is renamed without a sync */
+    bool no_lock; /* set before open: one that is not atomic is not locked */
     int descriptor;
     uint64_t size_bytes; /* written so far */
     char *path;          /* owned; the final name */
@@ -50,7 +52,7 @@ typedef struct mr_file_output {
 } mr_file_output;
 
 /* Creates or truncates the file. On failure the output is closed.
- * errors  as mr_file_fail; MR_ABORTED for an atomic output that another writer, of any process, has open */
+ * errors  as mr_file_fail; MR_ABORTED for a file that another writer of the same kind, of any process, has open */
 mr_status mr_file_output_open(mr_file_output *output, const char *path, bool atomic, mr_error *error);
 /* Writes all bytes directly to the kernel; callers buffer small writes themselves. */
 mr_status mr_file_output_write(mr_file_output *output, const void *bytes, size_t size_bytes, mr_error *error);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -176,6 +177,14 @@ static mr_status read_rest(mr_read_ring *ring, char *data, uint64_t offset, size
         *done = from + got;
     }
     return MR_OK;
+}
+
+bool mr_read_ring_wait(const mr_read_ring *ring, int timeout_ms)
+{
+    if (ring->is_seekable || ring->ended || ring->rest_bytes > 0) return true;
+    struct pollfd input = {.fd = ring->descriptor, .events = POLLIN};
+    int result = poll(&input, 1, timeout_ms);
+    return result > 0 || (result < 0 && errno != EINTR);
 }
 
 typedef enum look { LOOK_FOUND, LOOK_NOT_CACHED, LOOK_UNKNOWN } look;

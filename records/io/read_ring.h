@@ -40,6 +40,9 @@ bool mr_read_ring_is_seekable(const mr_read_ring *ring);
 /* The file offset of the next byte; for pipes the number of bytes read since open. */
 uint64_t mr_read_ring_offset(const mr_read_ring *ring);
 
+/* Whether the next call returns bytes, or the end, without waiting. For bytes of a pipe it waits at most timeout_ms;
+ * any signal ends the wait. */
+bool mr_read_ring_wait(const mr_read_ring *ring, int timeout_ms);
 /* Returns the next bytes, preceded by a copy of the kept bytes.
  * kept    the last bytes returned, where the previous call returned them or elsewhere; at most headroom
  * bytes   kept_bytes, then new bytes, together *size_bytes; no new bytes at the end. Valid until the next call

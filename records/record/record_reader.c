@@ -423,6 +423,33 @@ static mr_status skip_record(mr_record_reader *reader, size_t total_bytes, mr_er
     return MR_OK;
 }
 
+/* Whether the last record of the range has been returned. */
+static bool is_past_range(const mr_record_reader *reader)
+{
+    const mr_record_reader_options *o = &reader->options;
+    return o->count > 0 && reader->next_number >= o->first && reader->next_number - o->first >= o->count;
+}
+
+mr_status mr_record_reader_wait(mr_record_reader *reader, int32_t timeout_ms, bool *is_ready, mr_error *error)
+{
+    mr_record_stream *stream = &reader->stream;
+    *is_ready = true;
+    mr_record_stream_consume(stream, reader->consumed);
+    reader->consumed = 0;
+    if (reader->searching || reader->in_damage || is_past_range(reader)) return MR_OK;
+    for (;;) {
+        uint64_t length;
+        MR_TRY(mr_record_stream_wait(stream, MR_RECORD_HEADER_BYTES, timeout_ms, is_ready, error));
+        if (!*is_ready || mr_record_stream_held(stream) < MR_RECORD_HEADER_BYTES ||
+            !mr_record_header_is_valid(mr_record_stream_bytes(stream), &length))
+            return MR_OK;
+        size_t total_bytes = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
+        MR_TRY(mr_record_stream_wait(stream, total_bytes, timeout_ms, is_ready, error));
+        if (reader->next_number >= reader->options.first || mr_record_stream_held(stream) < total_bytes) return MR_OK;
+        MR_TRY(skip_record(reader, total_bytes, error));
+    }
+}
+
 mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
@@ -432,9 +459,7 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
     if (reader->searching) MR_TRY(search(reader, error));
     if (reader->in_damage) MR_TRY(end_damage(reader, error));
     for (;;) {
-        if (options->count > 0 && reader->next_number >= options->first &&
-            reader->next_number - options->first >= options->count)
-            return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of the range", stream->name);
+        if (is_past_range(reader)) return mr_fail(error, MR_OUT_OF_RANGE, "%s: end of the range", stream->name);
         MR_TRY(mr_record_stream_need(stream, MR_RECORD_HEADER_BYTES, error));
         size_t held = mr_record_stream_held(stream);
         if (held == 0) return at_end(reader, error);

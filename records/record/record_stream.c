@@ -233,6 +233,7 @@ static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *e
     } else {
         size_t room = held + mr_read_ring_block_bytes(stream->ring);
         MR_TRY(grow_own(stream, room < size_bytes ? room : size_bytes, error));
+        assert(stream->own != nullptr);
         if (held > 0) memcpy(stream->own, stream->window + stream->begin, held);
         stream->window = stream->own;
         stream->begin = 0;
@@ -270,6 +271,23 @@ mr_status mr_record_stream_need(mr_record_stream *stream, size_t size_bytes, mr_
         }
     }
     return MR_OK;
+}
+
+mr_status mr_record_stream_wait(mr_record_stream *stream, size_t size_bytes, int timeout_ms, bool *is_ready,
+                                mr_error *error)
+{
+    for (;;) {
+        size_t held = mr_record_stream_held(stream);
+        *is_ready = true;
+        /* A longer window is not moved: each step would copy it. */
+        if (held >= size_bytes || stream->ended || held > mr_read_ring_headroom(stream->ring)) return MR_OK;
+        bool has_input = stream->inflater != nullptr && stream->inflater->zlib.avail_in > 0;
+        if (!has_input && !mr_read_ring_wait(stream->ring, timeout_ms)) {
+            *is_ready = false;
+            return MR_OK;
+        }
+        MR_TRY(mr_record_stream_need(stream, held + 1, error));
+    }
 }
 
 uint64_t mr_record_stream_left(const mr_record_stream *stream)

@@ -107,6 +107,9 @@ mr_status mr_record_writer_open(const char *path, const mr_record_writer_options
     else if (opened->options.level != 0)
         status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: level %d has no effect without compression", path,
                          opened->options.level);
+    if (status == MR_OK && opened->options.no_lock && opened->options.atomic)
+        status = mr_fail(error, MR_INVALID_ARGUMENT, "%s: no_lock has no effect with atomic", path);
+    opened->output.no_lock = opened->options.no_lock;
     if (status == MR_OK) status = mr_file_output_open(&opened->output, path, opened->options.atomic, error);
     if (status == MR_OK && opened->options.index) status = check_indexable(opened, error);
     if (status != MR_OK) {
@@ -209,6 +212,18 @@ mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, s
     if (writer->fault.status != MR_OK) return mr_fail(error, writer->fault.status, "%s", writer->fault.message);
     mr_error problem = {0};
     return keep(writer, append(writer, bytes, size_bytes, &problem), &problem, error);
+}
+
+mr_status mr_record_writer_append_many(mr_record_writer *writer, const void *bytes, const uint64_t *sizes, size_t count,
+                                       mr_error *error)
+{
+    assert(count == 0 || (bytes != nullptr && sizes != nullptr));
+    const char *next = bytes;
+    for (size_t i = 0; i < count; i++) {
+        MR_TRY(mr_record_writer_append(writer, next, sizes[i], error));
+        next += sizes[i];
+    }
+    return MR_OK;
 }
 
 static mr_status flush(mr_record_writer *writer, int mode, bool sync, mr_error *error)

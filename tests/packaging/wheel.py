@@ -291,7 +291,7 @@ def run_tests(checks, label, environment, work):
     )
     names = sorted(name[:-3] for name in os.listdir(directory) if name.endswith("_test.py"))
     skipped = [name for name in names if needs_more(os.path.join(directory, f"{name}.py"))]
-    if skipped:
+    if skipped:  # PyTorch and JAX would take minutes to install: see tests/oracle/python_oracle.py
         print(f"     {label}: not with the wheel alone: {' '.join(skipped)}")
     python = os.path.join(environment, "bin", "python")
     for name in names:

@@ -162,8 +162,7 @@ static mr_dataset *chain(int which)
         mr_dataset_free(range);
         return mr_dataset_text_lines(text_path());
     case 21:
-        return mr_dataset_zip((mr_dataset *[]){range, generated(), mr_dataset_enumerate(generated(), INT64_MAX - 3)},
-                              3);
+        return mr_dataset_zip((mr_dataset *[]){range, generated(), mr_dataset_enumerate(generated(), INT64_MIN)}, 3);
     case 22:
         return mr_dataset_concatenate(mr_dataset_unique(range), mr_dataset_skip(generated(), 4));
     case 23:

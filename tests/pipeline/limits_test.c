@@ -53,7 +53,23 @@ TEST(limits_of_repeat)
 
 TEST(limits_of_enumerate)
 {
-    CHECK_NUMBERS(mr_dataset_enumerate(mr_dataset_range(0, 3, 1), INT64_MAX - 1), INT64_MAX - 1, INT64_MAX, INT64_MIN);
+    mr_dataset *d = mr_dataset_enumerate(mr_dataset_range(0, 4, 1), INT64_MAX - 1);
+    mr_iterator *it = nullptr;
+    mr_error error = {0};
+    mr_element element = {0};
+    CHECK_OK(mr_iterator_new(d, nullptr, &it, &error));
+    for (int64_t number = INT64_MAX - 1;; number++) {
+        CHECK_OK(mr_iterator_next(it, &element, &error));
+        CHECK_EQ(mr_tensor_int64s(&element.tensors[0])[0], number);
+        if (number == INT64_MAX) break;
+    }
+    for (int i = 2; i < 4; i++) CHECK_STATUS(mr_iterator_next(it, &element, &error), MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "enumerate: element 3: 9223372036854775806 + 3 is larger than any int64");
+    CHECK_STATUS(mr_iterator_next(it, &element, &error), MR_OUT_OF_RANGE);
+    mr_element_deinit(&element);
+    mr_iterator_free(it);
+    mr_dataset_free(d);
+    CHECK_NUMBERS(mr_dataset_enumerate(mr_dataset_range(0, 2, 1), INT64_MAX - 1), INT64_MAX - 1, INT64_MAX);
     CHECK_NUMBERS(mr_dataset_enumerate(mr_dataset_range(0, 2, 1), INT64_MIN), INT64_MIN, INT64_MIN + 1);
 }
 

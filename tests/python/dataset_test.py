@@ -144,6 +144,15 @@ class SourceTest(unittest.TestCase):
             list(iterator)
         self.assertIsInstance(caught.exception.__cause__, KeyError)
 
+        def not_called(missing):
+            return [missing]
+
+        for function, text in ((lambda: 3, "type int, expected an iterable"), (not_called, "TypeError: .*missing")):
+            iterator = DS.from_generator(function, mr.Spec("int64", ())).numpy()
+            self.assertRaisesRegex(mr.errors.InvalidArgumentError, text, next, iterator)
+            self.assertRaises(StopIteration, next, iterator)
+        self.assertEqual(elements(DS.from_generator(lambda: 3, mr.Spec("int64", ())).ignore_errors()), [])
+
     def test_several(self):
         a, b = DS.range(3), DS.range(10, 14)
         self.assertEqual(elements(DS.zip(a, b)), [(0, 10), (1, 11), (2, 12)])
@@ -502,6 +511,32 @@ class ValuesTest(unittest.TestCase):
         self.assertRaisesRegex(ValueError, "files is empty", mr.Dataset.records, "")
         self.assertRaisesRegex(ValueError, "height is None", mr.Dataset.from_tensors(b"").decode_image, width=8)
         self.assertRaisesRegex(TypeError, "dtype is None", mr.Spec, None, ())
+        iterator = mr.Dataset.range(3).enumerate((1 << 63) - 1).numpy()
+        self.assertEqual(next(iterator), ((1 << 63) - 1, 0))
+        for _ in range(2):
+            self.assertRaisesRegex(mr.errors.InvalidArgumentError, "larger than any int64", next, iterator)
+        self.assertRaises(StopIteration, next, iterator)
+        self.assertEqual(elements(mr.Dataset.range(2).map(abs, num_parallel_calls=mr.AUTOTUNE)), [0, 1])
+        deep = mr.Dataset.range(3)
+        with self.assertRaisesRegex(ValueError, "more than 64"):
+            for _ in range(64):
+                deep = deep.skip(0)
+
+    def test_options_without_effect(self):
+        images = mr.Dataset.from_tensors(b"")
+        for crop, options in ((None, {"area": (0.5, 1)}), ("center", {"aspect": (1, 2)}), ("none", {"fraction": 0.5}),
+                              ("random_resized", {"fraction": 0.5}), ("random", {"padding": 2}),
+                              ("random_window", {"padding_mode": "reflect"}), (None, {"padding": 1}),
+                              ("center", {"color_order": ("hue", "contrast", "brightness", "saturation")})):
+            name, = options
+            with self.subTest(crop=crop, **options), self.assertRaisesRegex(ValueError, f"{name} has no effect"):
+                images.decode_image(8, crop=crop, **options)
+        for std in (0, (1, 0, 1), np.zeros(3)):
+            self.assertRaisesRegex(ValueError, "std is", images.decode_image, 8, std=std)
+        images.decode_image(8, crop="random_window", padding=2, padding_mode="reflect")
+        images.decode_image(8, crop="random_resized", area=(0.5, 1), aspect=(1, 2))
+        images.decode_image(8, crop="random", fraction=0.5)
+        images.decode_image(8, hue=0.1, color_order=("hue", "contrast", "brightness", "saturation"))
 
 
 if __name__ == "__main__":

@@ -427,6 +427,43 @@ class Columns(unittest.TestCase):
         found += 1
         self.assertEqual(found[:, -1].tolist(), list(range(1, 11)))
 
+    def test_parsers_are_kept(self):
+        from millrace import _parse
+
+        records = [Example.encode({"x": [1], "s": "a"})]
+        fixed, before = mr.FixedLenFeature, _parse._cached_parser.cache_info()
+        for _ in range(100):
+            mr.parse_example(records, {"x": fixed([], mr.Int64, 1), "s": mr.String})
+        after = _parse._cached_parser.cache_info()
+        self.assertEqual((after.hits - before.hits, after.misses - before.misses), (99, 1))
+        # What is equal in Python, but has another meaning.
+        missing = [Example.encode({})]
+        for default, expected in ((0.0, "0.0"), (-0.0, "-0.0"), (0, "0.0")):
+            found = mr.parse_example(missing, {"f": fixed((), mr.Float, default)})["f"]
+            self.assertEqual(str(found[0]), expected)
+        self.assertEqual(mr.parse_example(missing, {"i": fixed((), mr.Int64, 1)})["i"].tolist(), [1])
+        with self.assertRaisesRegex(TypeError, "default_value"):
+            mr.parse_example(missing, {"i": fixed((), mr.Int64, 1.0)})
+        self.assertEqual(mr.parse_example(records, {"x": mr.VarLenFeature(mr.Int64)})["x"].values.tolist(), [1])
+        self.assertEqual(mr.parse_example(records, {"x": mr.RaggedFeature(mr.Int64)})["x"].to_list(), [[1]])
+        for _ in range(2):
+            self.assertEqual(mr.parse_example(records, {"x": mr.Int64})["x"].tolist(), [1])
+            self.assertEqual(mr.parse_single_example(records[0], {"x": mr.Int64})["x"], 1)
+        # A list that is changed, and an array.
+        default = [1, 2]
+        features = {"y": fixed((2,), mr.Int64, default)}
+        self.assertEqual(mr.parse_example(records, features)["y"].tolist(), [[1, 2]])
+        default[0] = 3
+        self.assertEqual(mr.parse_example(records, features)["y"].tolist(), [[3, 2]])
+        default = np.array([1, 2])
+        features = {"y": fixed((2,), mr.Int64, default)}
+        self.assertEqual(mr.parse_example(records, features)["y"].tolist(), [[1, 2]])
+        default[0] = 3
+        self.assertEqual(mr.parse_example(records, features)["y"].tolist(), [[3, 2]])
+        for size in range(1, 200):
+            mr.parse_example(records, {"y": fixed((size,), mr.Int64, [0] * size)})
+        self.assertLessEqual(_parse._cached_parser.cache_info().currsize, 64)
+
     def test_failures_name_the_record(self):
         records = [Example.encode({"x": 1}), Example.encode({"y": 2})]
         with self.assertRaisesRegex(errors.InvalidArgumentError, "1.*x"):

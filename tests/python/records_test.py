@@ -4,6 +4,7 @@ import gzip
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,80 @@ class Write(Files):
         self.write(values)
         self.assertEqual(list(mr.RecordReader(self.file)), [b"abc", b"bcd", b"\0\1\2", bytes(16)])
 
+    def test_many(self):
+        records = some_records(3, 5000)
+        for options in ({}, {"compression": "GZIP", "seek_bytes": 4000, "index": True}):
+            with mr.RecordWriter(self.file, **options) as writer:
+                writer.write(records[0])
+                writer.write_many(records[1:4000])
+                writer.write_many([])
+                writer.write_many(iter(records[4000:4700]))
+                for record in records[4700:]:
+                    writer.write(record)
+                self.assertEqual(writer.count, 5000)
+                self.assertEqual(writer.size_bytes, sum(map(len, records)) + 16 * 5000)
+            self.assertEqual(list(mr.RecordReader(self.file)), records)
+        self.assertEqual((writer.count, writer.size_bytes), (5000, sum(map(len, records)) + 16 * 5000))
+        rows = np.arange(6000, dtype="i4").reshape(2000, 3)
+        large = [bytes(3 << 20), bytearray(b"1"), memoryview(b"222"), bytes(5 << 20)] * 6
+        with mr.RecordWriter(self.file) as writer:
+            writer.write_many(rows)
+            writer.write_many(rows.T)
+            writer.write_many(large)
+            writer.write_many(np.array([b"a", b"bb"]))
+        expected = [row.tobytes() for row in rows] + [row.tobytes() for row in rows.T] + large + [b"a", b"bb"]
+        self.assertEqual(list(mr.RecordReader(self.file)), [bytes(record) for record in expected])
+
+    def test_many_wrong(self):
+        def fails():
+            yield from (b"1", b"2")
+            raise KeyError("lost")
+
+        with mr.RecordWriter(self.file) as writer:
+            for value in (b"12", "12", 3, None, np.zeros(()), bytearray(2)):
+                with self.assertRaisesRegex(TypeError, "records is of type|0-d"):
+                    writer.write_many(value)
+            with self.assertRaisesRegex(TypeError, r"records\[1502\] is of type str"):
+                writer.write_many([b"x"] * 1502 + ["y", b"z"])
+            with self.assertRaises(KeyError):
+                writer.write_many(fails())
+            self.assertEqual(writer.count, 1504)
+        self.assertEqual(list(mr.RecordReader(self.file)), [b"x"] * 1502 + [b"1", b"2"])
+        for records in ([], [b"1"]):
+            with self.assertRaisesRegex(ValueError, "closed"):
+                writer.write_many(records)
+
+    def test_small_and_large_alternate(self):
+        records = [bytes([i % 256]) * (3 if i % 7 else 5000) for i in range(3000)]
+        with mr.RecordWriter(self.file) as writer:
+            for i, record in enumerate(records):
+                writer.write(record)
+                if i % 100 == 0:
+                    self.assertEqual(writer.count, i + 1)
+                if i % 500 == 0:
+                    writer.flush()
+                    self.assertEqual(mr.count_records(self.file), i + 1)
+        self.assertEqual(list(mr.RecordReader(self.file)), records)
+
+    def test_two_writers(self):
+        for options in ({}, {"atomic": True}):
+            with mr.RecordWriter(self.file, **options) as writer:
+                writer.write(b"1")
+                with self.assertRaisesRegex(errors.AbortedError, "another writer"):
+                    mr.RecordWriter(self.file, **options)
+            self.assertEqual(list(mr.RecordReader(self.file)), [b"1"])
+
+    def test_interrupted_writes(self):
+        """An exception between any two instructions loses no record and writes none twice."""
+        with mr.RecordWriter(self.file) as writer:
+            writer.write(b"0")
+            collected = writer._collected
+            writer.flush()
+            writer._collected = collected  # as if the flush had been interrupted before its last step
+            writer.write(b"1")
+            self.assertEqual(writer.count, 2)
+        self.assertEqual(list(mr.RecordReader(self.file)), [b"0", b"1"])
+
     def test_wrong_types(self):
         with mr.RecordWriter(self.file) as writer:
             for value in ("text", 1, None, [1], object()):
@@ -168,6 +243,19 @@ class Write(Files):
             with mr.RecordWriter("/dev/full") as writer:
                 for _ in range(100):
                     writer.write(bytes(1 << 20))
+        for call in (lambda writer: [writer.write(b"small") for _ in range(1000)],
+                     lambda writer: writer.write_many([b"small"] * 1000)):  # fmt: skip
+            with self.assertRaises(errors.ResourceExhaustedError), mr.RecordWriter("/dev/full") as writer:
+                call(writer)
+        with mr.RecordWriter("/dev/full") as writer:
+            with self.assertRaises(errors.ResourceExhaustedError):
+                writer.write_many([b"small"] * 100000)
+            for _ in range(2):
+                with self.assertRaises(errors.ResourceExhaustedError):
+                    writer.flush()
+            with self.assertRaises(errors.ResourceExhaustedError):
+                writer.close()
+            self.assertTrue(writer.closed)
 
     def test_not_pickled(self):
         writer = mr.RecordWriter(self.file)
@@ -715,6 +803,93 @@ class IndexAndScan(Files):
 
 
 class Interrupt(Files):
+    def interrupted(self, call, writes=b""):
+        """Runs a call with the argument `pipe`, a pipe that gets no more bytes than these, until Ctrl-C ends it."""
+        script = (
+            "import millrace as mr, os, signal, threading, time\n"
+            "reader, writer = os.pipe()\n"
+            f"os.write(writer, {writes!r})\n"
+            "pipe = f'/dev/fd/{reader}'\n"
+            "threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "start = time.perf_counter()\n"
+            f"try: {call}\n"
+            "except KeyboardInterrupt: print('interrupted', time.perf_counter() - start < 10)\n"
+        )
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), timeout=60)
+        self.assertEqual(run.stdout, b"interrupted True\n", run.stderr)
+
+    def test_pipes(self):
+        self.write([b"1", b"22"])
+        with open(self.file, "rb") as file:
+            data = file.read()
+        for writes in (b"", data[:5], data[:12], data[:20], data):
+            self.interrupted("list(mr.RecordReader(pipe))", writes)
+        self.interrupted("mr.count_records(pipe)", data)
+        os.mkfifo(self.path("fifo"))
+        self.interrupted(f"mr.RecordReader({self.path('fifo')!r})")
+
+    def test_pipe_continues_after_ctrl_c(self):
+        self.write([b"1", b"22"])
+        script = (
+            "import millrace as mr, os, signal, threading, time\n"
+            f"data = open({self.file!r}, 'rb').read()\n"
+            "reader, writer = os.pipe()\n"
+            "os.write(writer, data[:19])\n"
+            "records = mr.RecordReader(f'/dev/fd/{reader}')\n"
+            "print(next(records))\n"
+            "threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "try: next(records)\n"
+            "except KeyboardInterrupt: print('interrupted')\n"
+            "os.write(writer, data[19:])\n"
+            "os.close(writer)\n"
+            "print(list(records))\n"
+        )
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), timeout=60)
+        self.assertEqual(run.stdout, b"b'1'\ninterrupted\n[b'22']\n", run.stderr)
+
+    def test_index(self):
+        with mr.RecordWriter(self.file) as writer:
+            writer.write_many([b"x" * 200] * 400000)
+        script = (
+            "import millrace as mr, os, signal, threading\n"
+            "count = 0\n"
+            "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "try:\n"
+            f"    while True: count += mr.write_index({self.file!r}, threads=1)\n"
+            "except KeyboardInterrupt: print('interrupted')\n"
+        )
+        run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), timeout=60)
+        self.assertEqual(run.stdout, b"interrupted\n", run.stderr)
+
+    def test_abandoned_results_are_dropped(self):
+        from millrace._record_common import interruptible
+
+        dropped, started, ends = [], threading.Event(), threading.Event()
+
+        def call():
+            started.set()
+            ends.wait(30)
+            return "result"
+
+        def interrupt():
+            started.wait(30)
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=interrupt).start()
+        with self.assertRaises(KeyboardInterrupt):
+            interruptible(call, drop=dropped.append)
+        self.assertEqual(dropped, [])
+        ends.set()
+        for _ in range(1000):
+            if dropped:
+                break
+            time.sleep(0.01)
+        self.assertEqual(dropped, ["result"])
+        self.assertEqual(interruptible(lambda: 3), 3)
+        with self.assertRaises(ZeroDivisionError):
+            interruptible(lambda: 1 // 0)
+
     def test_scan_is_interrupted(self):
         self.write([bytes(1 << 20)] * 8)
         script = (

@@ -55,6 +55,124 @@ TEST(two_writers_of_one_path_are_one)
     CHECK(!mr_file_exists(test_path("one.tfrecord.partial")));
 }
 
+TEST(two_direct_writers_of_one_path_are_one)
+{
+    mr_error error = {0};
+    mr_record_writer *one = nullptr, *other = nullptr;
+    const char *path = test_path("direct.tfrecord");
+    CHECK_OK(mr_record_writer_open(path, nullptr, &one, &error));
+    CHECK_OK(mr_record_writer_append(one, "first", 5, &error));
+    CHECK_OK(mr_record_writer_flush(one, false, &error));
+    CHECK_STATUS(mr_record_writer_open(path, nullptr, &other, &error), MR_ABORTED);
+    CHECK_CONTAINS(error.message, "direct.tfrecord: another writer has it open");
+    check_records(path, "first", 1);
+    /* A program that has locked the file itself. */
+    const mr_record_writer_options unlocked = {.size = sizeof unlocked, .no_lock = true},
+                                   useless = {.size = sizeof useless, .no_lock = true, .atomic = true};
+    CHECK_STATUS(mr_record_writer_open(path, &useless, &other, &error), MR_INVALID_ARGUMENT);
+    CHECK_OK(mr_record_writer_open(path, &unlocked, &other, &error));
+    mr_record_writer_discard(other);
+    CHECK_STATUS(mr_record_writer_open(path, nullptr, &other, &error), MR_ABORTED);
+    /* A child process does not keep the lock. */
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) _exit(pause());
+    CHECK_OK(mr_record_writer_close(one, &error));
+    CHECK_OK(mr_record_writer_open(path, nullptr, &other, &error));
+    CHECK_OK(mr_record_writer_append(other, "second", 6, &error));
+    CHECK_OK(mr_record_writer_close(other, &error));
+    check_records(path, "second", 1);
+    CHECK_EQ(kill(child, SIGKILL), 0);
+    CHECK_EQ(waitpid(child, nullptr, 0), child);
+    /* A device has any number of writers. */
+    CHECK_OK(mr_record_writer_open("/dev/null", nullptr, &one, &error));
+    CHECK_OK(mr_record_writer_open("/dev/null", nullptr, &other, &error));
+    CHECK_OK(mr_record_writer_close(one, &error));
+    CHECK_OK(mr_record_writer_close(other, &error));
+}
+
+TEST(append_many_appends_each)
+{
+    mr_error error = {0};
+    mr_record_writer *writer = nullptr;
+    mr_record_reader *reader = nullptr;
+    mr_string record;
+    const char *path = test_path("many.tfrecord");
+    CHECK_OK(mr_record_writer_open(path, &atomically, &writer, &error));
+    CHECK_OK(mr_record_writer_append_many(writer, nullptr, nullptr, 0, &error));
+    CHECK_OK(mr_record_writer_append_many(writer, "abbb", (uint64_t[]){1, 0, 3}, 3, &error));
+    CHECK_STATUS(mr_record_writer_append_many(writer, "ab", (uint64_t[]){1, MR_RECORD_SIZE_MAX + 1, 1}, 3, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_EQ(mr_record_writer_count(writer), 4);
+    CHECK_OK(mr_record_writer_close(writer, &error));
+    CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(mr_record_reader_next(reader, &record, &error));
+        CHECK(mr_string_equal(record, mr_string_from((const char *[]){"a", "", "bbb", "a"}[i])));
+    }
+    CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
+    mr_record_reader_close(reader);
+}
+
+/* The bytes of a pipe arrive one after the other. */
+TEST(wait_reports_when_a_record_has_arrived)
+{
+    mr_error error = {0};
+    mr_record_reader *reader = nullptr;
+    mr_string record;
+    const char *path = test_path("waited.tfrecord");
+    write_records(path, "record", 3);
+    char *bytes = nullptr;
+    size_t size_bytes = 0;
+    int pipes[2];
+    bool is_ready = false;
+    CHECK_OK(mr_file_read_all(path, 1 << 20, &bytes, &size_bytes, &error));
+    CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
+    CHECK_OK(mr_record_reader_wait(reader, 0, &is_ready, &error));
+    CHECK(is_ready);
+    mr_record_reader_close(reader);
+
+    CHECK_EQ(pipe(pipes), 0);
+    char name[64];
+    snprintf(name, sizeof name, "/dev/fd/%d", pipes[0]);
+    CHECK_EQ(write(pipes[1], bytes, 12), 12);
+    CHECK_OK(mr_record_reader_open(name, nullptr, &reader, &error));
+    size_t each = size_bytes / 3;
+    for (size_t i = 12; i < size_bytes; i++) {
+        CHECK_OK(mr_record_reader_wait(reader, i % 9 == 0 ? 1 : 0, &is_ready, &error));
+        CHECK_EQ(is_ready, i % each == 0);
+        if (is_ready) CHECK_OK(mr_record_reader_next(reader, &record, &error));
+        CHECK_EQ(write(pipes[1], bytes + i, 1), 1);
+    }
+    CHECK_OK(mr_record_reader_wait(reader, -1, &is_ready, &error));
+    CHECK(is_ready);
+    CHECK_OK(mr_record_reader_next(reader, &record, &error));
+    CHECK(mr_string_equal(record, mr_string_from("record")));
+    CHECK_EQ(mr_record_reader_number(reader), 2);
+    CHECK_OK(mr_record_reader_wait(reader, 0, &is_ready, &error));
+    CHECK(!is_ready);
+    /* Records before the range are skipped, and nothing is waited for after it. */
+    mr_record_reader *ranged = nullptr;
+    CHECK_EQ(write(pipes[1], bytes, size_bytes), (ssize_t)size_bytes);
+    const mr_record_reader_options range = {.size = sizeof range, .first = 2, .count = 1};
+    CHECK_OK(mr_record_reader_open(name, &range, &ranged, &error));
+    CHECK_OK(mr_record_reader_wait(ranged, 0, &is_ready, &error));
+    CHECK(is_ready);
+    CHECK_OK(mr_record_reader_next(ranged, &record, &error));
+    CHECK_EQ(mr_record_reader_number(ranged), 2);
+    CHECK_OK(mr_record_reader_wait(ranged, -1, &is_ready, &error));
+    CHECK(is_ready);
+    CHECK_STATUS(mr_record_reader_next(ranged, &record, &error), MR_OUT_OF_RANGE);
+    mr_record_reader_close(ranged);
+    CHECK_EQ(close(pipes[1]), 0);
+    CHECK_OK(mr_record_reader_wait(reader, 0, &is_ready, &error));
+    CHECK(is_ready);
+    CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
+    mr_record_reader_close(reader);
+    CHECK_EQ(close(pipes[0]), 0);
+    free(bytes);
+}
+
 TEST(two_writers_in_processes_leave_a_complete_file)
 {
     mr_error error = {0};

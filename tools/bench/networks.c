@@ -1,10 +1,11 @@
 /* The suites "networks", training steps of peer_networks.py, "conv", single layers of peer_conv.py, and "gemm",
- * products of peer_gemm.py. Both sides are fed from memory and run in turn. */
+ * products of peer_gemm.py, and "kernels", those of peer_kernels.py. Both sides are fed from memory and run in turn. */
 #include "tools/bench/run.h"
 
 static const run_row rows[] = {
-    {"mlp", 1.5},   {"cnn", 1.2},         {"resnet-20", 1.4}, {"lstm", 1.5},      {"autoencoder", 1},
-    {"dcgan", 1.3}, {"transformer", 1.2}, {"word2vec", 2},    {"resnet-50", 1.2},
+    {"mlp", 1.5, RUN_NETWORK},         {"cnn", 1.2, RUN_NETWORK},       {"resnet-20", 1.4, RUN_NETWORK},
+    {"lstm", 1.5, RUN_NETWORK},        {"autoencoder", 1, RUN_NETWORK}, {"dcgan", 1.3, RUN_NETWORK},
+    {"transformer", 1.2, RUN_NETWORK}, {"word2vec", 2, RUN_NETWORK},    {"resnet-50", 1.2, RUN_NETWORK},
 };
 
 BENCH(networks, "training steps of networks of the usual sizes")
@@ -20,4 +21,9 @@ BENCH(gemm, "products of matrices beside oneDNN, OpenBLAS and MKL")
 BENCH(conv, "convolutions of the usual networks, forward and both gradients")
 {
     bench_run_tasks(report, "conv", 0.95);
+}
+
+BENCH(kernels, "reductions, softmax, pooling, moving, optimizers, random numbers")
+{
+    bench_run_tasks(report, "kernels", 0.95);
 }

@@ -1,12 +1,12 @@
 """TensorFlow's side of the suite "run": graphs as users write them, exported for millrace and timed here.
 
-    peer_run.py THREADS DIRECTORY run|networks|conv|gemm PART
+    peer_run.py THREADS DIRECTORY run|networks|conv|gemm|kernels PART
 
 The tasks are those of the suite whose names contain PART. Writes DIRECTORY/TASK.pb and TASK.txt (lines "feed NAME
-FILE.npy", "fetch NAME", "target NAME", "first NAME", "divide COUNT", "enqueue THREADS NAME", "cancel NAME") for each,
-and prints "task TASK" for each, then "ready VERSION". Afterwards each input line is "TASK COUNT"; the answer is "value
-SECONDS [LIBRARY]", the average time of a run, by TensorFlow or the library named. COUNT 0 measures import and first
-run."""
+FILE.npy", "fetch NAME", "target NAME", "first NAME", "divide COUNT", "bytes COUNT", "enqueue THREADS NAME", "cancel
+NAME") for each, and prints "task TASK" for each, then "ready VERSION". Afterwards each input line is "TASK COUNT"; the
+answer is "value SECONDS [LIBRARY]", the average time of a run, by TensorFlow or the library named. COUNT 0 measures
+import and first run."""
 import os
 import sys
 import time
@@ -21,6 +21,7 @@ import millrace
 import numpy as np
 import peer_conv
 import peer_gemm
+import peer_kernels
 import peer_networks
 import tensorflow.compat.v1 as tf
 from peer_layers import Cells, dense
@@ -58,6 +59,8 @@ class Task:
         lines += [f"fetch {t.name}" for t in self.fetches] + [f"target {op.name}" for op in self.targets]
         if self.first:
             lines.append(f"first {self.first}")
+        if self.name in peer_kernels.BYTES:
+            lines.append(f"bytes {peer_kernels.BYTES[self.name]}")
         for runner in self.queue_runners:
             enqueue = runner.enqueue_ops
             lines += [f"enqueue {len(enqueue)} {enqueue[0].name}", f"cancel {runner.cancel_op.name}"]
@@ -239,7 +242,7 @@ GRAPHS = {
 DIVIDE = {"chain of adds": 1000, "while_loop": 100000}
 PYTHON_TASK = "one fed add, Python"
 graphs = {"run": GRAPHS, "networks": peer_networks.NETWORKS, "conv": peer_conv.CONVOLUTIONS,
-          "gemm": peer_gemm.PRODUCTS}[suite]
+          "gemm": peer_gemm.PRODUCTS, "kernels": peer_kernels.KERNELS}[suite]
 tasks = {name: Task(name, make, DIVIDE.get(name, 1)) for name, make in graphs.items()
          if part in name or name == "one fed add" and part in PYTHON_TASK}
 for task in tasks.values():

@@ -157,6 +157,8 @@ static void measure_pairs(bench_report *report)
     const pair pairs[] = {
         {"rows_256x64", "rows/s", slices, "torch", gather, "torch, gather", false, 2},
         {"map_numpy_2_processes", "images/s", workers, "torch", workers, "torch DataLoader", false, 1.5},
+        {"write_64_byte_records", "records/s", "write", "tf", "write", "TFRecordWriter", false, 1},
+        {"parse_examples_to_dicts", "examples/s", "parse", "tf", "parse", "protobuf", false, 1},
         {"import_to_first_batch", "s", first, "torch", first_torch, "torch DataLoader", true, 10},
         {"import_to_first_batch", "s", first, "tf", first_tensorflow, "tf.data", true, 10},
     };

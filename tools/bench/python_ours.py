@@ -3,6 +3,8 @@
     python_ours.py input RECORDS THREADS    images/s of training input, into PyTorch tensors
     python_ours.py slices THREADS           rows/s of shuffled batches, into PyTorch tensors
     python_ours.py map WORKERS              images/s through a function of NumPy in processes, into PyTorch tensors
+    python_ours.py write                    records/s: records of 64 bytes, one call for each
+    python_ours.py parse                    examples/s: Examples to dicts
     python_ours.py first RECORDS THREADS    seconds from before the import to the first batch
     python_ours.py memory RECORDS THREADS   "peak", "growth" and "dropped" in MB: see python.c"""
 import sys
@@ -60,6 +62,20 @@ def map_rate(workers):
         return rate(iterator, BATCH)
 
 
+def write_rate():
+    import millrace as mr
+    from python_peers import rate_of_writing
+
+    return rate_of_writing(mr.RecordWriter)
+
+
+def parse_rate():
+    import millrace as mr
+    from python_peers import features, rate_of_parsing
+
+    return rate_of_parsing(mr.Example.parse, mr.Example.encode(features()))
+
+
 def first_seconds(records, threads):
     import millrace as mr
 
@@ -103,7 +119,10 @@ def memory(records, threads):
 
 
 if __name__ == "__main__":
-    tasks = {"input": input_rate, "slices": slices_rate, "map": map_rate, "first": first_seconds, "memory": memory}
+    tasks = {
+        "input": input_rate, "slices": slices_rate, "map": map_rate, "write": write_rate, "parse": parse_rate,
+        "first": first_seconds, "memory": memory,
+    }  # fmt: skip
     try:
         print("value", tasks[sys.argv[1]](*sys.argv[2:]))
     except ImportError as error:

@@ -4,6 +4,8 @@ TensorFlow have different interpreters. The loaders of training input are the pr
     python_peers.py gather THREADS         rows/s: a permutation of the complete table, and its rows by index, with
                                            one thread or all, whichever is faster
     python_peers.py map WORKERS            images/s: DataLoader with a function of NumPy in worker processes
+    python_peers.py write                  records/s: TensorFlow's writer, one call for each record
+    python_peers.py parse                  examples/s: protobuf's messages, and the lists of their values
     python_peers.py first_torch JPEGS WORKERS, python_peers.py first_tensorflow RECORDS THREADS
                                            seconds from before the import to the first batch"""
 import os
@@ -96,6 +98,75 @@ def map_rate(workers):
     return rate(batches(), BATCH)
 
 
+def rate_of_writing(writer):
+    """Records per second through a writer's class."""
+    import tempfile
+
+    record, count = bytes(64), 200_000
+    with tempfile.TemporaryDirectory() as directory:
+        best = 0
+        for _ in range(5):
+            start = time.perf_counter()
+            with writer(os.path.join(directory, "records")) as file:
+                for _ in range(count):
+                    file.write(record)
+            best = max(best, count / (time.perf_counter() - start))
+    return best
+
+
+def features():
+    """Of an image, as in most records of images."""
+    return {
+        "image/encoded": b"x" * 1000,
+        "image/format": b"jpeg",
+        "image/filename": b"n01440764_10026.JPEG",
+        "image/height": 500,
+        "image/width": 375,
+        "image/class/label": 17,
+        "image/class/text": b"tench",
+        "image/object/bbox/xmin": [0.1, 0.25, 0.5],
+        "image/object/class/label": [3, 4, 5],
+    }
+
+
+def rate_of_parsing(parse, record):
+    """Calls of a function per second."""
+    count, best = 20_000, 0
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(count):
+            parse(record)
+        best = max(best, count / (time.perf_counter() - start))
+    return best
+
+
+def write_rate():
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
+    import tensorflow as tf
+
+    return rate_of_writing(tf.io.TFRecordWriter)
+
+
+def parse_rate():
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
+    import tensorflow as tf
+
+    def feature(value):
+        values = value if isinstance(value, list) else [value]
+        if isinstance(values[0], bytes):
+            return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
+        if isinstance(values[0], float):
+            return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+
+    def parse(record):
+        found = tf.train.Example.FromString(record).features.feature
+        return {name: list(getattr(value, value.WhichOneof("kind")).value) for name, value in found.items()}
+
+    made = tf.train.Features(feature={name: feature(value) for name, value in features().items()})
+    return rate_of_parsing(parse, tf.train.Example(features=made).SerializeToString())
+
+
 def first_torch(jpegs, workers):
     import torch
     import torchvision
@@ -146,5 +217,8 @@ def first_tensorflow(records, threads):
 
 
 if __name__ == "__main__":
-    tasks = {"gather": gather, "map": map_rate, "first_torch": first_torch, "first_tensorflow": first_tensorflow}
+    tasks = {
+        "gather": gather, "map": map_rate, "write": write_rate, "parse": parse_rate, "first_torch": first_torch,
+        "first_tensorflow": first_tensorflow,
+    }  # fmt: skip
     print("value", tasks[sys.argv[1]](*sys.argv[2:]))

@@ -74,7 +74,9 @@ static mr_status measure_steps(bench_report *report, const run_row *r, task *t, 
         peers[i] = peer_time(p, r->name, peer_count);
     }
     *ratio = report_times(report, r, p, ours, peers, rounds);
-    return MR_OK;
+    if (t->bytes > 0) bench_run_bandwidth(report, r->name, t, bench_median(ours, rounds));
+    if (r->kind != RUN_NETWORK) return MR_OK;
+    return bench_run_share(report, r->name, t, bench_median(ours, rounds) * t->divide, error);
 }
 
 static mr_status measure_import(bench_report *report, const run_row *r, task *t, peer *p, double *ratio,

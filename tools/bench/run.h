@@ -1,4 +1,4 @@
-/* The parts of the suites "run", "networks", "conv" and "gemm". */
+/* The parts of the suites "run", "networks", "conv", "gemm" and "kernels". */
 #ifndef MR_TOOLS_BENCH_RUN_H
 #define MR_TOOLS_BENCH_RUN_H
 
@@ -33,6 +33,7 @@ bool peer_stop(peer *p);
 typedef struct task {
     mr_string graph_def; /* owned */
     double divide;
+    double bytes; /* read and written at least; 0: not known */
     char names[3 * RUN_NAMES_MAX + 2][160];
     int name_count;
     const char *feeds[RUN_NAMES_MAX], *fetches[RUN_NAMES_MAX], *targets[RUN_NAMES_MAX], *first, *enqueue, *cancel;
@@ -57,8 +58,9 @@ mr_status task_stop(task *t, mr_error *error);
 
 typedef enum run_kind {
     RUN_STEPS = 0,
-    RUN_IMPORT, /* and first run */
-    RUN_PYTHON, /* both sides in the peer's process */
+    RUN_NETWORK, /* also the share of the machine's peak */
+    RUN_IMPORT,  /* and first run */
+    RUN_PYTHON,  /* both sides in the peer's process */
     RUN_START,
     RUN_MEMORY,
 } run_kind;
@@ -70,6 +72,14 @@ typedef struct run_row {
 void bench_run_rows(bench_report *report, const char *suite, const run_row *all, size_t count);
 /* All tasks of the peer's suite, with the same goal. */
 void bench_run_tasks(bench_report *report, const char *suite, double goal);
+
+/* ---- share.c ---- */
+
+/* Notes the float operations of a step, which share of the peak they reach, and which operators take the time.
+ * seconds  of a step */
+mr_status bench_run_share(bench_report *report, const char *name, task *t, double seconds, mr_error *error);
+/* Notes which share of the rate of a copy in memory a task reaches. */
+void bench_run_bandwidth(bench_report *report, const char *name, const task *t, double seconds);
 
 /* ---- run_process.c: rows that start processes ---- */
 

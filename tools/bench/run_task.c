@@ -18,7 +18,7 @@ static mr_status read_description(task *t, const char *path, mr_error *error)
     mr_status status = text ? MR_OK : MR_NOT_FOUND;
     while (status == MR_OK && fgets(line, sizeof line, text)) {
         line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "divide %lf", &t->divide) == 1) continue;
+        if (sscanf(line, "divide %lf", &t->divide) == 1 || sscanf(line, "bytes %lf", &t->bytes) == 1) continue;
         if (t->feed_count < RUN_NAMES_MAX && sscanf(line, "feed %159s %319[^\n]", name, file) == 2) {
             t->feeds[t->feed_count] = keep(t, name);
             status = mr_npy_load(file, &t->values[t->feed_count++], error);

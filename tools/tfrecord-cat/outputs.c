@@ -98,7 +98,8 @@ mr_status output_allow(const options *options, const char *path, const char *suf
 static void take_compression(outputs *outputs, const options *options)
 {
     mr_record_writer_options *writing = &outputs->writing;
-    *writing = (mr_record_writer_options){.size = sizeof *writing, .index = !outputs->is_stream};
+    /* The first of the partial files may be the one that is locked: see clear_way. */
+    *writing = (mr_record_writer_options){.size = sizeof *writing, .index = !outputs->is_stream, .no_lock = true};
     switch ((compress_form)options->compress) {
     case COMPRESS_NONE:
         return;
