@@ -1,7 +1,7 @@
-/* memcpy and its relatives from the C library, for everything that Zig links. Zig's runtime library has its own, some
- * of them byte loops, and as soon as anything else of that library is linked, they replace the C library's. The
- * definitions here are found first. They call the C library by names with the symbol's version, which Zig's runtime
- * library does not define. */
+/* Programs that Zig links use the C library's memcpy, memset and so on. Zig's runtime library has slower versions, some
+ * of which copy byte by byte, and they would replace the C library's as soon as a program needs anything else from that
+ * runtime. The linker finds the definitions here first. They call the C library by names with the symbol's version,
+ * which Zig's runtime library does not define. */
 #include <stddef.h>
 
 #if defined(__x86_64__)

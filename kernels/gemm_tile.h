@@ -1,6 +1,6 @@
-/* The micro-kernel of gemm.h. It is written once, in vectors of 16 floats, and instantiated for every number of rows
- * that the registers of a CPU level can hold: 28 accumulators of AVX-512's 32 registers, or 12 of AVX2's 16 (two
- * registers for each vector). A file that includes this defines before:
+/* The micro-kernel of gemm.h: one function body in vectors of 16 floats, with an instance for each number of rows that
+ * fits in the registers of a CPU level: 28 accumulators of AVX-512's 32 registers, or 12 of AVX2's 16 (two
+ * registers for each vector). Before it includes this header, a file defines
  *
  *   TILE_MULTIPLY_ADD(x, b, sum, fused)  sum + x * b for each lane
  */
@@ -59,9 +59,8 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) __builtin_prefetch(t->c + r * t->c_row + v * 16, 1);
     for (int64_t s = 0; s < t->segments; s++) {
-        /* One pointer for every three rows: together with the row stride in a register this is all that the processor's
-         * addressing modes need. By default the compiler keeps one pointer for each row, more than there are
-         * registers. */
+        /* One pointer for each group of three rows: an address can be the pointer plus the row stride times 0, 1 or 2.
+         * By default the compiler keeps one pointer for each row, more than there are registers. */
         const float *a[GROUPS_MAX];
         const int groups = by_rows ? (rows + 2) / 3 : 1, group_rows = by_rows ? 3 : ROWS_MAX;
         MR_UNROLL

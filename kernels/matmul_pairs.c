@@ -91,9 +91,10 @@ mr_status mr_product_pairs_run(mr_kernel_call *call, const mr_product *product, 
                                mr_error *error)
 {
     const mr_product *p = product;
+    const int64_t c_count = mr_tensor_count(&call->outputs[0]);
+    if (c_count == 0) return MR_OK; /* the other dims may then be so large that their products overflow */
     const int64_t a_count = mr_tensor_count(&call->inputs[0]) / (p->m * p->k);
     const int64_t b_count = mr_tensor_count(&call->inputs[1]) / (p->k * p->n);
-    const int64_t c_count = mr_tensor_count(&call->outputs[0]);
     operand a = {.source = p->a, .rows = p->a_transposed ? p->k : p->m, .columns = p->a_transposed ? p->m : p->k};
     operand b = {.source = p->b, .rows = p->b_transposed ? p->n : p->k, .columns = p->b_transposed ? p->k : p->n};
     int64_t a_size, b_size, size;
@@ -102,7 +103,6 @@ mr_status mr_product_pairs_run(mr_kernel_call *call, const mr_product *product, 
     assert(mr_product_is_pairs(p) && !p->accumulate && p->bias == nullptr);
     a.along_rows = !p->a_transposed;
     b.along_rows = p->b_transposed;
-    if (c_count == 0) return MR_OK;
     if (!pairs_size(&a, a_count, &a_size) || !pairs_size(&b, b_count, &b_size) ||
         __builtin_add_overflow(a_size, b_size, &size) || __builtin_add_overflow(size, c_count, &size))
         return mr_kernel_fail(call->node, error, MR_RESOURCE_EXHAUSTED, "the scratch memory is too large");

@@ -123,3 +123,16 @@ TEST(matmul_pairs_special_numbers)
         for (int64_t i = 2; i < 32; i++) CHECK(mr_bfloat16_to_float(numbers[i * 32 + j]) == 33);
     }
 }
+
+/* An empty batch may have matrices whose number of elements is larger than any integer. */
+TEST(matmul_pairs_of_no_matrices)
+{
+    mr_error error = {0};
+    mr_tensor a, b;
+    const int64_t huge = (int64_t)1 << 40;
+    CHECK_OK(mr_tensor_init(&a, MR_BFLOAT16, MR_SHAPE(0, huge, huge), &error));
+    CHECK_OK(mr_tensor_init(&b, MR_BFLOAT16, MR_SHAPE(0, huge, huge), &error));
+    const op_run run = {.op = "BatchMatMulV2", .inputs = {kept(a), kept(b)}};
+    const mr_tensor c = kept(run_op_one(&run));
+    CHECK(mr_shape_equal(c.shape, MR_SHAPE(0, huge, huge)));
+}
