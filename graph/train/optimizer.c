@@ -28,11 +28,9 @@ typedef struct parts {
 static mr_variable slot_new(parts *p, mr_variable variable, int32_t index)
 {
     mr_graph *graph = p->graph;
-    const char *owner = mr_node_name(variable.ref.node), *own = mr_optimizer_name(p->optimizer, p->form), *name;
-    if (index == 0)
-        name = mr_arena_printf(&graph->arena, "%s/%s", owner, own);
-    else
-        name = mr_arena_printf(&graph->arena, "%s/%s_%d", owner, own, index);
+    /* The graph makes it unique: "w/Adam", "w/Adam_1", of a second optimizer "w/Adam_2", as in TensorFlow. */
+    const char *name = mr_arena_printf(&graph->arena, "%s/%s", mr_node_name(variable.ref.node),
+                                       mr_optimizer_slot_name(p->optimizer, p->form, index));
     mr_initializer initializer = {.kind = MR_INIT_ZEROS};
     if (p->form->slots[index] == '1') initializer.kind = MR_INIT_ONES;
     if (p->form->slots[index] == 'a')
@@ -202,8 +200,8 @@ static mr_node *make_updates(parts *p)
         mr_output next1 = mr_mul(graph, p->powers[0].value, p->numbers[MR_NUMBER_BETA1]);
         mr_output next2 = mr_mul(graph, p->powers[1].value, p->numbers[MR_NUMBER_BETA2]);
         mr_graph_pop_control_dependencies(graph);
-        p->updates[count++] = mr_assign(graph, p->powers[0].ref, next1).node;
-        p->updates[count++] = mr_assign(graph, p->powers[1].ref, next2).node;
+        p->updates[count++] = mr_assign(graph, p->powers[0].ref, next1, MR_LOCKING(p)).node;
+        p->updates[count++] = mr_assign(graph, p->powers[1].ref, next2, MR_LOCKING(p)).node;
     }
     return mr_group(graph, p->updates, count, "update");
 }

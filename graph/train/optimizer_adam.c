@@ -32,9 +32,9 @@ mr_output mr_optimizer_move(const mr_optimizer_update *u, mr_output moment, mr_o
         mr_graph_pop_control_dependencies(graph);
         result = mr_optimizer_value_after(graph, moment, dtype, added);
     } else {
-        mr_node *assigned = mr_assign(graph, moment, decayed).node;
+        mr_node *assigned = mr_assign(graph, moment, decayed, MR_LOCKING(u)).node;
         mr_graph_push_control_dependencies(graph, &assigned, 1);
-        result = mr_scatter_add(graph, moment, u->indices, values);
+        result = mr_scatter_add(graph, moment, u->indices, values, MR_LOCKING(u));
         mr_graph_pop_control_dependencies(graph);
     }
     return result;
@@ -63,7 +63,7 @@ mr_output mr_optimizer_adam_rows(const mr_optimizer_update *u)
     mr_output v = mr_optimizer_move(u, u->slots[1], beta2, mr_mul(graph, squares, mr_sub(graph, one, beta2)));
     mr_output change = mr_real_div(graph, mr_mul(graph, rate, m), mr_add_v2(graph, mr_sqrt(graph, v), epsilon));
     return is_resource(u->variable) ? (mr_output){mr_assign_sub_variable_op(graph, u->variable, change), 0}
-                                    : mr_assign_sub(graph, u->variable, change);
+                                    : mr_assign_sub(graph, u->variable, change, MR_LOCKING(u));
 }
 
 /* ---- LazyAdam: only the rows of the gradient change, those of the moments too ---- */
@@ -78,7 +78,7 @@ mr_output mr_optimizer_rows_of(const mr_optimizer_update *u, mr_output ref)
 mr_node *mr_optimizer_subtract_rows(const mr_optimizer_update *u, mr_output change)
 {
     return is_resource(u->variable) ? mr_resource_scatter_sub(u->graph, u->variable, u->indices, change)
-                                    : mr_scatter_sub(u->graph, u->variable, u->indices, change).node;
+                                    : mr_scatter_sub(u->graph, u->variable, u->indices, change, MR_LOCKING(u)).node;
 }
 
 mr_output mr_optimizer_move_rows(const mr_optimizer_update *u, mr_output moment, mr_output decay, mr_output values,
@@ -89,7 +89,7 @@ mr_output mr_optimizer_move_rows(const mr_optimizer_update *u, mr_output moment,
     mr_output moved =
         mr_add_v2(graph, mr_mul(graph, mr_optimizer_rows_of(u, moment), decay), mr_mul(graph, values, rest));
     *node = is_resource(moment) ? mr_resource_scatter_update(graph, moment, u->indices, moved)
-                                : mr_scatter_update(graph, moment, u->indices, moved).node;
+                                : mr_scatter_update(graph, moment, u->indices, moved, MR_LOCKING(u)).node;
     return moved;
 }
 
@@ -121,7 +121,7 @@ mr_node *mr_optimizer_decay(const mr_optimizer_update *u)
     mr_output weights = mr_optimizer_value_after(graph, u->variable, mr_output_dtype(u->gradient), nullptr);
     mr_output change = mr_mul(graph, weights, decay);
     mr_node *node = is_resource(u->variable) ? mr_assign_sub_variable_op(graph, u->variable, change)
-                                             : mr_assign_sub(graph, u->variable, change).node;
+                                             : mr_assign_sub(graph, u->variable, change, MR_LOCKING(u)).node;
     mr_graph_pop_control_dependencies(graph);
     return node;
 }

@@ -16,10 +16,11 @@ mr_output mr_optimizer_ada_max(const mr_optimizer_update *u)
     const mr_output *n = u->numbers;
     if (!is_resource(u->variable))
         return mr_apply_ada_max(u->graph, u->variable, u->slots[0], u->slots[1], u->powers[0], u->rate,
-                                n[MR_NUMBER_BETA1], n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient);
-    mr_node *node =
-        mr_resource_apply_ada_max(u->graph, u->variable, u->slots[0], u->slots[1], u->powers[0], u->rate,
-                                  n[MR_NUMBER_BETA1], n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient);
+                                n[MR_NUMBER_BETA1], n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient,
+                                MR_LOCKING(u));
+    mr_node *node = mr_resource_apply_ada_max(u->graph, u->variable, u->slots[0], u->slots[1], u->powers[0], u->rate,
+                                              n[MR_NUMBER_BETA1], n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient,
+                                              MR_LOCKING(u));
     return (mr_output){node, 0};
 }
 
@@ -33,7 +34,7 @@ mr_output mr_optimizer_ada_max_rows(const mr_optimizer_update *u)
     mr_output decayed = mr_mul(graph, mr_optimizer_rows_of(u, largest), u->numbers[MR_NUMBER_BETA2]);
     mr_output v = mr_maximum(graph, decayed, mr_abs(graph, u->values));
     moved[1] = is_resource(largest) ? mr_resource_scatter_update(graph, largest, u->indices, v)
-                                    : mr_scatter_update(graph, largest, u->indices, v).node;
+                                    : mr_scatter_update(graph, largest, u->indices, v, MR_LOCKING(u)).node;
     mr_output rate = mr_real_div(graph, u->rate, mr_sub(graph, mr_optimizer_one(u), u->powers[0]));
     mr_output ratio = mr_real_div(graph, m, mr_add_v2(graph, v, u->numbers[MR_NUMBER_EPSILON]));
     mr_graph_push_control_dependencies(graph, moved, 2);
@@ -47,7 +48,7 @@ mr_output mr_optimizer_ada_max_rows(const mr_optimizer_update *u)
 /* Assigns the value to a slot, and returns it. */
 static mr_output put(const mr_optimizer_update *u, mr_output slot, mr_output value)
 {
-    if (!is_resource(slot)) return mr_assign(u->graph, slot, value);
+    if (!is_resource(slot)) return mr_assign(u->graph, slot, value, MR_LOCKING(u));
     mr_node *node = mr_assign_variable_op(u->graph, slot, value);
     return mr_optimizer_value_after(u->graph, slot, mr_output_dtype(value), node);
 }
@@ -70,7 +71,7 @@ static mr_output step(const mr_optimizer_update *u, mr_output m, mr_output v)
     mr_output below = mr_add_v2(graph, mr_sqrt(graph, largest), u->numbers[MR_NUMBER_EPSILON]);
     mr_output change = mr_real_div(graph, mr_mul(graph, rate, m), below);
     return is_resource(u->variable) ? (mr_output){mr_assign_sub_variable_op(graph, u->variable, change), 0}
-                                    : mr_assign_sub(graph, u->variable, change);
+                                    : mr_assign_sub(graph, u->variable, change, MR_LOCKING(u));
 }
 
 mr_output mr_optimizer_amsgrad(const mr_optimizer_update *u)
@@ -79,7 +80,7 @@ mr_output mr_optimizer_amsgrad(const mr_optimizer_update *u)
     if (is_resource(u->variable)) {
         mr_node *node = mr_resource_apply_adam_with_amsgrad(
             u->graph, u->variable, u->slots[0], u->slots[1], u->slots[2], u->powers[0], u->powers[1], u->rate,
-            n[MR_NUMBER_BETA1], n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient);
+            n[MR_NUMBER_BETA1], n[MR_NUMBER_BETA2], n[MR_NUMBER_EPSILON], u->gradient, MR_LOCKING(u));
         return (mr_output){node, 0};
     }
     mr_output m = move(u, u->slots[0], n[MR_NUMBER_BETA1], u->gradient);

@@ -20,8 +20,8 @@ static mr_output as_output(mr_node *node)
 /* The operator for a reference variable, or the one for a resource variable, whose inputs are the same. */
 #define APPLY(name, ...)                                                                                               \
     (mr_output_dtype(u->variable) == MR_RESOURCE                                                                       \
-         ? as_output(mr_resource_apply_##name(u->graph, u->variable, __VA_ARGS__))                                     \
-         : mr_apply_##name(u->graph, u->variable, __VA_ARGS__))
+         ? as_output(mr_resource_apply_##name(u->graph, u->variable, __VA_ARGS__, MR_LOCKING(u)))                      \
+         : mr_apply_##name(u->graph, u->variable, __VA_ARGS__, MR_LOCKING(u)))
 
 static mr_output descend(const mr_optimizer_update *u)
 {
@@ -105,13 +105,13 @@ static mr_output proximal_adagrad(const mr_optimizer_update *u)
 
 #define APPLY_ROWS(name, ...)                                                                                          \
     (mr_output_dtype(u->variable) == MR_RESOURCE                                                                       \
-         ? as_output(mr_resource_sparse_apply_##name(u->graph, u->variable, __VA_ARGS__))                              \
-         : mr_sparse_apply_##name(u->graph, u->variable, __VA_ARGS__))
+         ? as_output(mr_resource_sparse_apply_##name(u->graph, u->variable, __VA_ARGS__, MR_LOCKING(u)))               \
+         : mr_sparse_apply_##name(u->graph, u->variable, __VA_ARGS__, MR_LOCKING(u)))
 
 static mr_output descend_rows(const mr_optimizer_update *u)
 {
     if (mr_output_dtype(u->variable) != MR_RESOURCE)
-        return mr_scatter_sub(u->graph, u->variable, u->indices, mr_mul(u->graph, u->values, u->rate));
+        return mr_scatter_sub(u->graph, u->variable, u->indices, mr_mul(u->graph, u->values, u->rate), MR_LOCKING(u));
     mr_output change = mr_mul(u->graph, mr_neg(u->graph, u->values), u->rate);
     return as_output(mr_resource_scatter_add(u->graph, u->variable, u->indices, change));
 }
@@ -234,6 +234,12 @@ static const mr_optimizer_form centered = {"RMSProp",
                                            .apply = centered_rms_prop,
                                            .apply_rows = centered_rms_prop_rows};
 
+const char *mr_optimizer_slot_name(const mr_optimizer *optimizer, const mr_optimizer_form *form, int32_t index)
+{
+    const char *own = index == 0 ? optimizer->accum_name : optimizer->linear_name;
+    return optimizer->kind == MR_FTRL && own != nullptr ? own : mr_optimizer_name(optimizer, form);
+}
+
 const mr_optimizer_form *mr_optimizer_form_of(const mr_optimizer *optimizer)
 {
     if (optimizer->kind == MR_RMS_PROP && optimizer->centered) return &centered;
@@ -354,6 +360,14 @@ bool mr_optimizer_settle(mr_graph *graph, mr_optimizer *optimizer)
     }
     if (optimizer->nesterov && !form->has_nesterov)
         return fail(graph, form->name, "nesterov", " has no effect for this optimizer");
+    const char *const names[] = {optimizer->accum_name, optimizer->linear_name};
+    for (size_t i = 0; i < 2; i++) {
+        if (names[i] == nullptr) continue;
+        if (optimizer->kind != MR_FTRL)
+            return fail(graph, form->name, i == 0 ? "accum_name" : "linear_name", " has no effect for this optimizer");
+        if (!mr_node_name_is_valid(names[i]))
+            return fail(graph, form->name, i == 0 ? "accum_name" : "linear_name", " is not a valid name");
+    }
     if (optimizer->centered && optimizer->kind != MR_RMS_PROP)
         return fail(graph, form->name, "centered", " has no effect for this optimizer");
     if (!settle_lists(graph, form, optimizer)) return false;

@@ -26,6 +26,9 @@ typedef enum mr_optimizer_number {
 
 constexpr int32_t MR_OPTIMIZER_SLOTS_MAX = 3;
 
+/* The option of the operators that update a variable or a slot. */
+#define MR_LOCKING(update) .use_locking = (update)->optimizer->use_locking
+
 /* One update of a variable. */
 typedef struct mr_optimizer_update {
     mr_graph *graph;
@@ -108,6 +111,8 @@ static inline const char *mr_optimizer_name(const mr_optimizer *optimizer, const
 {
     return optimizer->name != nullptr ? optimizer->name : form->name;
 }
+/* The last part of the name of a slot's variable, before it is made unique. */
+const char *mr_optimizer_slot_name(const mr_optimizer *optimizer, const mr_optimizer_form *form, int32_t index);
 /* Fills in the defaults. Records an error for an option that is missing, out of range, or without effect, and returns
  * whether there is none. */
 bool mr_optimizer_settle(mr_graph *graph, mr_optimizer *optimizer);

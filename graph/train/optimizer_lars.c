@@ -12,9 +12,9 @@ mr_output mr_optimizer_momentum(const mr_optimizer_update *u, mr_output rate)
     const bool nesterov = u->optimizer->nesterov;
     if (mr_output_dtype(u->variable) != MR_RESOURCE)
         return mr_apply_momentum(u->graph, u->variable, u->slots[0], rate, u->gradient, momentum,
-                                 .use_nesterov = nesterov);
+                                 .use_nesterov = nesterov, MR_LOCKING(u));
     mr_node *node = mr_resource_apply_momentum(u->graph, u->variable, u->slots[0], rate, u->gradient, momentum,
-                                               .use_nesterov = nesterov);
+                                               .use_nesterov = nesterov, MR_LOCKING(u));
     return (mr_output){node, 0};
 }
 
@@ -24,9 +24,9 @@ mr_output mr_optimizer_momentum_rows(const mr_optimizer_update *u)
     const bool nesterov = u->optimizer->nesterov;
     if (mr_output_dtype(u->variable) != MR_RESOURCE)
         return mr_sparse_apply_momentum(u->graph, u->variable, u->slots[0], u->rate, u->values, u->indices, momentum,
-                                        .use_nesterov = nesterov);
+                                        .use_nesterov = nesterov, MR_LOCKING(u));
     mr_node *node = mr_resource_sparse_apply_momentum(u->graph, u->variable, u->slots[0], u->rate, u->values,
-                                                      u->indices, momentum, .use_nesterov = nesterov);
+                                                      u->indices, momentum, .use_nesterov = nesterov, MR_LOCKING(u));
     return (mr_output){node, 0};
 }
 

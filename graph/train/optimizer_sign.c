@@ -7,9 +7,9 @@ mr_output mr_optimizer_power_sign(const mr_optimizer_update *u)
     const mr_output *n = u->numbers;
     if (mr_output_dtype(u->variable) != MR_RESOURCE)
         return mr_apply_power_sign(u->graph, u->variable, u->slots[0], u->rate, n[MR_NUMBER_BASE], u->sign_decay,
-                                   n[MR_NUMBER_BETA], u->gradient);
+                                   n[MR_NUMBER_BETA], u->gradient, MR_LOCKING(u));
     mr_node *node = mr_resource_apply_power_sign(u->graph, u->variable, u->slots[0], u->rate, n[MR_NUMBER_BASE],
-                                                 u->sign_decay, n[MR_NUMBER_BETA], u->gradient);
+                                                 u->sign_decay, n[MR_NUMBER_BETA], u->gradient, MR_LOCKING(u));
     return (mr_output){node, 0};
 }
 
@@ -18,9 +18,9 @@ mr_output mr_optimizer_add_sign(const mr_optimizer_update *u)
     const mr_output *n = u->numbers;
     if (mr_output_dtype(u->variable) != MR_RESOURCE)
         return mr_apply_add_sign(u->graph, u->variable, u->slots[0], u->rate, n[MR_NUMBER_ALPHA], u->sign_decay,
-                                 n[MR_NUMBER_BETA], u->gradient);
+                                 n[MR_NUMBER_BETA], u->gradient, MR_LOCKING(u));
     mr_node *node = mr_resource_apply_add_sign(u->graph, u->variable, u->slots[0], u->rate, n[MR_NUMBER_ALPHA],
-                                               u->sign_decay, n[MR_NUMBER_BETA], u->gradient);
+                                               u->sign_decay, n[MR_NUMBER_BETA], u->gradient, MR_LOCKING(u));
     return (mr_output){node, 0};
 }
 

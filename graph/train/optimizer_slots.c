@@ -52,7 +52,7 @@ mr_names mr_optimizer_slot_names(const mr_optimizer *optimizer)
 }
 
 /* The global variable "OWNER/FORM", or "OWNER/FORM_1", … */
-static mr_variable find(const mr_graph *graph, const char *owner, const char *form, int32_t index)
+static mr_variable find(const mr_graph *graph, const char *owner, const char *form, int32_t number)
 {
     const size_t length = strlen(owner), form_length = strlen(form);
     for (int32_t i = 0; i < mr_graph_variable_count(graph, MR_GLOBAL_VARIABLES); i++) {
@@ -62,8 +62,8 @@ static mr_variable find(const mr_graph *graph, const char *owner, const char *fo
         name += length + 1;
         if (strncmp(name, form, form_length) != 0) continue;
         name += form_length;
-        const bool is_first = index == 0 && *name == '\0';
-        if (is_first || (index > 0 && name[0] == '_' && name[1] == '0' + index && name[2] == '\0')) return variable;
+        const bool is_first = number == 0 && *name == '\0';
+        if (is_first || (number > 0 && name[0] == '_' && name[1] == '0' + number && name[2] == '\0')) return variable;
     }
     return (mr_variable){0};
 }
@@ -78,5 +78,8 @@ mr_variable mr_optimizer_slot(const mr_graph *graph, const mr_optimizer *optimiz
     int32_t index = names.count - 1;
     while (index >= 0 && strcmp(names.items[index], name) != 0) index--;
     if (index < 0) return (mr_variable){0};
-    return find(graph, mr_node_name(variable.ref.node), mr_optimizer_name(&inner, form), index);
+    const char *own = mr_optimizer_slot_name(&inner, form, index);
+    int32_t number = 0; /* slots before it that have the same name */
+    for (int32_t i = 0; i < index; i++) number += strcmp(mr_optimizer_slot_name(&inner, form, i), own) == 0;
+    return find(graph, mr_node_name(variable.ref.node), own, number);
 }

@@ -20,6 +20,13 @@ static bool copy_names(mr_graph *graph, mr_names *list)
     return true;
 }
 
+static bool copy_text(mr_graph *graph, const char **text)
+{
+    if (*text == nullptr) return true;
+    *text = mr_arena_strdup(&graph->arena, *text);
+    return *text != nullptr;
+}
+
 void *mr_optimizer_wrapper_new(mr_graph *graph, size_t size, const mr_optimizer_wrapper_kind *kind,
                                const mr_optimizer *inner)
 {
@@ -36,9 +43,8 @@ void *mr_optimizer_wrapper_new(mr_graph *graph, size_t size, const mr_optimizer_
         return nullptr;
     }
     mr_optimizer_wrapper *wrapper = mr_arena_alloc(&graph->arena, size);
-    const bool has_name = copy.name != nullptr;
-    if (has_name) copy.name = mr_arena_strdup(&graph->arena, copy.name);
-    if (wrapper == nullptr || !copy_names(graph, &copy.skip_list) || (has_name && copy.name == nullptr)) {
+    if (wrapper == nullptr || !copy_names(graph, &copy.skip_list) || !copy_text(graph, &copy.name) ||
+        !copy_text(graph, &copy.accum_name) || !copy_text(graph, &copy.linear_name)) {
         (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for an optimizer");
         return nullptr;
     }

@@ -12,10 +12,75 @@ static mr_output as_float(mr_graph *graph, mr_output step)
     return mr_output_dtype(step) == MR_FLOAT ? step : mr_cast(graph, step, MR_FLOAT);
 }
 
-static mr_output exponential_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float decay,
+static mr_output number(mr_graph *graph, float value)
+{
+    return mr_constant_float(graph, value);
+}
+
+/* ---- What all decays share ---- */
+
+/* Opens the scope of a decay, which is popped in any case. Whether the options are valid. */
+static bool begin(mr_graph *graph, const char *name, const mr_decay_options *given, mr_decay_options *options)
+{
+    mr_error error = {0};
+    const mr_status status = MR_OPTIONS_READ(mr_decay_options, options, given, &error);
+    mr_graph_push_scope(graph, status == MR_OK && options->name != nullptr ? options->name : name);
+    if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s", error.message);
+    return mr_graph_status(graph, nullptr) == MR_OK;
+}
+
+static mr_output end(mr_graph *graph, mr_output value)
+{
+    mr_graph_pop_scope(graph);
+    return value;
+}
+
+static bool check_rate(mr_graph *graph, float learning_rate, mr_output output)
+{
+    if (output.node == nullptr) return mr_train_check_number(graph, "learning_rate", learning_rate, 0);
+    if (!isnan(learning_rate)) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "learning_rate and learning_rate_output are both given, but only one may be");
+        return false;
+    }
+    const mr_shape shape = mr_output_shape(output);
+    char text[MR_SHAPE_TEXT_SIZE];
+    if (mr_output_dtype(output) == MR_FLOAT && shape.rank <= 0) return true; /* -1: unknown */
+    (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "learning_rate_output is %s%s, but must be a float scalar",
+                        mr_dtype_name(mr_output_dtype(output)), mr_shape_text(shape, text, sizeof text));
+    return false;
+}
+
+static bool check(mr_graph *graph, mr_output step, float learning_rate, const mr_decay_options *options, int64_t steps)
+{
+    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
+    if (step.node == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "global_step is missing");
+        return false;
+    }
+    return check_rate(graph, learning_rate, options->learning_rate_output) &&
+           mr_train_check_count(graph, "decay_steps", steps, 1);
+}
+
+/* The learning rate at step 0. name null: of a constant */
+static mr_output first_rate(mr_graph *graph, const char *name, float learning_rate, const mr_decay_options *options)
+{
+    if (options->learning_rate_output.node != nullptr) return options->learning_rate_output;
+    return name != nullptr ? mr_train_float(graph, name, learning_rate) : number(graph, learning_rate);
+}
+
+/* global_step / decay_steps, rounded down if it is a staircase. */
+static mr_output progress(mr_graph *graph, mr_output step, int64_t steps, bool staircase)
+{
+    mr_output part = mr_real_div(graph, as_float(graph, step), number(graph, (float)steps));
+    return staircase ? mr_floor(graph, part) : part;
+}
+
+/* ---- Decays. The operations are in TensorFlow's order. ---- */
+
+static mr_output exponential_decay(mr_graph *graph, mr_output first, mr_output step, int64_t steps, float decay,
                                    bool staircase)
 {
-    mr_output first = mr_train_float(graph, "initial_learning_rate", rate);
     mr_output length = mr_train_float(graph, "decay_steps", (float)steps);
     mr_output factor = mr_train_float(graph, "decay_rate", decay);
     mr_output part = mr_real_div(graph, as_float(graph, step), length, .name = "truediv");
@@ -23,22 +88,20 @@ static mr_output exponential_decay(mr_graph *graph, float rate, mr_output step, 
     return mr_mul(graph, first, mr_pow(graph, factor, part), .name = mr_train_own_name(graph));
 }
 
-mr_output mr_exponential_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
-                               float decay_rate, bool staircase)
+mr_output mr_exponential_decay_with(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                    float decay_rate, bool staircase, const mr_decay_options *options)
 {
-    mr_graph_push_scope(graph, "ExponentialDecay");
+    mr_decay_options o = {0};
     mr_output value = mr_graph_failed_output(graph);
-    if (mr_train_check_number(graph, "learning_rate", learning_rate, 0) &&
-        mr_train_check_count(graph, "decay_steps", decay_steps, 1) &&
+    if (begin(graph, "ExponentialDecay", options, &o) && check(graph, global_step, learning_rate, &o, decay_steps) &&
         mr_train_check_number(graph, "decay_rate", decay_rate, FLT_MIN))
-        value = exponential_decay(graph, learning_rate, global_step, decay_steps, decay_rate, staircase);
-    mr_graph_pop_scope(graph);
-    return value;
+        value = exponential_decay(graph, first_rate(graph, "initial_learning_rate", learning_rate, &o), global_step,
+                                  decay_steps, decay_rate, staircase);
+    return end(graph, value);
 }
 
-static mr_output cosine_decay(mr_graph *graph, float rate, mr_output step, int64_t steps, float floor)
+static mr_output cosine_decay(mr_graph *graph, mr_output first, mr_output step, int64_t steps, float floor)
 {
-    mr_output first = mr_train_float(graph, "initial_learning_rate", rate);
     mr_output length = mr_train_float(graph, "decay_steps", (float)steps);
     mr_output done = mr_real_div(graph, mr_minimum(graph, as_float(graph, step), length), length, .name = "truediv");
     mr_output angle = mr_mul(graph, mr_train_float(graph, "Const", 3.14159265f), done);
@@ -49,79 +112,53 @@ static mr_output cosine_decay(mr_graph *graph, float rate, mr_output step, int64
     return mr_mul(graph, first, share, .name = mr_train_own_name(graph));
 }
 
-mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps, float alpha)
+mr_output mr_cosine_decay_with(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                               float alpha, const mr_decay_options *options)
 {
-    mr_graph_push_scope(graph, "CosineDecay");
+    mr_decay_options o = {0};
     mr_output value = mr_graph_failed_output(graph);
-    if (mr_train_check_number(graph, "learning_rate", learning_rate, 0) &&
-        mr_train_check_count(graph, "decay_steps", decay_steps, 1) &&
+    if (begin(graph, "CosineDecay", options, &o) && check(graph, global_step, learning_rate, &o, decay_steps) &&
         mr_train_check_range(graph, "alpha", alpha, 0, 1, true))
-        value = cosine_decay(graph, learning_rate, global_step, decay_steps, alpha);
-    mr_graph_pop_scope(graph);
-    return value;
+        value = cosine_decay(graph, first_rate(graph, "initial_learning_rate", learning_rate, &o), global_step,
+                             decay_steps, alpha);
+    return end(graph, value);
 }
 
-/* ---- More decays. The operations are in TensorFlow's order. ---- */
-
-static mr_output number(mr_graph *graph, float value)
+mr_output mr_natural_exp_decay_with(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                    float decay_rate, bool staircase, const mr_decay_options *options)
 {
-    return mr_constant_float(graph, value);
-}
-
-/* global_step / decay_steps, rounded down if it is a staircase. */
-static mr_output progress(mr_graph *graph, mr_output step, int64_t steps, bool staircase)
-{
-    mr_output part = mr_real_div(graph, as_float(graph, step), number(graph, (float)steps));
-    return staircase ? mr_floor(graph, part) : part;
-}
-
-static bool check(mr_graph *graph, mr_output step, float learning_rate, int64_t steps)
-{
-    if (mr_graph_status(graph, nullptr) != MR_OK) return false;
-    if (step.node == nullptr) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "global_step is missing");
-        return false;
-    }
-    return mr_train_check_number(graph, "learning_rate", learning_rate, 0) &&
-           mr_train_check_count(graph, "decay_steps", steps, 1);
-}
-
-mr_output mr_natural_exp_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
-                               float decay_rate, bool staircase)
-{
-    mr_graph_push_scope(graph, "NaturalExpDecay");
+    mr_decay_options o = {0};
     mr_output value = mr_graph_failed_output(graph);
-    if (check(graph, global_step, learning_rate, decay_steps) &&
+    if (begin(graph, "NaturalExpDecay", options, &o) && check(graph, global_step, learning_rate, &o, decay_steps) &&
         mr_train_check_number(graph, "decay_rate", decay_rate, 0)) {
         mr_output exponent = mr_mul(graph, mr_neg(graph, number(graph, decay_rate)),
                                     progress(graph, global_step, decay_steps, staircase));
-        value = mr_mul(graph, number(graph, learning_rate), mr_exp(graph, exponent));
+        value = mr_mul(graph, first_rate(graph, nullptr, learning_rate, &o), mr_exp(graph, exponent));
     }
-    mr_graph_pop_scope(graph);
-    return value;
+    return end(graph, value);
 }
 
-mr_output mr_inverse_time_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
-                                float decay_rate, bool staircase)
+mr_output mr_inverse_time_decay_with(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                     float decay_rate, bool staircase, const mr_decay_options *options)
 {
-    mr_graph_push_scope(graph, "InverseTimeDecay");
+    mr_decay_options o = {0};
     mr_output value = mr_graph_failed_output(graph);
-    if (check(graph, global_step, learning_rate, decay_steps) &&
+    if (begin(graph, "InverseTimeDecay", options, &o) && check(graph, global_step, learning_rate, &o, decay_steps) &&
         mr_train_check_number(graph, "decay_rate", decay_rate, 0)) {
         mr_output part = mr_mul(graph, number(graph, decay_rate), progress(graph, global_step, decay_steps, staircase));
-        value = mr_real_div(graph, number(graph, learning_rate), mr_add_v2(graph, number(graph, 1), part));
+        mr_output first = first_rate(graph, nullptr, learning_rate, &o);
+        value = mr_real_div(graph, first, mr_add_v2(graph, number(graph, 1), part));
     }
-    mr_graph_pop_scope(graph);
-    return value;
+    return end(graph, value);
 }
 
-mr_output mr_polynomial_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
-                              float end, float power, bool cycle)
+mr_output mr_polynomial_decay_with(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                   float last, float power, bool cycle, const mr_decay_options *options)
 {
-    mr_graph_push_scope(graph, "PolynomialDecay");
+    mr_decay_options o = {0};
     mr_output value = mr_graph_failed_output(graph);
-    if (check(graph, global_step, learning_rate, decay_steps) && mr_train_check_number(graph, "end", end, 0) &&
-        mr_train_check_number(graph, "power", power, 0)) {
+    if (begin(graph, "PolynomialDecay", options, &o) && check(graph, global_step, learning_rate, &o, decay_steps) &&
+        mr_train_check_number(graph, "end", last, 0) && mr_train_check_number(graph, "power", power, 0)) {
         mr_output step = as_float(graph, global_step), steps = number(graph, (float)decay_steps);
         mr_output one = number(graph, 1), zero = number(graph, 0);
         if (cycle) {
@@ -132,20 +169,23 @@ mr_output mr_polynomial_decay(mr_graph *graph, float learning_rate, mr_output gl
             step = mr_minimum(graph, step, steps);
         }
         mr_output rest = mr_sub(graph, one, mr_real_div(graph, step, steps));
-        mr_output range = mr_sub(graph, number(graph, learning_rate), number(graph, end));
+        mr_output range = mr_sub(graph, first_rate(graph, nullptr, learning_rate, &o), number(graph, last));
         mr_output scaled = mr_mul(graph, range, mr_pow(graph, rest, number(graph, power)));
-        value = mr_add_v2(graph, scaled, number(graph, end));
+        value = mr_add_v2(graph, scaled, number(graph, last));
     }
-    mr_graph_pop_scope(graph);
-    return value;
+    return end(graph, value);
 }
 
-mr_output mr_piecewise_constant(mr_graph *graph, mr_output global_step, mr_ints boundaries, mr_floats values)
+mr_output mr_piecewise_constant_with(mr_graph *graph, mr_output global_step, mr_ints boundaries, mr_floats values,
+                                     const mr_decay_options *options)
 {
-    mr_graph_push_scope(graph, "PiecewiseConstant");
+    mr_decay_options o = {0};
     mr_output value = mr_graph_failed_output(graph);
     const char *wrong = nullptr;
-    if (boundaries.count < 1 || boundaries.items == nullptr || values.items == nullptr)
+    (void)begin(graph, "PiecewiseConstant", options, &o);
+    if (o.learning_rate_output.node != nullptr)
+        wrong = "learning_rate_output has no effect";
+    else if (boundaries.count < 1 || boundaries.items == nullptr || values.items == nullptr)
         wrong = "there are no boundaries";
     else if (values.count != boundaries.count + 1)
         wrong = "there must be one value more than boundaries";
@@ -161,8 +201,7 @@ mr_output mr_piecewise_constant(mr_graph *graph, mr_output global_step, mr_ints 
             value = mr_select(graph, is_before, number(graph, values.items[i]), value);
         }
     }
-    mr_graph_pop_scope(graph);
-    return value;
+    return end(graph, value);
 }
 
 /* (1 + cos(pi * part)) / 2 */
@@ -172,12 +211,13 @@ static mr_output wave(mr_graph *graph, mr_output part, float factor)
     return mr_mul(graph, number(graph, factor), mr_add_v2(graph, number(graph, 1), mr_cos(graph, angle)));
 }
 
-mr_output mr_cosine_decay_restarts(mr_graph *graph, float learning_rate, mr_output global_step,
-                                   int64_t first_decay_steps, float t_mul, float m_mul, float alpha)
+mr_output mr_cosine_decay_restarts_with(mr_graph *graph, float learning_rate, mr_output global_step,
+                                        int64_t first_decay_steps, float t_mul, float m_mul, float alpha,
+                                        const mr_decay_options *options)
 {
-    mr_graph_push_scope(graph, "SGDRDecay");
+    mr_decay_options o = {0};
     mr_output value = mr_graph_failed_output(graph);
-    if (check(graph, global_step, learning_rate, first_decay_steps) &&
+    if (begin(graph, "SGDRDecay", options, &o) && check(graph, global_step, learning_rate, &o, first_decay_steps) &&
         mr_train_check_number(graph, "t_mul", t_mul, 1) && mr_train_check_number(graph, "m_mul", m_mul, 0) &&
         mr_train_check_range(graph, "alpha", alpha, 0, 1, true)) {
         mr_output part = progress(graph, global_step, first_decay_steps, false), period;
@@ -196,10 +236,9 @@ mr_output mr_cosine_decay_restarts(mr_graph *graph, float learning_rate, mr_outp
         mr_output height = mr_pow(graph, number(graph, m_mul), period);
         mr_output decayed = mr_mul(graph, height, wave(graph, part, 0.5f));
         decayed = mr_add_v2(graph, mr_mul(graph, number(graph, 1 - alpha), decayed), number(graph, alpha));
-        value = mr_mul(graph, number(graph, learning_rate), decayed);
+        value = mr_mul(graph, first_rate(graph, nullptr, learning_rate, &o), decayed);
     }
-    mr_graph_pop_scope(graph);
-    return value;
+    return end(graph, value);
 }
 
 /* A random number of mean 0, whose variance decreases with the step. */
@@ -216,9 +255,10 @@ static mr_output noise(mr_graph *graph, mr_output step, const mr_noisy_decay_opt
 
 /* noisy  null: no noise */
 static mr_output linear_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
-                                     float periods, float alpha, float beta, const mr_noisy_decay_options *noisy)
+                                     float periods, float alpha, float beta, const mr_decay_options *options,
+                                     const mr_noisy_decay_options *noisy)
 {
-    if (!check(graph, global_step, learning_rate, decay_steps) ||
+    if (!check(graph, global_step, learning_rate, options, decay_steps) ||
         !mr_train_check_number(graph, "periods", periods, 0) || !mr_train_check_number(graph, "alpha", alpha, 0) ||
         !mr_train_check_number(graph, "beta", beta, 0))
         return mr_graph_failed_output(graph);
@@ -228,17 +268,18 @@ static mr_output linear_cosine_decay(mr_graph *graph, float learning_rate, mr_ou
     if (noisy != nullptr) linear = mr_add_v2(graph, linear, noise(graph, step, noisy));
     mr_output part = mr_mul(graph, number(graph, 2 * periods), mr_real_div(graph, step, steps));
     mr_output decayed = mr_mul(graph, mr_add_v2(graph, number(graph, alpha), linear), wave(graph, part, 0.5f));
-    return mr_mul(graph, number(graph, learning_rate), mr_add_v2(graph, decayed, number(graph, beta)));
+    mr_output first = first_rate(graph, nullptr, learning_rate, options);
+    return mr_mul(graph, first, mr_add_v2(graph, decayed, number(graph, beta)));
 }
 
-mr_output mr_linear_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
-                                 float periods, float alpha, float beta)
+mr_output mr_linear_cosine_decay_with(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                      float periods, float alpha, float beta, const mr_decay_options *options)
 {
-    mr_graph_push_scope(graph, "LinearCosineDecay");
-    mr_output value =
-        linear_cosine_decay(graph, learning_rate, global_step, decay_steps, periods, alpha, beta, nullptr);
-    mr_graph_pop_scope(graph);
-    return value;
+    mr_decay_options o = {0};
+    mr_output value = mr_graph_failed_output(graph);
+    if (begin(graph, "LinearCosineDecay", options, &o))
+        value = linear_cosine_decay(graph, learning_rate, global_step, decay_steps, periods, alpha, beta, &o, nullptr);
+    return end(graph, value);
 }
 
 static float number_or(float value, float default_value)
@@ -249,6 +290,7 @@ static float number_or(float value, float default_value)
 mr_output mr_noisy_linear_cosine_decay_(mr_graph *graph, float learning_rate, mr_output global_step,
                                         int64_t decay_steps, const mr_noisy_decay_options *given)
 {
+    const mr_decay_options none = {.size = sizeof none};
     mr_noisy_decay_options o = {0};
     mr_error error = {0};
     mr_output value = mr_graph_failed_output(graph);
@@ -266,7 +308,55 @@ mr_output mr_noisy_linear_cosine_decay_(mr_graph *graph, float learning_rate, mr
         mr_train_check_number(graph, "initial_variance", o.initial_variance, 0) &&
         mr_train_check_number(graph, "variance_decay", o.variance_decay, 0))
         value = linear_cosine_decay(graph, learning_rate, global_step, decay_steps, number_or(o.periods, 0.5f),
-                                    number_or(o.alpha, 0), number_or(o.beta, 0.001f), &o);
-    mr_graph_pop_scope(graph);
-    return value;
+                                    number_or(o.alpha, 0), number_or(o.beta, 0.001f), &none, &o);
+    return end(graph, value);
+}
+
+/* ---- Without options ---- */
+
+mr_output mr_exponential_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                               float decay_rate, bool staircase)
+{
+    return mr_exponential_decay_with(graph, learning_rate, global_step, decay_steps, decay_rate, staircase, nullptr);
+}
+
+mr_output mr_natural_exp_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                               float decay_rate, bool staircase)
+{
+    return mr_natural_exp_decay_with(graph, learning_rate, global_step, decay_steps, decay_rate, staircase, nullptr);
+}
+
+mr_output mr_inverse_time_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                float decay_rate, bool staircase)
+{
+    return mr_inverse_time_decay_with(graph, learning_rate, global_step, decay_steps, decay_rate, staircase, nullptr);
+}
+
+mr_output mr_polynomial_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                              float last, float power, bool cycle)
+{
+    return mr_polynomial_decay_with(graph, learning_rate, global_step, decay_steps, last, power, cycle, nullptr);
+}
+
+mr_output mr_piecewise_constant(mr_graph *graph, mr_output global_step, mr_ints boundaries, mr_floats values)
+{
+    return mr_piecewise_constant_with(graph, global_step, boundaries, values, nullptr);
+}
+
+mr_output mr_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps, float alpha)
+{
+    return mr_cosine_decay_with(graph, learning_rate, global_step, decay_steps, alpha, nullptr);
+}
+
+mr_output mr_cosine_decay_restarts(mr_graph *graph, float learning_rate, mr_output global_step,
+                                   int64_t first_decay_steps, float t_mul, float m_mul, float alpha)
+{
+    return mr_cosine_decay_restarts_with(graph, learning_rate, global_step, first_decay_steps, t_mul, m_mul, alpha,
+                                         nullptr);
+}
+
+mr_output mr_linear_cosine_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                 float periods, float alpha, float beta)
+{
+    return mr_linear_cosine_decay_with(graph, learning_rate, global_step, decay_steps, periods, alpha, beta, nullptr);
 }

@@ -1,5 +1,6 @@
 /* What programs do with a variable, the same for references and resources. Nodes have the names that the methods of
  * tf.Variable and tf.ResourceVariable give them. */
+#include "base/options.h"
 #include "graph/train/variable_store.h"
 #include <millrace/control_flow.h>
 #include <millrace/ops.h>
@@ -59,25 +60,64 @@ static mr_output read_after(mr_graph *graph, mr_variable variable, mr_node *upda
     return value;
 }
 
+/* One of the three updates of a complete variable. */
+typedef struct assignment {
+    const char *function, *op, *resource_op;
+} assignment;
+static const assignment assigning = {"mr_variable_assign", "Assign", "AssignVariableOp"};
+static const assignment adding = {"mr_variable_assign_add", "AssignAdd", "AssignAddVariableOp"};
+static const assignment subtracting = {"mr_variable_assign_sub", "AssignSub", "AssignSubVariableOp"};
+
+static mr_output assign(mr_graph *graph, const assignment *how, mr_variable variable, mr_output value,
+                        const mr_variable_assign_options *given)
+{
+    mr_variable_assign_options o;
+    mr_error error = {0};
+    if (!check_ref(graph, variable, how->function)) return mr_graph_failed_output(graph);
+    const bool is_resource = mr_variable_is_resource(variable);
+    mr_status status = MR_OPTIONS_READ(mr_variable_assign_options, &o, given, &error);
+    if (status == MR_OK && o.use_locking && is_resource)
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "use_locking has no effect on a resource variable");
+    if (status != MR_OK) return mr_graph_fail(graph, status, "%s_with: %s", how->function, error.message);
+    mr_node_builder builder = mr_node_begin(graph, is_resource ? how->resource_op : how->op, o.name);
+    mr_node_add_input(&builder, variable.ref);
+    mr_node_add_input(&builder, value);
+    if (!is_resource && given != nullptr) mr_node_set_bool(&builder, "use_locking", o.use_locking);
+    const mr_output update = mr_node_finish(&builder);
+    return is_resource ? read_after(graph, variable, update.node) : update;
+}
+
+mr_output mr_variable_assign_with(mr_graph *graph, mr_variable variable, mr_output value,
+                                  const mr_variable_assign_options *options)
+{
+    return assign(graph, &assigning, variable, value, options);
+}
+
+mr_output mr_variable_assign_add_with(mr_graph *graph, mr_variable variable, mr_output value,
+                                      const mr_variable_assign_options *options)
+{
+    return assign(graph, &adding, variable, value, options);
+}
+
+mr_output mr_variable_assign_sub_with(mr_graph *graph, mr_variable variable, mr_output value,
+                                      const mr_variable_assign_options *options)
+{
+    return assign(graph, &subtracting, variable, value, options);
+}
+
 mr_output mr_variable_assign(mr_graph *graph, mr_variable variable, mr_output value)
 {
-    if (!check_ref(graph, variable, "mr_variable_assign")) return mr_graph_failed_output(graph);
-    if (!mr_variable_is_resource(variable)) return mr_assign(graph, variable.ref, value);
-    return read_after(graph, variable, mr_assign_variable_op(graph, variable.ref, value));
+    return assign(graph, &assigning, variable, value, nullptr);
 }
 
 mr_output mr_variable_assign_add(mr_graph *graph, mr_variable variable, mr_output value)
 {
-    if (!check_ref(graph, variable, "mr_variable_assign_add")) return mr_graph_failed_output(graph);
-    if (!mr_variable_is_resource(variable)) return mr_assign_add(graph, variable.ref, value);
-    return read_after(graph, variable, mr_assign_add_variable_op(graph, variable.ref, value));
+    return assign(graph, &adding, variable, value, nullptr);
 }
 
 mr_output mr_variable_assign_sub(mr_graph *graph, mr_variable variable, mr_output value)
 {
-    if (!check_ref(graph, variable, "mr_variable_assign_sub")) return mr_graph_failed_output(graph);
-    if (!mr_variable_is_resource(variable)) return mr_assign_sub(graph, variable.ref, value);
-    return read_after(graph, variable, mr_assign_sub_variable_op(graph, variable.ref, value));
+    return assign(graph, &subtracting, variable, value, nullptr);
 }
 
 mr_output mr_variable_scatter(mr_graph *graph, mr_variable variable, mr_scatter_kind kind, mr_output indices,

@@ -80,6 +80,10 @@ typedef struct mr_optimizer {
     /* Of the scope and of the slots: "w/NAME", "w/NAME_1"; default: TensorFlow's, "Adam". Two optimizers with other
      * names keep their slots apart in checkpoints, in whichever order they are applied. */
     const char *name;
+    const char *accum_name, *linear_name; /* of Ftrl: the names of its slots "accum" and "linear" instead of `name` */
+    /* The attr of the update operators: TensorFlow then holds the lock of a variable while it is updated. Runs of this
+     * library are the same with and without it. */
+    bool use_locking;
 } mr_optimizer;
 #define MR_OPTIMIZER_DEFAULTS                                                                                          \
     .learning_rate = MR_UNSET, .momentum = MR_UNSET, .beta1 = MR_UNSET, .beta2 = MR_UNSET, .epsilon = MR_UNSET,        \
@@ -209,6 +213,9 @@ typedef struct mr_moving_average_options {
     float decay;           /* required, 0 to less than 1; values near 1 average over many steps */
     mr_output num_updates; /* a count of updates, which lowers the decay at the beginning: (1 + n) / (10 + n) */
     const char *name;      /* default "ExponentialMovingAverage" */
+    /* Of mr_moving_average_of: divide by the weight of the values so far, so that the average is not too near to the
+     * zeros with which it begins. Variables OUTPUT/NAME/biased and OUTPUT/NAME/local_step. */
+    bool zero_debias;
 } mr_moving_average_options;
 /* Creates an average for each variable, w/ExponentialMovingAverage, which begins with its initial value, and adds the
  * variables to the collection "moving_average_variables".
@@ -218,6 +225,14 @@ MR_API mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables
                                    const mr_moving_average_options *options);
 #define mr_moving_average(graph, variables, count, averages, ...)                                                      \
     MR_WITH_SIZE_(mr_moving_average_((graph), (variables), (count), (averages), &options_), mr_moving_average_options, \
+                  .decay = MR_UNSET, __VA_ARGS__)
+/* The same for values that are not variables, such as a loss: the average OUTPUT/ExponentialMovingAverage begins with
+ * zeros. They are added to no collection (ExponentialMovingAverage.apply of tensors).
+ * outputs  half, bfloat16, float or double, of a known shape */
+MR_API mr_node *mr_moving_average_of_(mr_graph *graph, mr_outputs outputs, mr_variable *averages,
+                                      const mr_moving_average_options *options);
+#define mr_moving_average_of(graph, outputs, averages, ...)                                                            \
+    MR_WITH_SIZE_(mr_moving_average_of_((graph), (outputs), (averages), &options_), mr_moving_average_options,         \
                   .decay = MR_UNSET, __VA_ARGS__)
 
 /* Variables, and the keys of a checkpoint from which a Saver restores them. Owned by the graph. */
@@ -290,6 +305,36 @@ MR_API mr_output mr_noisy_linear_cosine_decay_(mr_graph *graph, float learning_r
     MR_WITH_SIZE_(mr_noisy_linear_cosine_decay_((graph), (learning_rate), (global_step), (decay_steps), &options_),    \
                   mr_noisy_decay_options, .initial_variance = MR_UNSET, .variance_decay = MR_UNSET,                    \
                   .periods = MR_UNSET, .alpha = MR_UNSET, .beta = MR_UNSET, __VA_ARGS__)
+
+typedef struct mr_decay_options {
+    size_t size;                    /* of this struct (api.h) */
+    const char *name;               /* of the scope; default: TensorFlow's, "ExponentialDecay", … */
+    mr_output learning_rate_output; /* a float scalar that the graph computes; then learning_rate is MR_UNSET */
+} mr_decay_options;
+/* Each of these learning rates with options, which may be null. */
+MR_API mr_output mr_exponential_decay_with(mr_graph *graph, float learning_rate, mr_output global_step,
+                                           int64_t decay_steps, float decay_rate, bool staircase,
+                                           const mr_decay_options *options);
+MR_API mr_output mr_natural_exp_decay_with(mr_graph *graph, float learning_rate, mr_output global_step,
+                                           int64_t decay_steps, float decay_rate, bool staircase,
+                                           const mr_decay_options *options);
+MR_API mr_output mr_inverse_time_decay_with(mr_graph *graph, float learning_rate, mr_output global_step,
+                                            int64_t decay_steps, float decay_rate, bool staircase,
+                                            const mr_decay_options *options);
+MR_API mr_output mr_polynomial_decay_with(mr_graph *graph, float learning_rate, mr_output global_step,
+                                          int64_t decay_steps, float end, float power, bool cycle,
+                                          const mr_decay_options *options);
+MR_API mr_output mr_cosine_decay_with(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
+                                      float alpha, const mr_decay_options *options);
+MR_API mr_output mr_cosine_decay_restarts_with(mr_graph *graph, float learning_rate, mr_output global_step,
+                                               int64_t first_decay_steps, float t_mul, float m_mul, float alpha,
+                                               const mr_decay_options *options);
+MR_API mr_output mr_linear_cosine_decay_with(mr_graph *graph, float learning_rate, mr_output global_step,
+                                             int64_t decay_steps, float periods, float alpha, float beta,
+                                             const mr_decay_options *options);
+/* options  learning_rate_output is an error: the values are the learning rates */
+MR_API mr_output mr_piecewise_constant_with(mr_graph *graph, mr_output global_step, mr_ints boundaries,
+                                            mr_floats values, const mr_decay_options *options);
 
 #ifdef __cplusplus
 }

@@ -241,6 +241,21 @@ MR_API bool mr_variable_is_resource(mr_variable variable);
 MR_API mr_output mr_variable_assign(mr_graph *graph, mr_variable variable, mr_output value);
 MR_API mr_output mr_variable_assign_add(mr_graph *graph, mr_variable variable, mr_output value);
 MR_API mr_output mr_variable_assign_sub(mr_graph *graph, mr_variable variable, mr_output value);
+typedef struct mr_variable_assign_options {
+    size_t size;      /* of this struct (api.h) */
+    const char *name; /* of the node that assigns; default: the operator's */
+    /* The attr of the operator, of a reference: TensorFlow then holds the variable's lock. Runs of this library are the
+     * same with and without it. Default false, as of tf.Variable.assign; without options, the operator's default, which
+     * is true for an assignment */
+    bool use_locking;
+} mr_variable_assign_options;
+/* The same with options, which may be null. */
+MR_API mr_output mr_variable_assign_with(mr_graph *graph, mr_variable variable, mr_output value,
+                                         const mr_variable_assign_options *options);
+MR_API mr_output mr_variable_assign_add_with(mr_graph *graph, mr_variable variable, mr_output value,
+                                             const mr_variable_assign_options *options);
+MR_API mr_output mr_variable_assign_sub_with(mr_graph *graph, mr_variable variable, mr_output value,
+                                             const mr_variable_assign_options *options);
 /* Update of the rows with these indices: variable[indices[i]] op= updates[i], in the order of i. */
 typedef enum mr_scatter_kind {
     MR_SCATTER_UPDATE = 0,

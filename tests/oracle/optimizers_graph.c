@@ -35,6 +35,9 @@ typedef enum change {
     ONE_VARIABLE, /* b alone */
     GRAD_LOSS,
     COLOCATE,
+    DECAYED, /* the learning rate is computed from the step */
+    AVERAGE_LOSS,
+    AVERAGE_DEBIASED, /* of the loss, too */
 } change;
 
 /* Rows of a table that the model averages: those that x selects, and others for each example. */
@@ -84,7 +87,19 @@ static int write_model(const char *directory, const char *name, const mr_optimiz
         list.items[i].gradient = mr_clip_by_norm(g, list.items[i].gradient, 0.05f, .axes = MR_INTS(-1));
     if (how == CLIP_GIVEN) mr_clip_by_global_norm(g, list, 0.15f, .use_norm = mr_constant_float(g, 0.5f));
     if (how == CLIP_ALL) mr_clip_by_global_norm(g, list, 0.15f);
-    mr_node *train = mr_apply_gradients(g, optimizer, list, step);
+    mr_optimizer decayed = *optimizer;
+    if (how == DECAYED) {
+        decayed.learning_rate = MR_UNSET;
+        decayed.learning_rate_output =
+            mr_exponential_decay(g, optimizer->learning_rate, mr_global_step(g).value, 4, 0.7f, false);
+    }
+    mr_node *train = mr_apply_gradients(g, &decayed, list, step);
+    if (how == AVERAGE_LOSS || how == AVERAGE_DEBIASED) {
+        mr_graph_push_control_dependencies(g, &train, 1);
+        train = mr_moving_average_of(g, MR_OUTPUTS(loss), nullptr, .decay = 0.9f, .num_updates = step,
+                                     .zero_debias = how == AVERAGE_DEBIASED);
+        mr_graph_pop_control_dependencies(g);
+    }
     if (how == AVERAGE) {
         mr_graph_push_control_dependencies(g, &train, 1);
         train = mr_moving_average(g, variables, 2, nullptr, .decay = 0.9f, .num_updates = step);
@@ -101,6 +116,9 @@ static int write_rates(const char *directory)
 {
     mr_graph *g = mr_graph_new();
     mr_output s = mr_placeholder(g, MR_INT64, .shape = MR_SCALAR, .name = "step");
+    const mr_output rate = mr_mul(g, mr_constant_float(g, 0.125f), mr_constant_float(g, 2));
+    const mr_decay_options computed = {.size = sizeof computed, .learning_rate_output = rate};
+    const mr_decay_options named = {.size = sizeof named, .learning_rate_output = rate, .name = "named_rate"};
     const mr_output rates[] = {
         mr_exponential_decay(g, 0.5f, s, 10, 0.9f, false),
         mr_exponential_decay(g, 0.5f, s, 10, 0.9f, true),
@@ -121,6 +139,13 @@ static int write_rates(const char *directory)
         mr_noisy_linear_cosine_decay(g, 0.5f, s, 10, .seed = 7),
         mr_noisy_linear_cosine_decay(g, 0.5f, s, 20, .initial_variance = 0.1f, .variance_decay = 0.3f, .periods = 2,
                                      .alpha = 0.1f, .beta = 0.01f, .seed = 8),
+        mr_exponential_decay_with(g, MR_UNSET, s, 10, 0.9f, false, &named),
+        mr_natural_exp_decay_with(g, MR_UNSET, s, 10, 0.3f, false, &computed),
+        mr_inverse_time_decay_with(g, MR_UNSET, s, 10, 0.3f, false, &computed),
+        mr_polynomial_decay_with(g, MR_UNSET, s, 10, 0.01f, 2, false, &computed),
+        mr_cosine_decay_with(g, MR_UNSET, s, 10, 0.1f, &computed),
+        mr_cosine_decay_restarts_with(g, MR_UNSET, s, 10, 2, 1, 0, &computed),
+        mr_linear_cosine_decay_with(g, MR_UNSET, s, 10, 0.5f, 0, 0.001f, &computed),
     };
     printf("rates");
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
@@ -196,5 +221,36 @@ int main(int argc, char **argv)
     failed |= write_models(d, "clip_all", mr_gradient_descent(.learning_rate = 0.3f), CLIP_ALL);
     failed |= write_models(d, "clip_average", mr_gradient_descent(.learning_rate = 0.3f), CLIP_AVERAGE);
     failed |= write_models(d, "average", mr_adam(.learning_rate = 0.02f), AVERAGE);
+    failed |= write_models(d, "average_loss", mr_adam(.learning_rate = 0.02f), AVERAGE_LOSS);
+    failed |= write_models(d, "average_debiased", mr_adam(.learning_rate = 0.02f), AVERAGE_DEBIASED);
+    failed |= write_models(d, "ftrl_named", mr_ftrl(.learning_rate = 0.3f, .accum_name = "acc", .linear_name = "lin"),
+                           UNCHANGED);
+    failed |= write_models(d, "ftrl_accum", mr_ftrl(.learning_rate = 0.3f, .accum_name = "acc"), UNCHANGED);
+    failed |=
+        write_models(d, "locked_descent", mr_gradient_descent(.learning_rate = 0.3f, .use_locking = true), UNCHANGED);
+    failed |= write_models(d, "locked_adam", mr_adam(.learning_rate = 0.02f, .use_locking = true), UNCHANGED);
+    failed |= write_models(d, "locked_momentum",
+                           mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f, .use_locking = true), UNCHANGED);
+    failed |= write_models(d, "locked_rmsprop", mr_rms_prop(.learning_rate = 0.02f, .use_locking = true), UNCHANGED);
+    const struct {
+        const char *name;
+        const mr_optimizer *optimizer;
+    } decayed[] = {
+        {"decayed_descent", mr_gradient_descent(.learning_rate = 0.3f)},
+        {"decayed_momentum", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f)},
+        {"decayed_nesterov", mr_momentum(.learning_rate = 0.1f, .momentum = 0.9f, .nesterov = true)},
+        {"decayed_adam", mr_adam(.learning_rate = 0.02f)},
+        {"decayed_adagrad", mr_adagrad(.learning_rate = 0.2f)},
+        {"decayed_adadelta", mr_adadelta(.learning_rate = 1, .decay = 0.8f, .epsilon = 1e-4f)},
+        {"decayed_rmsprop", mr_rms_prop(.learning_rate = 0.02f)},
+        {"decayed_centered", mr_rms_prop(.learning_rate = 0.02f, .centered = true, .epsilon = 1e-3f)},
+        {"decayed_ftrl", mr_ftrl(.learning_rate = 0.3f)},
+        {"decayed_ftrl3", mr_ftrl(.learning_rate = 0.3f, .l2_shrinkage = 0.02f, .learning_rate_power = -0.6f)},
+        {"decayed_adagradda", mr_adagrad_da(.learning_rate = 0.3f, .l1 = 0.001f, .l2 = 0.002f)},
+        {"decayed_proximal", mr_proximal_gradient_descent(.learning_rate = 0.3f, .l1 = 0.01f, .l2 = 0.02f)},
+        {"decayed_proximal2", mr_proximal_adagrad(.learning_rate = 0.2f, .l1 = 0.01f, .l2 = 0.02f)},
+    };
+    for (size_t i = 0; i < sizeof decayed / sizeof *decayed; i++)
+        failed |= write_models(d, decayed[i].name, decayed[i].optimizer, DECAYED);
     return failed | write_rates(d);
 }

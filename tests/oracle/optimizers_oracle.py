@@ -31,7 +31,7 @@ class LazyAdam(tf.train.AdamOptimizer):
 
         def put(kind, target, value):
             if isinstance(target, tf.Variable) and target.dtype._is_ref_dtype:
-                return getattr(tf, "scatter_" + kind)(target, rows, value)
+                return getattr(tf, "scatter_" + kind)(target, rows, value, use_locking=False)
             return getattr(target, "scatter_" + kind)(tf.IndexedSlices(value, rows))
 
         with tf.control_dependencies([put("update", m, new_m), put("update", v, new_v)]):
@@ -75,7 +75,7 @@ def is_reference(variable):
 
 def put(kind, target, rows, value):
     if is_reference(target):
-        return getattr(tf, "scatter_" + kind)(target, rows, value)
+        return getattr(tf, "scatter_" + kind)(target, rows, value, use_locking=False)
     return getattr(target, "scatter_" + kind)(tf.IndexedSlices(value, rows))
 
 
@@ -166,8 +166,8 @@ class AmsGrad(tf.train.AdamOptimizer):
         rate = self._lr * tf.sqrt(1 - power2) / (1 - power1)
         change = rate * new_m / (tf.sqrt(new_largest) + self._epsilon)
         with tf.control_dependencies([new_m, new_v, new_largest]):
-            return tf.group(tf.assign(m, new_m), tf.assign(v, new_v), tf.assign(largest, new_largest),
-                            tf.assign_sub(variable, change))
+            moved = [tf.assign(*pair, use_locking=False) for pair in [(m, new_m), (v, new_v), (largest, new_largest)]]
+            return tf.group(*moved, tf.assign_sub(variable, change))
 
     def _apply_sparse(self, gradient, variable):
         return self._apply_dense(tf.convert_to_tensor(gradient), variable)
@@ -206,7 +206,7 @@ class Sign(tf.train.Optimizer):
         new_m = self.beta * m + (1 - self.beta) * tf.math.unsorted_segment_sum(values, rows, 6)
         agreement = tf.sign(tf.gather(new_m, rows)) * tf.sign(values)
         change = self.rate * self.factor(agreement) * values
-        return tf.group(tf.assign(m, new_m), put("sub", variable, rows, change))
+        return tf.group(tf.assign(m, new_m, use_locking=False), put("sub", variable, rows, change))
 
     def _resource_apply_sparse(self, values, variable, rows):
         return self._apply_sparse(tf.IndexedSlices(values, rows), variable)
@@ -242,6 +242,12 @@ OPTIMIZERS = {
     "adagradda": lambda step: tf.train.AdagradDAOptimizer(0.3, step, l1_regularization_strength=0.001,
                                                           l2_regularization_strength=0.002),
     "proximal": lambda step: tf.train.ProximalGradientDescentOptimizer(0.3, 0.01, 0.02),
+    "ftrl_named": lambda step: tf.train.FtrlOptimizer(0.3, accum_name="acc", linear_name="lin"),
+    "ftrl_accum": lambda step: tf.train.FtrlOptimizer(0.3, accum_name="acc"),
+    "locked_descent": lambda step: tf.train.GradientDescentOptimizer(0.3, use_locking=True),
+    "locked_adam": lambda step: tf.train.AdamOptimizer(0.02, use_locking=True),
+    "locked_momentum": lambda step: tf.train.MomentumOptimizer(0.1, 0.9, use_locking=True),
+    "locked_rmsprop": lambda step: tf.train.RMSPropOptimizer(0.02, use_locking=True),
     "proximal2": lambda step: tf.train.ProximalAdagradOptimizer(0.2, l1_regularization_strength=0.01,
                                                                 l2_regularization_strength=0.02),
 }
@@ -272,8 +278,12 @@ def model(name):
     step = tf.train.get_or_create_global_step()
     kind = {"clip": "descent", "clip_axes": "descent", "clip_given": "descent", "clip_all": "descent",
             "clip_average": "descent", "average": "adam", "only": "adam", "weighted": "descent",
-            "colocated": "descent"}.get(name, name)
-    optimizer = OPTIMIZERS[kind](step)
+            "colocated": "descent", "average_loss": "adam", "average_debiased": "adam"}.get(name, name)
+    is_decayed = kind.startswith("decayed_")
+    optimizer = OPTIMIZERS[kind.removeprefix("decayed_")](step)
+    for attr in ("_learning_rate", "_lr") if is_decayed else ():  # a tensor in the place of the number
+        if hasattr(optimizer, attr):
+            setattr(optimizer, attr, tf.train.exponential_decay(getattr(optimizer, attr), step, 4, 0.7))
     options = {"only": {"var_list": [b]}, "weighted": {"grad_loss": tf.constant(0.4)},
                "colocated": {"colocate_gradients_with_ops": True}}.get(name, {})
     pairs = optimizer.compute_gradients(loss, **options)
@@ -289,6 +299,10 @@ def model(name):
     elif name == "clip_all":
         pairs = list(zip(tf.clip_by_global_norm([g for g, _ in pairs], 0.15)[0], [v for _, v in pairs]))
     train = optimizer.apply_gradients(pairs, step)
+    if name in ("average_loss", "average_debiased"):
+        with tf.control_dependencies([train]):
+            average = tf.train.ExponentialMovingAverage(0.9, step, zero_debias=name == "average_debiased")
+            train = average.apply([loss])
     if name == "average":
         with tf.control_dependencies([train]):
             train = tf.train.ExponentialMovingAverage(0.9, step).apply([w, b])
@@ -301,11 +315,20 @@ def classes(nodes):
             if node.name.startswith("gradients/") and "_class" in node.attr}
 
 
+def locks(nodes):
+    """Whether updates of references lock, by the operator and the node that is updated; not the initializers."""
+    found = {}
+    for node in nodes:
+        if "use_locking" in node.attr and not node.op.startswith("Resource") and not node.name.endswith("/Assign"):
+            found.setdefault((node.op, node.input[0]), set()).add(node.attr["use_locking"].b)
+    return found
+
+
 def compare(name, train, loss, bytes_):
     with tf.Graph().as_default(), tf.Session() as session:
         their_loss, their_train = model(name)
         names = [v.op.name for v in tf.global_variables()]
-        groups = classes(session.graph_def.node)
+        groups, locked = classes(session.graph_def.node), locks(session.graph_def.node)
         session.run(tf.global_variables_initializer())
         want = [session.run([their_loss, their_train], {"x:0": x, "y:0": y})[0] for x, y in BATCHES]
         finals = session.run(tf.global_variables())
@@ -314,6 +337,10 @@ def compare(name, train, loss, bytes_):
     got = [ours.run([loss + ":0", train], {"x:0": x, "y:0": y})[0] for x, y in BATCHES]
     check(np.allclose(got, want, 1e-5, 1e-7), f"{name}: losses {got} instead of {want}")
     nodes = tf.MetaGraphDef.FromString(bytes_).graph_def.node
+    mine = {key: value for key, value in locks(nodes).items() if key in locked}
+    check(not name.startswith("locked_") or any(True in value for value in mine.values()), f"{name}: nothing locks")
+    for update, value in mine.items():
+        check(value == locked[update], f"{name}: {update} locks {value}, not {locked[update]}")
     if name.startswith("colocated"):
         common = [node for node in classes(nodes) if node in groups]
         check(len(common) > 5, f"{name}: only {common} are colocated in both")
@@ -341,7 +368,7 @@ def noisy(step, steps, variance, variance_decay, periods, alpha, beta, seed):
 
 
 def rates(step):
-    t = tf.train
+    t, rate = tf.train, tf.constant(0.125) * 2
     return [
         t.exponential_decay(0.5, step, 10, 0.9), t.exponential_decay(0.5, step, 10, 0.9, True),
         t.natural_exp_decay(0.5, step, 10, 0.3), t.natural_exp_decay(0.5, step, 10, 0.3, True),
@@ -351,7 +378,11 @@ def rates(step):
         t.cosine_decay_restarts(0.5, step, 10), t.cosine_decay_restarts(0.5, step, 7, 1.0, 0.5, 0.1),
         t.cosine_decay_restarts(0.5, step, 7, 1.5, 0.5, 0.1), t.linear_cosine_decay(0.5, step, 10),
         t.linear_cosine_decay(0.5, step, 20, 2, 0.1, 0.01), t.noisy_linear_cosine_decay(0.5, step, 10, 0.0),
-        noisy(step, 10, 1.0, 0.55, 0.5, 0.0, 0.001, 7), noisy(step, 20, 0.1, 0.3, 2, 0.1, 0.01, 8)]
+        noisy(step, 10, 1.0, 0.55, 0.5, 0.0, 0.001, 7), noisy(step, 20, 0.1, 0.3, 2, 0.1, 0.01, 8),
+        t.exponential_decay(rate, step, 10, 0.9, name="named_rate"), t.natural_exp_decay(rate, step, 10, 0.3),
+        t.inverse_time_decay(rate, step, 10, 0.3), t.polynomial_decay(rate, step, 10, 0.01, 2),
+        t.cosine_decay(rate, step, 10, 0.1), t.cosine_decay_restarts(rate, step, 10),
+        t.linear_cosine_decay(rate, step, 10)]
 
 
 def main():
@@ -368,6 +399,7 @@ def main():
             with tf.Graph().as_default(), tf.Session() as session:
                 step = tf.placeholder(tf.int64, [], "step")
                 theirs = rates(step)
+                check(names[18] == theirs[18].name, f"{names[18]} instead of {theirs[18].name}")
                 for value in range(0, 60):
                     want, got = session.run(theirs, {step: value}), ours.run(names, {"step:0": value})
                     for output, a, b in zip(names, got, want):

@@ -99,3 +99,93 @@ TEST(variables_to_restore_have_other_names_and_may_be_none)
     CHECK_CONTAINS(error.message, "the name of the averages is empty");
     mr_graph_free(m.graph);
 }
+
+/* ---- Of values that are not variables ---- */
+
+static double average_after(bool zero_debias, mr_dtype dtype, int runs)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2), .name = "x");
+    mr_output y = mr_cast(g, x, dtype, .name = "y");
+    mr_variable average;
+    mr_node *update =
+        mr_moving_average_of(g, MR_OUTPUTS(y), &average, .decay = 0.75f, .name = "Mean", .zero_debias = zero_debias);
+    mr_output read = mr_cast(g, average.value, MR_DOUBLE);
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    mr_session *session = nullptr;
+    mr_tensor value = {0};
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_STR(mr_node_name(average.ref.node), "y/Mean");
+    CHECK_EQ(mr_graph_variable_count(g, MR_GLOBAL_VARIABLES), zero_debias ? 3 : 1);
+    CHECK_EQ(mr_graph_variable_count(g, MR_TRAINABLE_VARIABLES), 0);
+    CHECK_EQ(mr_graph_variable_count(g, MR_MOVING_AVERAGE_VARIABLES), 0);
+    CHECK_EQ(mr_graph_find(g, "y/Mean/biased") != nullptr, zero_debias);
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    for (int i = 0; i < runs; i++) {
+        mr_tensor fed = {0};
+        CHECK_OK(mr_tensor_init(&fed, MR_FLOAT, MR_SHAPE(2), &error));
+        mr_tensor_floats(&fed)[0] = mr_tensor_floats(&fed)[1] = (float)(4 * (i + 1));
+        CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), (mr_outputs){0}, nullptr, &update, 1, &error));
+        mr_tensor_deinit(&fed);
+    }
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(read), &value, nullptr, 0, &error));
+    const double result = ((const double *)mr_tensor_data(&value))[1];
+    mr_tensor_deinit(&value);
+    mr_session_free(session);
+    mr_graph_free(g);
+    return result;
+}
+
+TEST(values_that_are_no_variables_have_averages)
+{
+    static const mr_dtype dtypes[] = {MR_HALF, MR_BFLOAT16, MR_FLOAT, MR_DOUBLE};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        const double tolerance = i < 2 ? 0.05 : 1e-6;
+        CHECK_NEAR(average_after(false, dtypes[i], 1), 1, tolerance);            /* 0.25 * 4 */
+        CHECK_NEAR(average_after(false, dtypes[i], 2), 2.75, tolerance);         /* 0.75 * 1 + 0.25 * 8 */
+        CHECK_NEAR(average_after(true, dtypes[i], 1), 4, tolerance);             /* 1 / 0.25 */
+        CHECK_NEAR(average_after(true, dtypes[i], 2), 2.75 / 0.4375, tolerance); /* 1 - 0.75 ^ 2 */
+    }
+}
+
+static void check_no_average(mr_graph *g, const char *part)
+{
+    mr_error error = {0};
+    CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, part);
+    mr_graph_free(g);
+}
+
+TEST(wrong_averages_are_refused)
+{
+    mr_graph *other = mr_graph_new();
+    const mr_output foreign = mr_constant_float(other, 1);
+#define REFUSE(part, expression)                                                                                       \
+    {                                                                                                                  \
+        mr_graph *g = mr_graph_new();                                                                                  \
+        const mr_output one = mr_constant_float(g, 1);                                                                 \
+        (void)one;                                                                                                     \
+        (void)(expression);                                                                                            \
+        check_no_average(g, part);                                                                                     \
+    }
+    REFUSE("needs variables or outputs", mr_moving_average_of(g, (mr_outputs){0}, nullptr, .decay = 0.5f))
+    REFUSE("needs variables or outputs", mr_moving_average_of(g, MR_OUTPUTS_OF(&one, -1), nullptr, .decay = 0.5f))
+    REFUSE("decay of a moving average is required", mr_moving_average_of(g, MR_OUTPUTS(one), nullptr))
+    REFUSE("decay is 1", mr_moving_average_of(g, MR_OUTPUTS(one), nullptr, .decay = 1))
+    REFUSE("output 1 is not one of the graph",
+           mr_moving_average_of(g, MR_OUTPUTS(one, (mr_output){0}), nullptr, .decay = 0.5f))
+    REFUSE("output 0 is not one of the graph", mr_moving_average_of(g, MR_OUTPUTS(foreign), nullptr, .decay = 0.5f))
+    REFUSE("is int32, not floating point",
+           mr_moving_average_of(g, MR_OUTPUTS(mr_constant_int32(g, 1)), nullptr, .decay = 0.5f))
+    REFUSE(
+        "whose shape [?] is not known",
+        mr_moving_average_of(g, MR_OUTPUTS(mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1))), nullptr, .decay = 0.5f))
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "w", MR_SCALAR);
+    (void)mr_moving_average(g, &w, 1, nullptr, .decay = 0.5f, .zero_debias = true);
+    check_no_average(g, "zero_debias has no effect");
+    CHECK(mr_moving_average_of(nullptr, MR_OUTPUTS(foreign), nullptr, .decay = 0.5f) == nullptr);
+    CHECK(mr_moving_average(nullptr, &w, 1, nullptr, .decay = 0.5f) == nullptr);
+    mr_graph_free(other);
+}

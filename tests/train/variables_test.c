@@ -340,3 +340,44 @@ TEST(variables_of_both_kinds_are_trained_the_same_way)
         CHECK(reference[0] != 1 && memcmp(reference, resource, sizeof reference) == 0);
     }
 }
+
+TEST(assignments_have_options)
+{
+    for (int use_resource = 0; use_resource < 2; use_resource++) {
+        mr_error error = {0};
+        mr_session *session = nullptr;
+        mr_tensor value = {0}, def = {0};
+        mr_graph *g = mr_graph_new();
+        mr_variable w = mr_get_variable(g, "w", MR_SCALAR, .use_resource = use_resource == 1);
+        const mr_output two = mr_constant_float(g, 2);
+        const mr_variable_assign_options named = {
+            .size = sizeof named, .name = "mine", .use_locking = use_resource == 0};
+        mr_output set = mr_variable_assign_with(g, w, two, &named);
+        mr_graph_push_control_dependencies(g, &set.node, 1);
+        mr_output more = mr_variable_assign_add_with(g, w, two, &named);
+        mr_graph_push_control_dependencies(g, &more.node, 1);
+        mr_output less = mr_variable_assign_sub_with(g, w, mr_constant_float(g, 0.5f), nullptr);
+        mr_graph_pop_control_dependencies(g);
+        mr_graph_pop_control_dependencies(g);
+        CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(less), &value, nullptr, 0, &error));
+        CHECK(mr_tensor_floats(&value)[0] == 3.5f);
+        CHECK_STR(mr_node_op(mr_graph_find(g, "mine")), use_resource == 1 ? "AssignVariableOp" : "Assign");
+        CHECK_STR(mr_node_op(mr_graph_find(g, "mine_1")), use_resource == 1 ? "AssignAddVariableOp" : "AssignAdd");
+        CHECK_OK(mr_graph_export(g, &def, &error));
+        mr_tensor_deinit(&def);
+        mr_tensor_deinit(&value);
+        mr_session_free(session);
+        if (use_resource == 1) {
+            (void)mr_variable_assign_with(g, w, two, MR_OPTIONS(mr_variable_assign_options, .use_locking = true));
+            CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+            CHECK_CONTAINS(error.message, "use_locking has no effect on a resource variable");
+        } else {
+            (void)mr_variable_assign_with(g, (mr_variable){0}, two, nullptr);
+            CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+            CHECK_CONTAINS(error.message, "mr_variable_assign: the variable is no single variable");
+        }
+        mr_graph_free(g);
+        CHECK(mr_variable_assign_sub_with(nullptr, w, two, nullptr).node == nullptr);
+    }
+}
