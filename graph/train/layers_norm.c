@@ -68,20 +68,45 @@ static bool settle_axis(plan *p, mr_output input)
             mr_shape_text(p->shape, text, sizeof text), p->axis);
         return false;
     }
-    p->fused = layer->fused == 1 || (layer->fused == MR_INHERIT && can_fuse && !layer->renorm);
+    p->virtual_size = layer->virtual_batch_size;
+    p->fused = layer->fused == 1 || (layer->fused == MR_INHERIT && can_fuse && !layer->renorm && p->virtual_size == 0);
     p->dtype = mr_output_dtype(input);
     p->is_last = p->axis == p->shape.rank - 1;
     return true;
 }
 
+static bool check_virtual(const plan *p)
+{
+    const int32_t size = p->layer->virtual_batch_size;
+    const int64_t batch = p->shape.dims[0];
+    if (size == 0) return true;
+    if (!mr_train_check_count(p->graph, "virtual_batch_size", size, 1)) return false;
+    if (p->layer->fused == 1)
+        (void)mr_graph_fail(p->graph, MR_INVALID_ARGUMENT,
+                            "fused batch normalization has no virtual batches: set virtual_batch_size or fused");
+    else if (batch >= 0 && batch % size != 0)
+        (void)mr_graph_fail(p->graph, MR_INVALID_ARGUMENT,
+                            "virtual_batch_size is %d, but must divide the batch of %lld", (int)size, (long long)batch);
+    return mr_graph_status(p->graph, nullptr) == MR_OK;
+}
+
 /* ---- Variables ---- */
+
+/* One element for each channel: a vector, or with virtual batches a shape that is broadcast to theirs. */
+static mr_shape weight_shape(const plan *p)
+{
+    if (p->virtual_size == 0) return MR_SHAPE(p->shape.dims[p->axis]);
+    mr_shape shape = {.rank = p->shape.rank + 1};
+    for (int32_t i = 0; i < shape.rank; i++) shape.dims[i] = i == p->axis + 1 ? p->shape.dims[p->axis] : 1;
+    return shape;
+}
 
 static mr_variable weight(const plan *p, const char *name, mr_initializer initializer, mr_initializer_kind kind,
                           mr_regularizer regularizer, mr_constraint constraint, bool trainable)
 {
     bool is_half = p->dtype == MR_HALF || p->dtype == MR_BFLOAT16;
     return mr_layer_variable(p->graph, &(mr_layer_weight){.name = name,
-                                                          .shape = MR_SHAPE(p->shape.dims[p->axis]),
+                                                          .shape = weight_shape(p),
                                                           .dtype = is_half ? MR_FLOAT : p->dtype,
                                                           .initializer = initializer,
                                                           .default_kind = kind,
@@ -184,7 +209,7 @@ static mr_output build_fused(const plan *p, mr_output input)
 /* A vector of channels in a shape that is broadcast along `axis`. */
 static mr_output along_axis(const plan *p, mr_output vector)
 {
-    if (p->is_last || vector.node == nullptr) return vector;
+    if (p->is_last || p->virtual_size > 0 || vector.node == nullptr) return vector;
     int32_t sizes[MR_RANK_MAX];
     for (int32_t i = 0; i < p->shape.rank; i++) sizes[i] = i == p->axis ? (int32_t)p->shape.dims[i] : 1;
     return mr_reshape(p->graph, vector, mr_constant_int32s(p->graph, MR_SHAPE(p->shape.rank), sizes, "Reshape/shape"));
@@ -201,29 +226,79 @@ static mr_output choose(const plan *p, mr_output if_true, mr_output if_false)
     return chosen;
 }
 
+/* ---- Virtual batches: [batch, …] becomes [virtual_batch_size, parts, …], and back ---- */
+
+static mr_output prepend(mr_graph *graph, mr_ints sizes, mr_output rest)
+{
+    return mr_concat_v2(graph, MR_OUTPUTS(mr_constant_ints(graph, sizes), rest), mr_constant_int32(graph, 0));
+}
+
+/* original  receives the shape of the input */
+static mr_output divide(const plan *p, mr_output input, mr_output *original)
+{
+    mr_graph *graph = p->graph;
+    const int32_t rest = p->shape.rank - 1;
+    mr_output sizes = mr_slice(graph, mr_shape_of(graph, input), mr_constant_ints(graph, MR_INTS(1)),
+                               mr_constant_ints(graph, MR_INTS(rest)));
+    *original = prepend(graph, MR_INTS(-1), sizes);
+    mr_output parts = mr_reshape(graph, input, prepend(graph, MR_INTS(p->virtual_size, -1), sizes));
+    mr_shape shape = {.rank = p->shape.rank + 1};
+    const int64_t batch = p->shape.dims[0];
+    shape.dims[0] = p->virtual_size;
+    shape.dims[1] = batch >= 0 ? batch / p->virtual_size : -1;
+    for (int32_t i = 1; i < p->shape.rank; i++) shape.dims[i + 1] = p->shape.dims[i];
+    if (mr_graph_status(graph, nullptr) == MR_OK) mr_output_set_shape(parts, shape);
+    return parts;
+}
+
+static mr_output join(const plan *p, mr_output parts, mr_output original)
+{
+    mr_output output = mr_reshape(p->graph, parts, original);
+    if (mr_graph_status(p->graph, nullptr) == MR_OK) mr_output_set_shape(output, p->shape);
+    return output;
+}
+
+/* The mean over the parts. */
+static mr_output over_parts(const plan *p, mr_output value)
+{
+    if (p->virtual_size == 0) return value;
+    return mr_mean(p->graph, value, mr_constant_ints(p->graph, MR_INTS(1)), .keep_dims = true, .name = "Mean");
+}
+
+/* The dimensions over which moments are computed. Returns their number. */
+static int32_t moment_axes(const plan *p, int32_t axes[MR_RANK_MAX])
+{
+    int32_t count = 0;
+    const int32_t shift = p->virtual_size > 0; /* dimension 1 are the parts */
+    for (int32_t i = 0; i < p->shape.rank; i++)
+        if (i != p->axis) axes[count++] = i > 0 ? i + shift : 0;
+    return count;
+}
+
 static mr_output build_plain(plan *p, mr_output input)
 {
     mr_graph *graph = p->graph;
-    mr_output scale = {0}, offset = {0};
+    mr_output scale = {0}, offset = {0}, original = {0};
+    if (p->virtual_size > 0) input = divide(p, input, &original);
     if (!p->layer->no_scale) scale = mr_layer_value(graph, p->gamma, "mul");
     if (!p->layer->no_center) offset = mr_layer_value(graph, p->beta, "sub");
     mr_output mean = mr_layer_value(graph, p->moving_mean, "mean");
     mr_output variance = mr_layer_value(graph, p->moving_variance, "variance");
     if (is_train(p) || has_tensor(p)) {
-        int32_t axes[MR_RANK_MAX], count = 0;
-        for (int32_t i = 0; i < p->shape.rank; i++)
-            if (i != p->axis) axes[count++] = i;
+        int32_t axes[MR_RANK_MAX];
+        const int32_t count = moment_axes(p, axes);
         mr_output batch_mean, batch_variance;
-        mr_train_moments(graph, input, axes, count, true, &batch_mean, &batch_variance);
+        mr_train_moments(graph, input, axes, count, p->virtual_size == 0, &batch_mean, &batch_variance);
         mean = choose(p, batch_mean, mean);
         variance = choose(p, batch_variance, variance);
         if (p->layer->renorm)
-            mr_batch_renorm(p, mean, variance, &scale, &offset);
+            mr_batch_renorm(p, over_parts(p, mean), over_parts(p, variance), &scale, &offset);
         else
-            move_averages(p, mean, variance);
+            move_averages(p, over_parts(p, mean), over_parts(p, variance));
     }
-    return mr_train_normalize(graph, input, along_axis(p, mean), along_axis(p, variance), along_axis(p, offset),
-                              along_axis(p, scale), p->layer->epsilon);
+    mr_output output = mr_train_normalize(graph, input, along_axis(p, mean), along_axis(p, variance),
+                                          along_axis(p, offset), along_axis(p, scale), p->layer->epsilon);
+    return p->virtual_size > 0 ? join(p, output, original) : output;
 }
 
 /* ---- The layers ---- */
@@ -235,7 +310,7 @@ static mr_output build_batch_normalization(mr_graph *graph, mr_output input, con
         !mr_train_check_number(graph, "epsilon", layer->epsilon, 0) ||
         !mr_layer_check_training(graph, layer->training, layer->is_training,
                                  isnan(layer->momentum) ? nullptr : "momentum") ||
-        !check_renorm(&p) || !settle_axis(&p, input))
+        !check_renorm(&p) || !settle_axis(&p, input) || !check_virtual(&p))
         return mr_graph_failed_output(graph);
     make_variables(&p);
     if (mr_graph_status(graph, nullptr) != MR_OK) return mr_graph_failed_output(graph);

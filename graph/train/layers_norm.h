@@ -13,7 +13,8 @@ typedef struct mr_batch_norm {
     int32_t axis;   /* of the channels */
     bool is_last;   /* axis is the last dimension */
     bool fused;
-    mr_dtype dtype; /* of the input */
+    int32_t virtual_size; /* elements of a virtual batch; 0: the batch is not divided */
+    mr_dtype dtype;       /* of the input */
     mr_variable gamma, beta, moving_mean, moving_variance, moving_std, renorm_mean, renorm_std;
 } mr_batch_norm;
 

@@ -10,6 +10,8 @@ typedef struct wrapper {
     mr_dropout_wrapper_options dropout;
     /* Of variational dropout: uniform numbers, [1, size]; {0}: nothing is dropped. */
     mr_output input_noise, output_noise, *state_noises;
+    bool *drops_state; /* of each state, if the caller decides; null: the default */
+    mr_residual_wrapper_options residual;
     const char *device;
 } wrapper;
 
@@ -177,6 +179,11 @@ static bool is_memory(const mr_rnn_cell *cell, int32_t index)
     return is_memory(cells.items[i], index);
 }
 
+static bool drops_state(const wrapper *self, int32_t index)
+{
+    return self->drops_state != nullptr ? self->drops_state[index] : !is_memory(self->cell, index);
+}
+
 /* The seed of one of the wrapper's operators: they must not draw the same numbers. */
 static int64_t seed_of(const wrapper *self, int32_t number)
 {
@@ -196,7 +203,7 @@ static mr_output dropout_call(void *context, mr_graph *graph, mr_output input, c
     for (int32_t i = 0; i < mr_rnn_cell_state_count(self->cell); i++) {
         if (o->variational_recurrent)
             next[i] = drop_same(graph, next[i], o->state_keep_prob, o->state_keep, self->state_noises[i]);
-        else if (!is_memory(self->cell, i))
+        else if (drops_state(self, i))
             next[i] = drop(graph, next[i], o->state_keep_prob, o->state_keep, seed_of(self, 2 + i));
     }
     return o->variational_recurrent ? drop_same(graph, output, o->output_keep_prob, o->output_keep, self->output_noise)
@@ -229,7 +236,7 @@ static bool make_noises(mr_graph *graph, wrapper *self)
         self->output_noise = make_noise(graph, self, mr_rnn_cell_output_size(self->cell), 1);
     for (int32_t i = 0; i < count; i++) {
         self->state_noises[i] = (mr_output){0};
-        if (drops(o->state_keep_prob, o->state_keep) && !is_memory(self->cell, i))
+        if (drops(o->state_keep_prob, o->state_keep) && drops_state(self, i))
             self->state_noises[i] = make_noise(graph, self, mr_rnn_cell_state_size(self->cell, i), 2 + i);
     }
     mr_graph_pop_scope(graph);
@@ -268,6 +275,24 @@ static bool check_keep(mr_graph *graph, const char *option, float keep_prob, mr_
     return mr_graph_status(graph, nullptr) == MR_OK;
 }
 
+/* Asks the caller which states are dropped. */
+static bool ask_states(mr_graph *graph, wrapper *self)
+{
+    const mr_dropout_wrapper_options *o = &self->dropout;
+    const int32_t count = mr_rnn_cell_state_count(self->cell);
+    if (o->drops_state == nullptr && o->drops_state_context == nullptr) return true;
+    if (o->drops_state == nullptr || !drops(o->state_keep_prob, o->state_keep)) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "dropout_wrapper: %s",
+                            o->drops_state == nullptr ? "drops_state_context has no effect without drops_state"
+                                                      : "drops_state has no effect: no state is dropped");
+        return false;
+    }
+    self->drops_state = mr_rnn_alloc(graph, (size_t)count * sizeof *self->drops_state);
+    for (int32_t i = 0; self->drops_state != nullptr && i < count; i++)
+        self->drops_state[i] = !self->cell->states[i].is_time && o->drops_state(o->drops_state_context, i);
+    return self->drops_state != nullptr;
+}
+
 mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, const mr_dropout_wrapper_options *given)
 {
     mr_dropout_wrapper_options o;
@@ -279,6 +304,7 @@ mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, const mr_dr
     wrapper *self = wrapper_new(graph, cell, "dropout_wrapper");
     if (self == nullptr) return nullptr;
     self->dropout = o;
+    if (!ask_states(graph, self)) return nullptr;
     if (o.variational_recurrent && !make_noises(graph, self)) return nullptr;
     mr_rnn_cell_functions functions = functions_of(cell, "dropout_wrapper");
     functions.build = build_one;
@@ -293,6 +319,8 @@ static mr_output residual_call(void *context, mr_graph *graph, mr_output input, 
 {
     const wrapper *self = context;
     mr_output output = mr_rnn_cell_call(graph, self->cell, input, states, next);
+    if (self->residual.residual != nullptr && mr_graph_status(graph, nullptr) == MR_OK)
+        return self->residual.residual(self->residual.context, graph, input, output);
     return mr_add_v2(graph, input, output, .name = "add");
 }
 
@@ -300,21 +328,33 @@ static void residual_build(void *context, mr_graph *graph, int64_t input_size, m
 {
     const wrapper *self = context;
     const int64_t outputs = mr_rnn_cell_output_size(self->cell);
-    if (input_size != outputs)
+    if (input_size != outputs && self->residual.residual == nullptr)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                             "residual_wrapper: the input has %lld features, but the output %lld", (long long)input_size,
                             (long long)outputs);
     (void)mr_rnn_cell_build(graph, self->cell, input_size, dtype);
 }
 
-mr_rnn_cell *mr_residual_wrapper(mr_graph *graph, mr_rnn_cell *cell)
+mr_rnn_cell *mr_residual_wrapper_with(mr_graph *graph, mr_rnn_cell *cell, const mr_residual_wrapper_options *given)
 {
+    mr_residual_wrapper_options o;
+    if (graph == nullptr || !MR_LAYER_READ(mr_residual_wrapper_options, graph, &o, given)) return nullptr;
+    if (o.residual == nullptr && o.context != nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "residual_wrapper: context has no effect without residual");
+        return nullptr;
+    }
     wrapper *self = wrapper_new(graph, cell, "residual_wrapper");
     if (self == nullptr) return nullptr;
+    self->residual = o;
     mr_rnn_cell_functions functions = functions_of(cell, "residual_wrapper");
     functions.build = residual_build;
     functions.call = residual_call;
     return finish(graph, &functions, self);
+}
+
+mr_rnn_cell *mr_residual_wrapper(mr_graph *graph, mr_rnn_cell *cell)
+{
+    return mr_residual_wrapper_with(graph, cell, nullptr);
 }
 
 static void device_build(void *context, mr_graph *graph, int64_t input_size, mr_dtype dtype)

@@ -235,6 +235,10 @@ typedef struct mr_batch_normalization_layer {
     bool not_trainable;
     mr_reuse reuse;
     mr_constraint beta_constraint, gamma_constraint;
+    /* Statistics of parts of the batch with so many elements each ("ghost batches"). The batch is a multiple of it; of
+     * n parts, part i has the elements i, i + n, i + 2n, …. The averages move by the mean of the parts' statistics. The
+     * variables have one dimension more than the input. Default: statistics of the batch. Not with fused */
+    int32_t virtual_batch_size;
 } mr_batch_normalization_layer;
 #define MR_BATCH_NORMALIZATION_LAYER_DEFAULTS                                                                          \
     .training = MR_TRAINING_UNSET, .momentum = MR_UNSET, .epsilon = 0.001f, .axis = -1, .fused = MR_INHERIT,           \

@@ -177,6 +177,11 @@ typedef struct mr_dropout_wrapper_options {
     bool variational_recurrent;
     int64_t input_size; /* of variational_recurrent: required if the input is dropped: the number of its features */
     mr_dtype dtype;     /* of variational_recurrent: that of the input and the states; default MR_FLOAT */
+    /* Whether elements of state `index` are dropped (dropout_state_filter_visitor), called for each state when the
+     * wrapper is created; an error unless states are dropped. Default: of all states but the c of an LSTM and the
+     * alignments of an attention. The time of an attention is never dropped. */
+    bool (*drops_state)(void *context, int32_t index);
+    void *drops_state_context;
 } mr_dropout_wrapper_options;
 #define MR_DROPOUT_WRAPPER_DEFAULTS .input_keep_prob = 1, .output_keep_prob = 1, .state_keep_prob = 1
 MR_API mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, const mr_dropout_wrapper_options *options);
@@ -185,6 +190,16 @@ MR_API mr_rnn_cell *mr_dropout_wrapper_(mr_graph *graph, mr_rnn_cell *cell, cons
                   MR_DROPOUT_WRAPPER_DEFAULTS, __VA_ARGS__)
 /* Adds the input to the output, which must be of its size. */
 MR_API mr_rnn_cell *mr_residual_wrapper(mr_graph *graph, mr_rnn_cell *cell);
+typedef struct mr_residual_wrapper_options {
+    size_t size; /* of this struct (api.h) */
+    /* Combines the input [batch, features] and the output of the cell [batch, output size]; the result has the output's
+     * shape and dtype (residual_fn). Default: adds them */
+    mr_output (*residual)(void *context, mr_graph *graph, mr_output input, mr_output output);
+    void *context; /* of residual; borrowed; must exist as long as the cell is called */
+} mr_residual_wrapper_options;
+/* The same with options, which may be null. */
+MR_API mr_rnn_cell *mr_residual_wrapper_with(mr_graph *graph, mr_rnn_cell *cell,
+                                             const mr_residual_wrapper_options *options);
 /* Runs the cell on a device. */
 MR_API mr_rnn_cell *mr_device_wrapper(mr_graph *graph, mr_rnn_cell *cell, const char *device);
 

@@ -172,6 +172,17 @@ static mr_output rectified(model *m, mr_output x)
     C(norm_renorm,                                                                                                     \
       normalized(m, mr_layer_batch_normalization(G, X1, .training = true, .renorm = true, .renorm_rmin = 0.5f,         \
                                                  .renorm_rmax = 2, .renorm_dmax = 1)))                                 \
+    C(norm_virtual,                                                                                                    \
+      normalized(m, mr_layer_batch_normalization(G, X1, .training = true, .virtual_batch_size = 2, .momentum = 0.9f))) \
+    C(norm_virtual_flag,                                                                                               \
+      normalized(m, mr_layer_batch_normalization(G, X1, .is_training = flag(m), .virtual_batch_size = 3)))             \
+    C(norm_virtual_inference, normalized(m, mr_layer_batch_normalization(G, X1, .virtual_batch_size = 3)))             \
+    C(norm_virtual_image,                                                                                              \
+      normalized(m, mr_layer_batch_normalization(G, X3, .training = true, .virtual_batch_size = 2, .no_scale = true))) \
+    C(norm_virtual_axis,                                                                                               \
+      normalized(m, mr_layer_batch_normalization(G, X3, .training = true, .axis = 1, .virtual_batch_size = 3)))        \
+    C(norm_virtual_renorm,                                                                                             \
+      normalized(m, mr_layer_batch_normalization(G, X1, .training = true, .virtual_batch_size = 3, .renorm = true)))   \
     C(dense_limited,                                                                                                   \
       mr_layer_dense(G, X1, .units = 3, .kernel_constraint = limited, .bias_constraint = mr_activation_relu))          \
     C(conv_limited, mr_layer_conv2d(G, X3, .filters = 3, .kernel_size = 2, .kernel_constraint = limited,               \

@@ -133,6 +133,26 @@ static mr_output custom(model *m)
     return dynamic_lengths(m, mr_rnn_cell_new(m->g, &functions, nullptr), false);
 }
 
+/* The sum of the input's features is added to each output, which is halved. */
+static mr_output residual(void *context, mr_graph *g, mr_output input, mr_output output)
+{
+    (void)context;
+    mr_output sum = mr_sum(g, input, mr_constant_ints(g, MR_INTS(1)), .keep_dims = true);
+    return mr_add_v2(g, sum, mr_mul(g, output, mr_constant_float(g, 0.5f)));
+}
+
+static bool drops_none(void *context, int32_t index)
+{
+    (void)context;
+    return index < 0;
+}
+
+static bool drops_c(void *context, int32_t index)
+{
+    (void)context;
+    return index == 0;
+}
+
 #define G m->g
 #define CASES(C)                                                                                                       \
     C(basic, dynamic(m, mr_basic_rnn_cell(G, UNITS)))                                                                  \
@@ -154,6 +174,13 @@ static mr_output custom(model *m)
     C(dropout_1, dynamic(m, mr_dropout_wrapper(G, mr_gru_cell(G, UNITS), .output_keep = mr_constant_float(G, 1))))     \
     C(dropout_same, dynamic(m, mr_dropout_wrapper(G, mr_lstm_cell(G, UNITS), .output_keep_prob = 0.7f,                 \
                                                   .variational_recurrent = true)))                                     \
+    C(residual_function,                                                                                               \
+      dynamic(m, mr_residual_wrapper_with(G, mr_lstm_cell(G, UNITS),                                                   \
+                                          MR_OPTIONS(mr_residual_wrapper_options, .residual = residual))))             \
+    C(dropout_none,                                                                                                    \
+      dynamic(m, mr_dropout_wrapper(G, mr_lstm_cell(G, UNITS), .state_keep_prob = 0.5f, .drops_state = drops_none)))   \
+    C(dropout_c,                                                                                                       \
+      dynamic(m, mr_dropout_wrapper(G, mr_lstm_cell(G, UNITS), .state_keep_prob = 0.5f, .drops_state = drops_c)))      \
     C(dropout, dynamic(m, mr_dropout_wrapper(G, mr_lstm_cell(G, UNITS), .input_keep_prob = 0.5f,                       \
                                              .output_keep_prob = 0.7f, .state_keep_prob = 0.9f)))                      \
     C(lengths_lstm, dynamic_lengths(m, mr_lstm_cell(G, UNITS), false))                                                 \

@@ -133,6 +133,14 @@ CASES = {
     "dropout_1": lambda: dynamic(C.DropoutWrapper(C.GRUCell(UNITS), output_keep_prob=tf.constant(1.0))),
     "dropout_same": lambda: dynamic(C.DropoutWrapper(C.LSTMCell(UNITS), output_keep_prob=0.7,
                                                      variational_recurrent=True, dtype=tf.float32)),
+    "residual_function": lambda: dynamic(C.ResidualWrapper(
+        C.LSTMCell(UNITS), lambda x, y: tf.reduce_sum(x, 1, keepdims=True) + 0.5 * y)),
+    "dropout_none": lambda: dynamic(C.DropoutWrapper(C.LSTMCell(UNITS), state_keep_prob=0.5,
+                                                     dropout_state_filter_visitor=lambda state: False)),
+    "dropout_c": lambda: dynamic(C.DropoutWrapper(
+        C.LSTMCell(UNITS), state_keep_prob=0.5,
+        dropout_state_filter_visitor=lambda state: C.LSTMStateTuple(True, False)
+        if isinstance(state, C.LSTMStateTuple) else False)),
     "dropout": lambda: dynamic(C.DropoutWrapper(C.LSTMCell(UNITS), 0.5, 0.7, 0.9)),
     "lengths_lstm": lambda: dynamic_lengths(C.LSTMCell(UNITS), False),
     "lengths_gru_time": lambda: dynamic_lengths(C.GRUCell(UNITS), True),
@@ -149,4 +157,4 @@ CASES = {
 
 if __name__ == "__main__":
     # Random numbers of dropout depend on the numbers of nodes: only the names are compared.
-    sys.exit(model_compare.main("rnn_graphs", CASES, ["dropout", "dropout_same"]))
+    sys.exit(model_compare.main("rnn_graphs", CASES, ["dropout", "dropout_same", "dropout_c"]))

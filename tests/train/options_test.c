@@ -79,6 +79,9 @@ static mr_output weights(mr_graph *g)
       mr_layer_batch_normalization(g, x, .training = true, .moving_variance_initializer = {.kind = MR_INIT_ZEROS}))    \
     X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .beta_regularizer = {.l2 = 1}))                   \
     X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .gamma_regularizer = {.l2 = 1}))                  \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .virtual_batch_size = 1))                         \
+    X(norm, "", mr_layer_batch_normalization(g, x, .training = true, .virtual_batch_size = 2))                         \
+    X(norm, "", mr_layer_batch_normalization(g, x, .virtual_batch_size = 2))                                           \
     X(pool, "", mr_layer_max_pool(g, x, .pool_size = 3))                                                               \
     X(pool, "=", mr_layer_max_pool(g, x, .pool_size = 3, .strides = 3))                                                \
     X(pool, "=", mr_layer_max_pool(g, x, .pool_size = 3, .strides = 0))                                                \
@@ -146,6 +149,7 @@ static mr_output weights(mr_graph *g)
                mr_adam(.learning_rate_output = mr_exponential_decay(g, 1, mr_constant_float(g, 1), 2, 0.5f, false))))  \
     X(optimizer, "=", minimize(g, mr_adam(.name = "Adam")))                                                            \
     X(optimizer, "", minimize(g, mr_adam(.name = "Other")))                                                            \
+    X(optimizer, "", minimize(g, mr_adam(.use_locking = true)))                                                        \
     X(optimizer, "", minimize(g, mr_adam(.beta1 = 0)))                                                                 \
     X(optimizer, "", minimize(g, mr_adam(.beta2 = 0)))                                                                 \
     X(optimizer, "", minimize(g, mr_adam(.epsilon = 0)))                                                               \
@@ -159,6 +163,10 @@ static mr_output weights(mr_graph *g)
     X(schedule, "", mr_exponential_decay(g, 1, mr_constant_float(g, 1), 3, 0.5f, false))                               \
     X(schedule, "", mr_exponential_decay(g, 1, mr_constant_float(g, 1), 2, 0.6f, false))                               \
     X(schedule, "", mr_exponential_decay(g, 1, mr_constant_float(g, 1), 2, 0.5f, true))                                \
+    X(schedule, "=", mr_exponential_decay_with(g, 1, mr_constant_float(g, 1), 2, 0.5f, false, nullptr))                \
+    X(schedule, "",                                                                                                    \
+      mr_exponential_decay_with(g, 1, mr_constant_float(g, 1), 2, 0.5f, false,                                         \
+                                MR_OPTIONS(mr_decay_options, .name = "other")))                                        \
     X(schedule, "", mr_cosine_decay(g, 1, mr_constant_float(g, 1), 2, 0))                                              \
     X(schedule, "", mr_cosine_decay(g, 2, mr_constant_float(g, 1), 2, 0))                                              \
     X(schedule, "", mr_cosine_decay(g, 1, mr_constant_float(g, 1), 3, 0))                                              \
@@ -252,6 +260,11 @@ TEST(train_options_change_the_graph_each_alone)
     X("batch_normalization: momentum is 1.5", mr_layer_batch_normalization(g, x, .momentum = 1.5f))                    \
     X("batch_normalization: momentum is -0.1", mr_layer_batch_normalization(g, x, .momentum = -0.1f))                  \
     X("batch_normalization: epsilon is -1", mr_layer_batch_normalization(g, x, .epsilon = -1))                         \
+    X("batch_normalization: virtual_batch_size is -1", mr_layer_batch_normalization(g, x, .virtual_batch_size = -1))   \
+    X("batch_normalization: virtual_batch_size is 3, but must divide the batch of 2",                                  \
+      mr_layer_batch_normalization(g, x, .virtual_batch_size = 3))                                                     \
+    X("fused batch normalization has no virtual batches",                                                              \
+      mr_layer_batch_normalization(g, x, .virtual_batch_size = 2, .fused = true))                                      \
     X("max_pooling2d: pool_size is required", mr_layer_max_pool(g, x))                                                 \
     X("max_pooling2d: strides is -1", mr_layer_max_pool(g, x, .pool_size = 2, .strides = -1))                          \
     X("average_pooling2d: pool_size is required", mr_layer_average_pool(g, x, .strides = 2))                           \

@@ -392,3 +392,120 @@ TEST(variational_dropout_mistakes_are_refused)
         mr_graph_free(g);
     }
 }
+
+/* ---- Functions of the caller's in wrappers ---- */
+
+/* The first units of the input and the output, weighted. */
+static mr_output half_residual(void *context, mr_graph *g, mr_output input, mr_output output)
+{
+    mr_output size = mr_constant_ints(g, MR_INTS(-1, 3)), start = mr_constant_ints(g, MR_INTS(0, 0));
+    mr_output half = mr_mul(g, output, mr_constant_float(g, *(const float *)context));
+    return mr_add_v2(g, mr_slice(g, input, start, size), half);
+}
+
+static mr_output wide_residual(void *, mr_graph *, mr_output input, mr_output)
+{
+    return input;
+}
+
+static mr_output no_residual(void *, mr_graph *, mr_output, mr_output)
+{
+    return (mr_output){0};
+}
+
+static mr_output open_residual(void *, mr_graph *g, mr_output, mr_output output)
+{
+    mr_graph_push_scope(g, "left");
+    return output;
+}
+
+TEST(residual_functions_combine_input_and_output)
+{
+    mr_error error = {0};
+    float factor = 0.5f;
+    mr_graph *g = mr_graph_new();
+    mr_rnn_cell *cell = mr_residual_wrapper_with(
+        g, mr_gru_cell(g, 3), MR_OPTIONS(mr_residual_wrapper_options, .residual = half_residual, .context = &factor));
+    mr_output outputs = mr_dynamic_rnn(g, cell, sequences(g), nullptr);
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK_EQ(mr_output_shape(outputs).dims[2], 3);
+    mr_output gradient;
+    mr_gradients(g, MR_OUTPUTS(outputs), MR_OUTPUTS(mr_graph_find_output(g, "x")), nullptr, &gradient);
+    CHECK_OK(mr_graph_status(g, &error));
+    CHECK(gradient.node != nullptr);
+    mr_graph_free(g);
+}
+
+TEST(residual_functions_that_are_wrong_are_refused)
+{
+    static const struct {
+        mr_output (*function)(void *context, mr_graph *graph, mr_output input, mr_output output);
+        const char *part;
+    } cases[] = {
+        {wide_residual, "residual_wrapper: call has set the output to float"},
+        {no_residual, "residual_wrapper: call has not set the output"},
+        {nullptr, "residual_wrapper: context has no effect without residual"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mr_graph *g = mr_graph_new();
+        mr_rnn_cell *cell = mr_residual_wrapper_with(
+            g, mr_gru_cell(g, 3), MR_OPTIONS(mr_residual_wrapper_options, .residual = cases[i].function, .context = g));
+        if (cell != nullptr) mr_dynamic_rnn(g, cell, sequences(g), nullptr);
+        check_refused(g, cases[i].part);
+    }
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_rnn_cell *cell = mr_residual_wrapper_with(g, mr_gru_cell(g, 3),
+                                                 MR_OPTIONS(mr_residual_wrapper_options, .residual = open_residual));
+    mr_dynamic_rnn(g, cell, sequences(g), nullptr);
+    CHECK_STATUS(mr_graph_status(g, &error), MR_FAILED_PRECONDITION);
+    CHECK_CONTAINS(error.message, "has left a name scope open");
+    mr_graph_free(g);
+    CHECK(mr_residual_wrapper_with(nullptr, nullptr, nullptr) == nullptr);
+}
+
+static bool drops_first(void *context, int32_t index)
+{
+    (*(int *)context)++;
+    return index == 0;
+}
+
+static bool drops_none(void *, int32_t)
+{
+    return false;
+}
+
+static int drops_with(bool variational, bool (*function)(void *, int32_t), void *context)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 4)), states[2];
+    mr_rnn_cell *cell = mr_dropout_wrapper(g, mr_lstm_cell(g, 4), .state_keep_prob = 0.5f, .drops_state = function,
+                                           .drops_state_context = context, .variational_recurrent = variational);
+    for (int i = 0; i < 2; i++) states[i] = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 4));
+    mr_rnn_cell_call(g, cell, x, states, states);
+    CHECK_OK(mr_graph_status(g, &error));
+    int count = 0;
+    for (int32_t i = 0; i < mr_graph_node_count(g); i++)
+        count += strcmp(mr_node_op(mr_graph_node(g, i)), "RandomUniform") == 0;
+    mr_graph_free(g);
+    return count;
+}
+
+TEST(dropout_asks_which_states_are_dropped)
+{
+    int calls = 0;
+    const int others = drops_with(false, drops_none, nullptr); /* the initializer's */
+    for (int variational = 0; variational < 2; variational++) {
+        CHECK_EQ(drops_with(variational == 1, drops_first, &calls), others + 1);
+        CHECK_EQ(calls, 2 * (variational + 1));
+        CHECK_EQ(drops_with(variational == 1, drops_none, nullptr), others);
+        CHECK_EQ(drops_with(variational == 1, nullptr, nullptr), others + 1); /* h */
+    }
+    mr_graph *g = mr_graph_new();
+    mr_dropout_wrapper(g, mr_gru_cell(g, 3), .drops_state = drops_none);
+    check_refused(g, "drops_state has no effect: no state is dropped");
+    g = mr_graph_new();
+    mr_dropout_wrapper(g, mr_gru_cell(g, 3), .state_keep_prob = 0.5f, .drops_state_context = g);
+    check_refused(g, "drops_state_context has no effect without drops_state");
+}
