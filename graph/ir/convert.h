@@ -41,9 +41,14 @@ mr_status mr_op_def_write(const mr_op_def *def, mr_arena *arena, Mr__OpDef **res
 mr_status mr_op_list_write(const Mr__GraphDef *graph_def, mr_arena *arena, Mr__OpList **result, mr_error *error);
 /* Writes a MetaGraphDef with these shapes as a message in the arena (meta.c). */
 mr_status mr_graph_write_meta(const mr_graph *graph, mr_arena *arena, Mr__MetaGraphDef **meta, mr_error *error);
+/* The same with options, which are checked, changed by them. */
+mr_status mr_graph_write_meta_with(const mr_graph *graph, const mr_meta_export_options *options, mr_arena *arena,
+                                   Mr__MetaGraphDef **meta, mr_error *error);
 /* Adds the nodes of a message (import.c). size_bytes: size of the serialized message. */
 mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes, const char *prefix,
                         mr_error *error);
+mr_status mr_graph_read_with(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes,
+                             const mr_graph_import_options *options, mr_error *error);
 /* As mr_graph_import without a prefix, but inputs may also be nodes that the graph already has. */
 mr_status mr_graph_extend(mr_graph *graph, const void *bytes, size_t size_bytes, mr_error *error);
 

@@ -590,6 +590,12 @@ mr_status mr_graph_read(mr_graph *graph, const Mr__GraphDef *graph_def, size_t s
     return read_graph(graph, graph_def, size_bytes, &options, false, error);
 }
 
+mr_status mr_graph_read_with(mr_graph *graph, const Mr__GraphDef *graph_def, size_t size_bytes,
+                             const mr_graph_import_options *options, mr_error *error)
+{
+    return read_graph(graph, graph_def, size_bytes, options, false, error);
+}
+
 static mr_status import_bytes(mr_graph *graph, const void *bytes, size_t size_bytes,
                               const mr_graph_import_options *options, bool extends, mr_error *error)
 {

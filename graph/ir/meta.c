@@ -138,6 +138,20 @@ mr_status mr_graph_write_meta(const mr_graph *graph, mr_arena *arena, Mr__MetaGr
     return MR_OK;
 }
 
+mr_status mr_graph_write_meta_with(const mr_graph *graph, const mr_meta_export_options *options, mr_arena *arena,
+                                   Mr__MetaGraphDef **meta, mr_error *error)
+{
+    const mr_names names = options->collections;
+    if (names.count < 0 || (names.count > 0 && names.items == nullptr))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_export_meta_with: collections is not a list");
+    MR_TRY(mr_graph_write_meta(graph, arena, meta, error));
+    if (options->clear_devices) mr_meta_clear_devices(*meta);
+    if (names.count > 0) mr_meta_keep_collections(*meta, names);
+    if (options->clear_extraneous_savers) MR_TRY(mr_meta_clear_savers(*meta, arena, error));
+    if (options->export_scope != nullptr) MR_TRY(mr_meta_keep_scope(*meta, options->export_scope, arena, error));
+    return options->strip_default_attrs ? mr_meta_strip_defaults(*meta, arena, error) : MR_OK;
+}
+
 mr_status mr_graph_export_meta_with(const mr_graph *graph, const mr_meta_export_options *given,
                                     mr_tensor *meta_graph_def, mr_error *error)
 {
@@ -146,11 +160,7 @@ mr_status mr_graph_export_meta_with(const mr_graph *graph, const mr_meta_export_
     mr_string bytes = {0};
     mr_meta_export_options options;
     MR_TRY(MR_OPTIONS_READ(mr_meta_export_options, &options, given, error));
-    if (options.collections.count < 0 || (options.collections.count > 0 && options.collections.items == nullptr))
-        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_export_meta_with: collections is not a list");
-    mr_status status = mr_graph_write_meta(graph, &arena, &meta, error);
-    if (status == MR_OK && options.clear_devices) mr_meta_clear_devices(meta);
-    if (status == MR_OK && options.collections.count > 0) mr_meta_keep_collections(meta, options.collections);
+    mr_status status = mr_graph_write_meta_with(graph, &options, &arena, &meta, error);
     if (status == MR_OK) status = mr_proto_pack(meta, &arena, &bytes, error);
     if (status == MR_OK) status = mr_tensor_init_string(meta_graph_def, bytes, error);
     mr_arena_deinit(&arena);
@@ -273,6 +283,40 @@ static mr_status add_prefix(const mr_graph *graph, Mr__MetaGraphDef *meta, int32
     return prefix != nullptr ? mr_meta_add_prefix(meta, prefix, arena, error) : mr_fail_memory(error, length);
 }
 
+static bool is_mapped(const mr_meta_import_options *options, mr_string name)
+{
+    for (int32_t i = 0; options->input_map != nullptr && i < options->input_map_count; i++) {
+        const char *mapped = options->input_map[i].name;
+        if (mapped != nullptr && *mapped == '^') mapped++;
+        if (mapped != nullptr && strlen(mapped) == name.size_bytes && memcmp(mapped, name.data, name.size_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Fails unless the inputs of an exported scope are mapped. The collection that names them is then forgotten. */
+static mr_status check_unbound(Mr__MetaGraphDef *meta, const mr_meta_import_options *options, mr_error *error)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < meta->n_collection_def; i++) {
+        Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
+        if (strcmp(entry->key, "unbound_inputs") != 0 || entry->value == nullptr ||
+            entry->value->kind_case != MR__COLLECTION_DEF__KIND_BYTES_LIST) {
+            meta->collection_def[kept++] = entry;
+            continue;
+        }
+        const Mr__CollectionDef__BytesList *list = entry->value->bytes_list;
+        for (size_t j = 0; j < list->n_value; j++)
+            if (!is_mapped(options, mr_proto_bytes(list->value[j])))
+                return mr_fail(error, MR_INVALID_ARGUMENT,
+                               "the file is one scope of a graph, whose input %.*s must be mapped (input_map)",
+                               (int)(list->value[j].len < 200 ? list->value[j].len : 200),
+                               (const char *)list->value[j].data);
+    }
+    meta->n_collection_def = kept;
+    return MR_OK;
+}
+
 static mr_status read_meta(mr_graph *graph, Mr__MetaGraphDef *meta, size_t size_bytes,
                            const mr_meta_import_options *options, mr_arena *arena, mr_error *error)
 {
@@ -281,7 +325,12 @@ static mr_status read_meta(mr_graph *graph, Mr__MetaGraphDef *meta, size_t size_
     mr_string saver = {0};
     if (meta->graph_def == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "it contains no graph");
     if (options->clear_devices) mr_meta_clear_devices(meta);
-    MR_TRY(mr_graph_read(graph, meta->graph_def, size_bytes, options->prefix, error));
+    const mr_graph_import_options nodes = {.size = sizeof nodes,
+                                           .prefix = options->prefix,
+                                           .input_map = options->input_map,
+                                           .input_map_count = options->input_map_count};
+    MR_TRY(check_unbound(meta, options, error));
+    MR_TRY(mr_graph_read_with(graph, meta->graph_def, size_bytes, &nodes, error));
     mr_status status = has_prefix ? add_prefix(graph, meta, before, arena, error) : MR_OK;
     if (status == MR_OK) status = read_collections(graph, meta, arena, false, error);
     if (status == MR_OK && meta->saver_def != nullptr) status = mr_proto_pack(meta->saver_def, arena, &saver, error);

@@ -25,7 +25,8 @@ void mr_meta_keep_collections(Mr__MetaGraphDef *meta, mr_names names)
 /* ---- Names ---- */
 
 typedef struct prefixing {
-    const char *prefix;
+    const char *prefix; /* that is added; or with strips, taken away from names that begin with it and a slash */
+    bool strips;
     mr_arena *arena;
     mr_error *error;
 } prefixing;
@@ -33,6 +34,10 @@ typedef struct prefixing {
 static mr_status add_to_text(const prefixing *p, char **text)
 {
     if (**text == '\0') return MR_OK;
+    if (p->strips) {
+        *text = (char *)mr_meta_without_scope(*text, p->prefix);
+        return MR_OK;
+    }
     *text = mr_arena_printf(p->arena, "%s/%s", p->prefix, *text);
     return *text != nullptr ? MR_OK : mr_fail_memory(p->error, strlen(p->prefix));
 }
@@ -96,13 +101,71 @@ static mr_status add_to_collection(const prefixing *p, const char *name, Mr__Col
 
 mr_status mr_meta_add_prefix(Mr__MetaGraphDef *meta, const char *prefix, mr_arena *arena, mr_error *error)
 {
-    const prefixing p = {prefix, arena, error};
+    const prefixing p = {prefix, false, arena, error};
     assert(*prefix != '\0');
     if (meta->saver_def != nullptr) MR_TRY(add_to_message(&p, &meta->saver_def->base));
     for (size_t i = 0; i < meta->n_collection_def; i++) {
         const Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
         const mr_status status = entry->value != nullptr ? add_to_collection(&p, entry->key, entry->value) : MR_OK;
         if (status != MR_OK) return mr_fail_prefix(error, status, "collection %.80s", entry->key);
+    }
+    return MR_OK;
+}
+
+const char *mr_meta_without_scope(const char *name, const char *scope)
+{
+    const size_t length = strlen(scope);
+    return strncmp(name, scope, length) == 0 && name[length] == '/' ? name + length + 1 : name;
+}
+
+/* Whether the name that identifies an item of a collection is in the scope. */
+static mr_status is_item_in(const prefixing *p, const ProtobufCMessageDescriptor *type, ProtobufCBinaryData item,
+                            bool *is_in_scope)
+{
+    ProtobufCMessage *message = nullptr;
+    MR_TRY(mr_proto_unpack(type, mr_proto_bytes(item), p->arena, &message, p->error));
+    assert(type->n_fields > 0 && type->fields[0].type == PROTOBUF_C_TYPE_STRING);
+    const char *name = *(char *const *)((const uint8_t *)message + type->fields[0].offset);
+    *is_in_scope = mr_meta_without_scope(name, p->prefix) != name;
+    return MR_OK;
+}
+
+static mr_status strip_collection(const prefixing *p, const char *name, Mr__CollectionDef *collection)
+{
+    size_t kept = 0;
+    if (collection->kind_case == MR__COLLECTION_DEF__KIND_NODE_LIST) {
+        Mr__CollectionDef__NodeList *list = collection->node_list;
+        for (size_t i = 0; i < list->n_value; i++)
+            if (mr_meta_without_scope(list->value[i], p->prefix) != list->value[i])
+                list->value[kept++] = list->value[i];
+        list->n_value = kept;
+        return add_to_message(p, &list->base);
+    }
+    const ProtobufCMessageDescriptor *type = item_type(name);
+    if (collection->kind_case != MR__COLLECTION_DEF__KIND_BYTES_LIST || type == nullptr) return MR_OK;
+    Mr__CollectionDef__BytesList *list = collection->bytes_list;
+    for (size_t i = 0; i < list->n_value; i++) {
+        bool is_in_scope;
+        MR_TRY(is_item_in(p, type, list->value[i], &is_in_scope));
+        if (!is_in_scope) continue;
+        MR_TRY(add_to_item(p, type, &list->value[i]));
+        list->value[kept++] = list->value[i];
+    }
+    list->n_value = kept;
+    return MR_OK;
+}
+
+mr_status mr_meta_strip_collections(Mr__MetaGraphDef *meta, const char *scope, mr_arena *arena, mr_error *error)
+{
+    const prefixing p = {scope, true, arena, error};
+    Mr__SaverDef *saver = meta->saver_def;
+    if (saver != nullptr && mr_meta_without_scope(saver->save_tensor_name, scope) == saver->save_tensor_name)
+        meta->saver_def = nullptr;
+    else if (saver != nullptr)
+        MR_TRY(add_to_message(&p, &saver->base));
+    for (size_t i = 0; i < meta->n_collection_def; i++) {
+        const Mr__MetaGraphDef__CollectionEntry *entry = meta->collection_def[i];
+        if (entry->value != nullptr) MR_TRY(strip_collection(&p, entry->key, entry->value));
     }
     return MR_OK;
 }

@@ -182,7 +182,7 @@ static mr_status save(mr_model *m, mr_session *session, const char *prefix, mr_a
     MR_TRY(has_saver(m, op) ? run_with_path(m, session, op, m->about.saver_filename, full, error)
                             : save_by_name(m, session, full, error));
     MR_TRY(write_meta(m, arena, full, error));
-    return mr_checkpoint_state_write(directory, &full, 1, error);
+    return mr_checkpoint_state_write(directory, nullptr, &full, 1, error);
 }
 
 mr_status mr_model_save(mr_model *model, mr_session *session, const char *prefix, mr_error *error)

@@ -219,7 +219,7 @@ static mr_status write_meta(mr_saved_model *m, const mr_graph *graph, const mr_s
     if (o->main_op != nullptr) MR_TRY(mr_saved_add_node(m, meta, "saved_model_main_op", o->main_op, error));
     if (o->legacy_init_op != nullptr) MR_TRY(mr_saved_add_node(m, meta, "legacy_init_op", o->legacy_init_op, error));
     if (o->clear_devices) mr_meta_clear_devices(meta);
-    if (o->strip_default_attrs) MR_TRY(mr_saved_strip_defaults(m, meta, error));
+    if (o->strip_default_attrs) MR_TRY(mr_meta_strip_defaults(meta, &m->arena, error));
     for (int32_t i = 0; i < o->asset_count; i++) {
         const char *name = nullptr;
         MR_TRY(copy_asset(m, o->assets[i].path, &name, error));

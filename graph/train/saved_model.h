@@ -30,6 +30,5 @@ mr_status mr_saved_add_node(mr_saved_model *m, Mr__MetaGraphDef *meta, const cha
 /* Lists an asset in the MetaGraphDef and in its collection of assets. */
 mr_status mr_saved_add_asset(mr_saved_model *m, Mr__MetaGraphDef *meta, mr_output output, const char *name,
                              mr_error *error);
-mr_status mr_saved_strip_defaults(mr_saved_model *m, Mr__MetaGraphDef *meta, mr_error *error);
 
 #endif

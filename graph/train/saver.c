@@ -11,6 +11,7 @@
 #include "graph/run/session_state.h"
 #include "graph/train/saver_nodes.h"
 #include "graph/train/saver_v1.h"
+#include "records/checkpoint/checkpoint_part.h"
 #include "records/io/file.h"
 
 #include <assert.h>
@@ -28,10 +29,15 @@ struct mr_saver {
     mr_arena scratch; /* for one save */
     mr_graph *graph;
     int32_t count;
-    mr_saver_item *items; /* sorted by key */
-    int32_t max_to_keep;  /* 0: all */
-    double keep_every_s;  /* 0: none is kept beyond max_to_keep */
-    double next_kept;     /* time of the next one that is kept, since 1970 */
+    mr_saver_item *items;             /* sorted by key */
+    mr_saver_options options;         /* what is still needed; with copies of lists and names */
+    bool is_built, with_nodes;        /* items and nodes exist */
+    mr_arena names;                   /* of `last` */
+    mr_names last;                    /* mr_saver_last_checkpoints */
+    const mr_saver_save_options *how; /* of the save in progress; null: the defaults */
+    int32_t max_to_keep;              /* 0: all */
+    double keep_every_s;              /* 0: none is kept beyond max_to_keep */
+    double next_kept;                 /* time of the next one that is kept, since 1970 */
     bool saves_state;
     bool saves_meta_graph;
     bool is_v1;
@@ -52,11 +58,74 @@ static void check_version(mr_graph *graph, const mr_saver_options *options)
                             "the saver is sharded: V1 checkpoints are written as one file only");
 }
 
+static void check_keeping(mr_graph *graph, const mr_saver_options *options)
+{
+    const double hours = options->keep_checkpoint_every_n_hours;
+    (void)mr_train_check_count(graph, "the saver's max_to_keep", options->max_to_keep, 0);
+    if (!(hours >= 0) || isinf(hours))
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "the saver's keep_checkpoint_every_n_hours is %g, not at least 0", hours);
+    if (options->max_to_keep == 0 && hours > 0)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "the saver's keep_checkpoint_every_n_hours has no effect if max_to_keep is 0");
+}
+
+static void check_variables(mr_graph *graph, const mr_saver_options *options)
+{
+    if (options->variables == nullptr && (options->variable_count != 0 || options->keys != nullptr))
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's %s has no effect without variables",
+                            options->keys != nullptr ? "keys" : "variable_count");
+}
+
+static bool is_empty(const mr_saver *s)
+{
+    const mr_saver_options *o = &s->options;
+    return o->allow_empty && (o->variables != nullptr ? o->variable_count == 0
+                                                      : mr_graph_variable_count(s->graph, MR_GLOBAL_VARIABLES) == 0);
+}
+
+static void build(mr_saver *s)
+{
+    s->is_built = true;
+    if (is_empty(s) || mr_graph_status(s->graph, nullptr) != MR_OK) return;
+    s->items = mr_saver_items_new(s->graph, &s->arena, &s->options, &s->count);
+    if (s->items == nullptr) s->count = 0;
+    if (mr_graph_status(s->graph, nullptr) == MR_OK && s->with_nodes)
+        mr_saver_make_nodes(s->graph, &s->arena, s->items, s->count, &s->options);
+}
+
+/* What the options borrow, for a saver that is built later. */
+static bool keep_options(mr_saver *s)
+{
+    mr_saver_options *o = &s->options;
+    const size_t count = o->variable_count > 0 ? (size_t)o->variable_count : 0;
+    if (o->name != nullptr) {
+        o->name = mr_arena_strdup(&s->arena, o->name);
+        if (o->name == nullptr) return false;
+    }
+    if (o->keys != nullptr) {
+        const char **keys = MR_ARENA_NEW(&s->arena, const char *, count + 1);
+        for (size_t i = 0; keys != nullptr && i < count; i++) {
+            keys[i] = o->keys[i] != nullptr ? mr_arena_strdup(&s->arena, o->keys[i]) : nullptr;
+            if (keys[i] == nullptr && o->keys[i] != nullptr) return false;
+        }
+        o->keys = keys;
+        if (keys == nullptr) return false;
+    }
+    if (o->variables == nullptr) return true;
+    mr_output *variables = MR_ARENA_NEW(&s->arena, mr_output, count + 1);
+    if (variables == nullptr) return false;
+    memcpy(variables, o->variables, count * sizeof *variables);
+    o->variables = variables;
+    return true;
+}
+
 static mr_saver *make(mr_graph *graph, const mr_saver_options *given, bool with_nodes)
 {
     static const mr_saver_options defaults = {.size = sizeof defaults, MR_SAVER_DEFAULTS};
     mr_saver_options options;
     mr_error error = {0};
+    if (graph == nullptr) return nullptr;
     mr_status status = MR_OPTIONS_READ(mr_saver_options, &options, given != nullptr ? given : &defaults, &error);
     if (status != MR_OK) {
         (void)mr_graph_fail(graph, status, "%s", error.message);
@@ -67,37 +136,38 @@ static mr_saver *make(mr_graph *graph, const mr_saver_options *given, bool with_
         (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
         return nullptr;
     }
-    bool all = options.variables == nullptr;
     s->graph = graph;
+    s->with_nodes = with_nodes;
+    s->options = options;
     s->max_to_keep = options.max_to_keep;
-    s->saves_state = all;
+    s->saves_state = options.variables == nullptr;
     s->saves_meta_graph = options.write_meta_graph;
     s->pads_step = options.pad_step_number;
     s->keep_every_s = options.keep_checkpoint_every_n_hours * 3600;
     s->next_kept = (double)time(nullptr) + s->keep_every_s;
-    (void)mr_train_check_count(graph, "the saver's max_to_keep", options.max_to_keep, 0);
-    if (!(options.keep_checkpoint_every_n_hours >= 0) || isinf(options.keep_checkpoint_every_n_hours))
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                            "the saver's keep_checkpoint_every_n_hours is %g, not at least 0",
-                            options.keep_checkpoint_every_n_hours);
-    if (options.max_to_keep == 0 && options.keep_checkpoint_every_n_hours > 0)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
-                            "the saver's keep_checkpoint_every_n_hours has no effect if max_to_keep is 0");
-    if (all && (options.variable_count != 0 || options.keys != nullptr))
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's %s has no effect without variables",
-                            options.keys != nullptr ? "keys" : "variable_count");
     s->is_v1 = options.write_version == MR_CHECKPOINT_V1;
+    check_keeping(graph, &options);
+    check_variables(graph, &options);
     check_version(graph, &options);
-    if (mr_graph_status(graph, nullptr) == MR_OK) s->items = mr_saver_items_new(graph, &s->arena, &options, &s->count);
-    if (s->items == nullptr) s->count = 0;
-    if (mr_graph_status(graph, nullptr) != MR_OK) return s;
-    if (with_nodes) mr_saver_make_nodes(graph, &s->arena, s->items, s->count, &options);
+    if (!options.defer_build)
+        build(s);
+    else if (!keep_options(s))
+        (void)mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for a saver");
     return s;
 }
 
 mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options)
 {
     return make(graph, options, true);
+}
+
+void mr_saver_build(mr_saver *saver)
+{
+    if (saver == nullptr) return;
+    if (saver->is_built)
+        (void)mr_graph_fail(saver->graph, MR_FAILED_PRECONDITION, "mr_saver_build: the saver has already been built");
+    else
+        build(saver);
 }
 
 mr_saver *mr_saver_adopt(mr_graph *graph, const mr_saver_options *options)
@@ -111,7 +181,19 @@ void mr_saver_free(mr_saver *saver)
     free(saver->clean_directory);
     mr_arena_deinit(&saver->arena);
     mr_arena_deinit(&saver->scratch);
+    mr_arena_deinit(&saver->names);
     free(saver);
+}
+
+/* Fails unless the saver can save to and restore from the path. */
+static mr_status check_ready(const mr_saver *s, const char *path, mr_error *error)
+{
+    if (s != nullptr && !s->is_built)
+        return mr_fail(error, MR_FAILED_PRECONDITION,
+                       "%s: the saver has defer_build and has not been built: call mr_saver_build", path);
+    if (s == nullptr || (s->count == 0 && !s->options.allow_empty))
+        return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
+    return MR_OK;
 }
 
 /* ---- Save ---- */
@@ -202,12 +284,24 @@ mr_status mr_saver_write_variables(mr_saver *saver, mr_session *session, const c
     return status;
 }
 
+static const char *meta_suffix(const mr_saver *s)
+{
+    return s->how != nullptr && s->how->meta_graph_suffix != nullptr ? s->how->meta_graph_suffix : "meta";
+}
+
+static const char *state_file(const mr_saver *s)
+{
+    return s->how != nullptr && s->how->latest_filename != nullptr ? s->how->latest_filename : MR_CHECKPOINT_STATE_FILE;
+}
+
 static mr_status write_meta_graph(mr_saver *s, const char *prefix, mr_error *error)
 {
-    char *path = mr_arena_printf(&s->scratch, "%s.meta", prefix);
+    char *path = mr_arena_printf(&s->scratch, "%s.%s", prefix, meta_suffix(s));
     if (path == nullptr) return mr_fail_memory(error, strlen(prefix));
+    const bool strips = s->how != nullptr && s->how->strip_default_attrs;
     mr_tensor meta = {0};
-    MR_TRY(mr_graph_export_meta(s->graph, &meta, error));
+    MR_TRY(mr_graph_export_meta_with(s->graph, MR_OPTIONS(mr_meta_export_options, .strip_default_attrs = strips), &meta,
+                                     error));
     mr_string bytes = mr_tensor_strings(&meta)[0];
     mr_status status = mr_file_write_all(path, bytes.data, bytes.size_bytes, error);
     mr_tensor_deinit(&meta);
@@ -216,9 +310,7 @@ static mr_status write_meta_graph(mr_saver *s, const char *prefix, mr_error *err
 
 static mr_status remove_checkpoint(mr_saver *s, const char *prefix, mr_error *error)
 {
-    MR_TRY(mr_saver_remove_files(prefix, error));
-    char *meta = mr_arena_printf(&s->scratch, "%s.meta", prefix);
-    return meta == nullptr ? mr_fail_memory(error, strlen(prefix)) : mr_file_remove(meta, error);
+    return mr_checkpoint_delete(prefix, meta_suffix(s), error);
 }
 
 /* Whether a checkpoint that max_to_keep would remove is the one to keep of these hours, as in TensorFlow. */
@@ -233,12 +325,31 @@ static bool is_kept(mr_saver *s, const char *prefix)
     return true;
 }
 
+/* Keeps copies of the paths for mr_saver_last_checkpoints. Nobody relies on them if memory is exhausted. */
+static void remember(mr_saver *s, const char *const *paths, int32_t count)
+{
+    mr_arena_reset(&s->names);
+    s->last = (mr_names){0};
+    const char **copies = MR_ARENA_NEW(&s->names, const char *, (size_t)count + 1);
+    for (int32_t i = 0; copies != nullptr && i < count; i++) {
+        copies[i] = mr_arena_strdup(&s->names, paths[i]);
+        if (copies[i] == nullptr) return;
+    }
+    if (copies != nullptr) s->last = (mr_names){copies, count};
+}
+
+mr_names mr_saver_last_checkpoints(const mr_saver *saver)
+{
+    return saver != nullptr ? saver->last : (mr_names){0};
+}
+
 /* "checkpoint" lists the earlier checkpoints that still exist and belong to the same path, then this one. Those beyond
  * max_to_keep are removed after it has been written. */
 static mr_status update_state(mr_saver *s, const char *directory, const char *path, const char *prefix, mr_error *error)
 {
+    const bool is_named = s->how == nullptr || !s->how->no_state;
     mr_checkpoint_state state = {0};
-    mr_status status = mr_checkpoint_state_read(directory, &state, nullptr);
+    mr_status status = mr_checkpoint_state_read(directory, state_file(s), &state, nullptr);
     int32_t known = status == MR_OK ? state.count : 0, count = 0;
     const char **paths = MR_ARENA_NEW(&s->scratch, const char *, (size_t)known + 1);
     if (paths == nullptr) {
@@ -247,13 +358,15 @@ static mr_status update_state(mr_saver *s, const char *directory, const char *pa
     }
     for (int32_t i = 0; i < known; i++) {
         bool ours = strncmp(state.paths[i], path, strlen(path)) == 0 && strcmp(state.paths[i], prefix) != 0;
-        if (ours && mr_saver_files_exist(state.paths[i])) paths[count++] = state.paths[i];
+        if (ours && mr_checkpoint_exists(state.paths[i])) paths[count++] = state.paths[i];
     }
     paths[count++] = prefix;
-    int32_t first = s->max_to_keep > 0 && count > s->max_to_keep ? count - s->max_to_keep : 0;
-    status = mr_checkpoint_state_write(directory, paths + first, count - first, error);
+    int32_t first = is_named && s->max_to_keep > 0 && count > s->max_to_keep ? count - s->max_to_keep : 0;
+    status = MR_OK;
+    if (is_named) status = mr_checkpoint_state_write(directory, state_file(s), paths + first, count - first, error);
     for (int32_t i = 0; status == MR_OK && i < first; i++)
         if (!is_kept(s, paths[i])) status = remove_checkpoint(s, paths[i], error);
+    if (status == MR_OK) remember(s, paths + first, count - first);
     mr_checkpoint_state_deinit(&state);
     return status;
 }
@@ -277,13 +390,14 @@ static size_t prefix_length(const char *name, const char *base)
 /* True for what a killed process leaves: a partial file of this path, or data or a graph without an index. */
 static bool is_leftover(mr_saver *s, const char *directory, const char *name, const char *base)
 {
-    if (strcmp(name, "checkpoint" MR_FILE_PARTIAL) == 0) return true;
+    const char *file = state_file(s);
+    if (strncmp(name, file, strlen(file)) == 0 && strcmp(name + strlen(file), MR_FILE_PARTIAL) == 0) return true;
     size_t length = prefix_length(name, base);
     if (length == 0) return false;
     if (ends_with(name, MR_FILE_PARTIAL)) return true;
     if (strncmp(name + length, ".data-", strlen(".data-")) != 0 && strcmp(name + length, ".meta") != 0) return false;
     char *prefix = mr_arena_printf(&s->scratch, "%s/%.*s", directory, (int)length, name);
-    return prefix != nullptr && !mr_saver_files_exist(prefix);
+    return prefix != nullptr && !mr_checkpoint_exists(prefix);
 }
 
 /* Runs once for each directory. This process is the only writer, so no file there is still being written. */
@@ -314,45 +428,92 @@ mr_status mr_saver_clean(mr_saver *saver, const char *path, mr_error *error)
 }
 
 /* True if directory/checkpoint names that checkpoint, or cannot be read, in which case it might. */
-static bool is_named(const char *directory, const char *prefix)
+static bool is_named(const mr_saver *s, const char *directory, const char *prefix)
 {
     mr_checkpoint_state state = {0};
-    mr_status status = mr_checkpoint_state_read(directory, &state, nullptr);
+    mr_status status = mr_checkpoint_state_read(directory, state_file(s), &state, nullptr);
     bool named = status != MR_OK && status != MR_NOT_FOUND;
     for (int32_t i = 0; status == MR_OK && !named && i < state.count; i++) named = strcmp(state.paths[i], prefix) == 0;
     mr_checkpoint_state_deinit(&state);
     return named;
 }
 
-mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error)
+/* path  "directory/base", with `directory` and `base` taken apart */
+static mr_status save(mr_saver *s, mr_session *session, const char *directory, const char *base, const char *path,
+                      int64_t step, mr_error *error)
 {
-    if (session == nullptr) return mr_session_null("mr_saver_save: session", error);
-    if (path == nullptr) return mr_session_null("mr_saver_save: path", error);
-    if (saver == nullptr || saver->count == 0)
-        return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
-    mr_arena_reset(&saver->scratch);
+    const char *prefix =
+        step < 0 ? path : mr_arena_printf(&s->scratch, "%s-%0*" PRId64, path, s->pads_step ? 8 : 1, step);
+    if (prefix == nullptr) return mr_fail_memory(error, strlen(path));
+    const char *own = strrchr(prefix, '/') + 1;
+    const size_t length = strlen(own);
+    if (strncmp(state_file(s), own, length) == 0 && (state_file(s)[length] == '\0' || state_file(s)[length] == '.'))
+        return mr_fail(error, MR_INVALID_ARGUMENT,
+                       "%s: latest_filename \"%.200s\" is the name of one of the checkpoint's own files", path,
+                       state_file(s));
+    MR_TRY(mr_file_make_directories(directory, error));
+    MR_TRY(clean(s, directory, base, error));
+    if (s->count > 0) MR_TRY(write_checkpoint(s, session, prefix, error));
+    mr_status status = MR_OK;
+    if (s->saves_meta_graph && (s->how == nullptr || !s->how->no_meta_graph))
+        status = write_meta_graph(s, prefix, error);
+    if (status == MR_OK && s->count > 0) status = update_state(s, directory, path, prefix, error);
+    /* For example on a full disk: files that are not yet named by "checkpoint" are removed to free space. */
+    if (status != MR_OK && !is_named(s, directory, prefix)) (void)remove_checkpoint(s, prefix, nullptr);
+    return status;
+}
+
+static mr_status save_to(mr_saver *s, mr_session *session, const char *path, int64_t step, mr_error *error)
+{
+    MR_TRY(check_ready(s, path, error));
+    mr_arena_reset(&s->scratch);
     const char *slash = strrchr(path, '/');
     const char *base = slash != nullptr ? slash + 1 : path;
     if (*base == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\": a checkpoint needs a name", path);
     if (step < -1)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the step is %" PRId64 ", but must be at least -1", path, step);
-    char *directory = slash == nullptr ? mr_arena_strdup(&saver->scratch, ".")
-                      : slash == path  ? mr_arena_strdup(&saver->scratch, "/")
-                                       : mr_arena_strndup(&saver->scratch, path, (size_t)(slash - path));
-    char *full =
-        slash == nullptr ? mr_arena_printf(&saver->scratch, "./%s", path) : mr_arena_strdup(&saver->scratch, path);
+    char *directory = slash == nullptr ? mr_arena_strdup(&s->scratch, ".")
+                      : slash == path  ? mr_arena_strdup(&s->scratch, "/")
+                                       : mr_arena_strndup(&s->scratch, path, (size_t)(slash - path));
+    char *full = slash == nullptr ? mr_arena_printf(&s->scratch, "./%s", path) : mr_arena_strdup(&s->scratch, path);
     if (directory == nullptr || full == nullptr) return mr_fail_memory(error, strlen(path));
-    char *prefix =
-        step < 0 ? full : mr_arena_printf(&saver->scratch, "%s-%0*" PRId64, full, saver->pads_step ? 8 : 1, step);
-    if (prefix == nullptr) return mr_fail_memory(error, strlen(path));
-    MR_TRY(mr_file_make_directories(directory, error));
-    MR_TRY(clean(saver, directory, base, error));
-    MR_TRY(write_checkpoint(saver, session, prefix, error));
-    mr_status status = saver->saves_meta_graph ? write_meta_graph(saver, prefix, error) : MR_OK;
-    if (status == MR_OK) status = update_state(saver, directory, full, prefix, error);
-    /* For example on a full disk: files that are not yet named by "checkpoint" are removed to free space. */
-    if (status != MR_OK && !is_named(directory, prefix)) (void)remove_checkpoint(saver, prefix, nullptr);
+    return save(s, session, directory, base, full, step, error);
+}
+
+static mr_status check_how(const mr_saver *s, const char *path, const mr_saver_save_options *how, mr_error *error)
+{
+    const char *file = how->latest_filename, *suffix = how->meta_graph_suffix;
+    const bool has_meta = s == nullptr || (s->saves_meta_graph && !how->no_meta_graph);
+    if (file != nullptr && !mr_checkpoint_state_name_is_valid(file))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: latest_filename \"%.200s\" is not the name of a file", path,
+                       file);
+    if (file != nullptr && how->no_state)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: latest_filename has no effect with no_state", path);
+    if (suffix != nullptr && !mr_checkpoint_suffix_is_valid(suffix))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: meta_graph_suffix \"%.200s\" is not valid", path, suffix);
+    if (!has_meta && (suffix != nullptr || how->strip_default_attrs))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s has no effect: no graph is written", path,
+                       suffix != nullptr ? "meta_graph_suffix" : "strip_default_attrs");
+    return MR_OK;
+}
+
+mr_status mr_saver_save_with(mr_saver *saver, mr_session *session, const char *path, int64_t step,
+                             const mr_saver_save_options *options, mr_error *error)
+{
+    mr_saver_save_options how;
+    if (session == nullptr) return mr_session_null("mr_saver_save: session", error);
+    if (path == nullptr) return mr_session_null("mr_saver_save: path", error);
+    MR_TRY(MR_OPTIONS_READ(mr_saver_save_options, &how, options, error));
+    MR_TRY(check_how(saver, path, &how, error));
+    if (saver != nullptr) saver->how = &how;
+    const mr_status status = save_to(saver, session, path, step, error);
+    if (saver != nullptr) saver->how = nullptr;
     return status;
+}
+
+mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error)
+{
+    return mr_saver_save_with(saver, session, path, step, nullptr, error);
 }
 
 /* ---- Restore ---- */
@@ -383,18 +544,19 @@ static mr_status restore_state(mr_saver *s, mr_session *session, mr_checkpoint_r
     return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s", path);
 }
 
+/* Null: the saver has nothing to restore. */
 static mr_status open_reader(const mr_saver *s, const char *path, mr_checkpoint_reader **reader, mr_error *error)
 {
     *reader = nullptr;
-    if (s == nullptr || s->count == 0)
-        return mr_fail(error, MR_FAILED_PRECONDITION, "%s: the saver has no variables", path);
-    return mr_checkpoint_reader_open(path, reader, error);
+    MR_TRY(check_ready(s, path, error));
+    return s->count > 0 ? mr_checkpoint_reader_open(path, reader, error) : MR_OK;
 }
 
 mr_status mr_saver_restore_variables(mr_saver *saver, mr_session *session, const char *path, mr_error *error)
 {
     mr_checkpoint_reader *reader;
     MR_TRY(open_reader(saver, path, &reader, error));
+    if (reader == nullptr) return MR_OK;
     mr_status status = restore_variables(saver, session, reader, path, error);
     mr_checkpoint_reader_close(reader);
     return status;
@@ -405,6 +567,7 @@ mr_status mr_saver_restore_state(mr_saver *saver, mr_session *session, const cha
 {
     mr_checkpoint_reader *reader;
     MR_TRY(open_reader(saver, path, &reader, error));
+    if (reader == nullptr) return MR_OK;
     mr_status status = restore_state(saver, session, reader, path, with_iterators, error);
     mr_checkpoint_reader_close(reader);
     return status;
@@ -416,6 +579,7 @@ mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *pat
     if (session == nullptr) return mr_session_null("mr_saver_restore: session", error);
     if (path == nullptr) return mr_session_null("mr_saver_restore: path", error);
     MR_TRY(open_reader(saver, path, &reader, error));
+    if (reader == nullptr) return MR_OK;
     mr_status status = restore_variables(saver, session, reader, path, error);
     if (status == MR_OK) status = restore_state(saver, session, reader, path, true, error);
     mr_checkpoint_reader_close(reader);

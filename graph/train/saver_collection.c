@@ -187,13 +187,10 @@ static mr_saver *adopt(reading *r, const Mr__SaverDef *def)
     return mr_saver_adopt(r->graph, &options);
 }
 
-static mr_status find(mr_graph *graph, mr_arena *arena, mr_saver **saver, mr_error *error)
+/* Null: it saves something other than variables, or its nodes do not exist. */
+static mr_status from_def(mr_graph *graph, mr_string bytes, mr_arena *arena, mr_saver **saver, mr_error *error)
 {
-    Mr__CollectionDef *collection;
     Mr__SaverDef *def;
-    MR_TRY(unpack(graph, arena, &collection, error));
-    if (collection == nullptr || collection->bytes_list->n_value == 0) return MR_OK;
-    const mr_string bytes = mr_proto_bytes(collection->bytes_list->value[0]);
     MR_TRY(mr_proto_unpack_as(saver_def, bytes, arena, &def, error));
     const mr_output result = mr_graph_find_output(graph, def->save_tensor_name);
     reading r = {.graph = graph, .arena = arena};
@@ -204,7 +201,17 @@ static mr_status find(mr_graph *graph, mr_arena *arena, mr_saver **saver, mr_err
         *saver = nullptr;
         return mr_graph_status(graph, error);
     }
-    return mr_graph_set_saver_def(graph, bytes, error);
+    return MR_OK;
+}
+
+static mr_status find(mr_graph *graph, mr_arena *arena, mr_saver **saver, mr_error *error)
+{
+    Mr__CollectionDef *collection;
+    MR_TRY(unpack(graph, arena, &collection, error));
+    if (collection == nullptr || collection->bytes_list->n_value == 0) return MR_OK;
+    const mr_string bytes = mr_proto_bytes(collection->bytes_list->value[0]);
+    MR_TRY(from_def(graph, bytes, arena, saver, error));
+    return *saver != nullptr ? mr_graph_set_saver_def(graph, bytes, error) : MR_OK;
 }
 
 mr_status mr_saver_collection_find(mr_graph *graph, mr_saver **saver, mr_error *error)
@@ -214,4 +221,23 @@ mr_status mr_saver_collection_find(mr_graph *graph, mr_saver **saver, mr_error *
     const mr_status status = find(graph, &arena, saver, error);
     mr_arena_deinit(&arena);
     return status != MR_OK ? mr_fail_prefix(error, status, "collection " MR_SAVERS) : MR_OK;
+}
+
+mr_status mr_saver_import(mr_graph *graph, mr_saver **saver, mr_error *error)
+{
+    mr_arena arena = {0};
+    if (graph == nullptr || saver == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_saver_import: %s is null", graph == nullptr ? "graph" : "saver");
+    *saver = nullptr;
+    MR_TRY(mr_graph_status(graph, error));
+    if (graph->saver_def_size_bytes == 0)
+        return mr_fail(error, MR_NOT_FOUND,
+                       "mr_saver_import: the graph has no saver: it was not imported from a MetaGraphDef with one");
+    const mr_string bytes = {(const char *)graph->saver_def, graph->saver_def_size_bytes};
+    mr_status status = from_def(graph, bytes, &arena, saver, error);
+    if (status == MR_OK && *saver == nullptr)
+        status = mr_fail(error, MR_UNIMPLEMENTED,
+                         "mr_saver_import: the graph's saver saves something other than its variables");
+    mr_arena_deinit(&arena);
+    return status == MR_DATA_LOSS ? mr_fail_prefix(error, status, "mr_saver_import: SaverDef") : status;
 }

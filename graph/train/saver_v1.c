@@ -3,9 +3,6 @@
 #include "base/status.h"
 #include "graph/run/session_state.h"
 #include "records/checkpoint/checkpoint_part.h"
-#include "records/io/file.h"
-
-#include <stdlib.h>
 
 static void describe(mr_checkpoint_v1_item *to, const char *key, const mr_tensor *value)
 {
@@ -29,27 +26,5 @@ mr_status mr_saver_write_v1(const char *prefix, const mr_saver_item *items, cons
     if (state != nullptr) describe(&all[count++], MR_SESSION_STATE_KEY, state);
     const mr_status status = mr_checkpoint_v1_write(prefix, all, count, error);
     mr_arena_deinit(&arena);
-    return status;
-}
-
-bool mr_saver_files_exist(const char *prefix)
-{
-    char *index = mr_checkpoint_index_path(prefix);
-    const bool exists = index != nullptr && (mr_file_exists(index) || mr_checkpoint_is_v1(prefix));
-    free(index);
-    return exists;
-}
-
-mr_status mr_saver_remove_files(const char *prefix, mr_error *error)
-{
-    char **paths = nullptr;
-    int32_t count = 0;
-    mr_status status = mr_checkpoint_remove(prefix, error);
-    if (status == MR_OK) status = mr_checkpoint_v1_files(prefix, &paths, &count, error);
-    for (int32_t i = 0; i < count; i++) {
-        if (status == MR_OK) status = mr_file_remove(paths[i], error);
-        free(paths[i]);
-    }
-    free((void *)paths);
     return status;
 }

@@ -75,7 +75,7 @@ static mr_status add_advice(const mr_training *t, mr_status status, const mr_err
 {
     mr_checkpoint_state state = {0};
     const char *earlier = nullptr;
-    if (mr_checkpoint_state_read(t->directory, &state, nullptr) == MR_OK && state.count > 1)
+    if (mr_checkpoint_state_read(t->directory, nullptr, &state, nullptr) == MR_OK && state.count > 1)
         earlier = strrchr(state.paths[state.count - 2], '/');
     if (earlier != nullptr)
         status = mr_fail(error, status,

@@ -1,5 +1,6 @@
 /* The graph in the files of a training run: with the shapes of its outputs, as TensorFlow writes it. */
 #include "graph/train/write_graph.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "graph/ir/convert.h"
 #include "graph/run/session.h"
@@ -58,13 +59,19 @@ mr_status mr_train_write_graph_events(const mr_graph *graph, mr_event_writer *wr
 
 /* ---- Files of programs ---- */
 
-static mr_status pack_graph(const mr_graph *graph, mr_graph_file kind, mr_arena *arena, mr_string *bytes,
-                            mr_error *error)
+static bool is_meta_kind(mr_graph_file kind)
 {
-    const bool is_meta = kind == MR_GRAPH_FILE_META || kind == MR_GRAPH_FILE_META_TEXT;
+    return kind == MR_GRAPH_FILE_META || kind == MR_GRAPH_FILE_META_TEXT;
+}
+
+static mr_status pack_graph(const mr_graph *graph, mr_graph_file kind, const mr_meta_export_options *options,
+                            mr_arena *arena, mr_string *bytes, mr_error *error)
+{
+    const bool is_meta = is_meta_kind(kind);
     Mr__MetaGraphDef *meta = nullptr;
     Mr__GraphDef *def = nullptr;
-    MR_TRY(is_meta ? mr_graph_write_meta(graph, arena, &meta, error) : mr_graph_write(graph, arena, &def, error));
+    MR_TRY(is_meta ? mr_graph_write_meta_with(graph, options, arena, &meta, error)
+                   : mr_graph_write(graph, arena, &def, error));
     const void *message = is_meta ? (const void *)meta : def;
     if (kind == MR_GRAPH_FILE_BINARY || kind == MR_GRAPH_FILE_META) return mr_proto_pack(message, arena, bytes, error);
     return mr_proto_text_write(message, bytes, error);
@@ -78,20 +85,32 @@ static mr_status make_parent(const char *path, mr_arena *arena, mr_error *error)
     return parent != nullptr ? mr_file_make_directories(parent, error) : mr_fail_memory(error, strlen(path));
 }
 
-mr_status mr_graph_write_file(const mr_graph *graph, const char *path, mr_graph_file kind, mr_error *error)
+mr_status mr_graph_write_file_with(const mr_graph *graph, const char *path, mr_graph_file kind,
+                                   const mr_meta_export_options *given, mr_error *error)
 {
+    mr_meta_export_options options;
     if (graph == nullptr) return mr_session_null("mr_graph_write_file: graph", error);
     if (path == nullptr) return mr_session_null("mr_graph_write_file: path", error);
     if (*path == '\0') return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_write_file: path is empty");
     if ((unsigned)kind > MR_GRAPH_FILE_META_TEXT)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_write_file: %d is no kind of file", (int)kind);
+    if (given != nullptr && !is_meta_kind(kind))
+        return mr_fail(
+            error, MR_INVALID_ARGUMENT,
+            "mr_graph_write_file_with: the options have no effect on a GraphDef: they are of a MetaGraphDef");
     mr_arena arena = {0};
     mr_string bytes = {0};
+    MR_TRY(MR_OPTIONS_READ(mr_meta_export_options, &options, given, error));
     mr_status status = mr_graph_status(graph, error);
-    if (status == MR_OK) status = pack_graph(graph, kind, &arena, &bytes, error);
+    if (status == MR_OK) status = pack_graph(graph, kind, &options, &arena, &bytes, error);
     if (status == MR_OK) status = make_parent(path, &arena, error);
     if (status == MR_OK) status = mr_file_write_all(path, bytes.data, bytes.size_bytes, error);
     if (kind == MR_GRAPH_FILE_TEXT || kind == MR_GRAPH_FILE_META_TEXT) free((void *)bytes.data);
     mr_arena_deinit(&arena);
     return status;
+}
+
+mr_status mr_graph_write_file(const mr_graph *graph, const char *path, mr_graph_file kind, mr_error *error)
+{
+    return mr_graph_write_file_with(graph, path, kind, nullptr, error);
 }

@@ -389,6 +389,14 @@ typedef struct mr_meta_export_options {
     size_t size;          /* of this struct (api.h) */
     bool clear_devices;   /* nodes request no device, so that they run on other machines */
     mr_names collections; /* those that are written; default: all */
+    /* Without attrs that have their default value, for readers that do not know attrs which are newer than they are. */
+    bool strip_default_attrs;
+    /* Only the nodes in this scope, with names and collections relative to it. An input from outside, "x:1" or "^x",
+     * has the name "$unbound_inputs_x:1" or "^$unbound_inputs_x", and must be mapped when the file is imported.
+     * Default: all nodes */
+    const char *export_scope;
+    /* Without the nodes of savers, unless the graph's SaverDef names them, and without the collection "savers". */
+    bool clear_extraneous_savers;
 } mr_meta_export_options;
 /* The same with the options of tf.train.export_meta_graph; null: the defaults. */
 MR_API mr_status mr_graph_export_meta_with(const mr_graph *graph, const mr_meta_export_options *options,
@@ -400,6 +408,9 @@ typedef struct mr_meta_import_options {
      * the file's checkpoints keep their keys: run the node PREFIX/save/restore_all. */
     const char *prefix;
     bool clear_devices; /* nodes request no device */
+    /* As in mr_graph_import_options. Of a file with export_scope, all that "unbound_inputs" names. */
+    const mr_import_mapping *input_map;
+    int32_t input_map_count;
 } mr_meta_import_options;
 /* The same with the options of tf.train.import_meta_graph (import_scope is the prefix); null: the defaults. */
 MR_API mr_status mr_graph_import_meta_with(mr_graph *graph, const void *bytes, size_t size_bytes,

@@ -94,6 +94,9 @@ typedef enum mr_graph_file {
  *         that only a newer TensorFlow knows. Text cannot name it, so the graph has only the binary forms. TensorFlow
  *         leaves such fields out of text */
 MR_API mr_status mr_graph_write_file(const mr_graph *graph, const char *path, mr_graph_file kind, mr_error *error);
+/* The same with options of a MetaGraphDef, which may be null; an error for the other kinds. */
+MR_API mr_status mr_graph_write_file_with(const mr_graph *graph, const char *path, mr_graph_file kind,
+                                          const mr_meta_export_options *options, mr_error *error);
 
 /* ---- State ---- */
 

@@ -63,26 +63,100 @@ typedef struct mr_saver_options {
      * Default: another shape is an error */
     bool reshape;
     const char *name; /* of the scope of the nodes; default "save" */
+    bool allow_empty; /* without variables: saving writes no values, restoring nothing. Default: that is an error */
+    bool defer_build; /* nothing is added to the graph before mr_saver_build, for variables that follow */
 } mr_saver_options;
 /* Adds save/… nodes to the graph, with the names of TensorFlow's Saver. An error is recorded in the graph. */
 MR_API mr_saver *mr_saver_new_(mr_graph *graph, const mr_saver_options *options);
 #define MR_SAVER_DEFAULTS .max_to_keep = 5, .write_meta_graph = true
 #define mr_saver_new(graph, ...)                                                                                       \
     MR_WITH_SIZE_(mr_saver_new_((graph), &options_), mr_saver_options, MR_SAVER_DEFAULTS, __VA_ARGS__)
+/* Of a saver with defer_build: finds the variables and adds the nodes. To be called once, before saving and restoring
+ * (Saver.build). An error is recorded in the graph. */
+MR_API void mr_saver_build(mr_saver *saver);
+/* The saver that an imported MetaGraphDef describes, with its nodes, variables, keys and options
+ * (tf.train.import_meta_graph returns it).
+ * saver   owned by the caller
+ * errors  MR_NOT_FOUND: the graph has no SaverDef; MR_UNIMPLEMENTED: it saves something other than variables, such as
+ *         tables. mr_saver_new is a saver of all variables */
+MR_API mr_status mr_saver_import(mr_graph *graph, mr_saver **saver, mr_error *error);
 MR_API void mr_saver_free(mr_saver *saver);
 /* Variables that another thread updates meanwhile may be saved with old and new elements, as in TensorFlow.
  * step  at least 0; -1: no "-STEP" in the name */
 MR_API mr_status mr_saver_save(mr_saver *saver, mr_session *session, const char *path, int64_t step, mr_error *error);
-/* path  as passed to save, with its -STEP */
+typedef struct mr_saver_save_options {
+    size_t size; /* of this struct (api.h) */
+    /* The file that names the checkpoints, instead of "checkpoint": two savers of one directory have one each. No
+     * slash. */
+    const char *latest_filename;
+    const char *meta_graph_suffix; /* of path-STEP.SUFFIX; default "meta". Not "index", nor with "data-" or a slash */
+    bool no_meta_graph;            /* do not write path-STEP.meta this time */
+    bool no_state; /* do not name the checkpoint in the file "checkpoint", and remove no older one: it is kept */
+    bool strip_default_attrs; /* as in mr_meta_export_options */
+} mr_saver_save_options;
+/* The same with options, which may be null. */
+MR_API mr_status mr_saver_save_with(mr_saver *saver, mr_session *session, const char *path, int64_t step,
+                                    const mr_saver_save_options *options, mr_error *error);
+/* The paths of the checkpoints that the saver keeps, oldest first, as of its last save; the last one is that of this
+ * save, also with no_state. Empty before. Owned by the saver, until it saves again. */
+MR_API mr_names mr_saver_last_checkpoints(const mr_saver *saver);
+/* Each variable is read and assigned after the other, so that one of them at a time is in memory twice.
+ * path  as passed to save, with its -STEP */
 MR_API mr_status mr_saver_restore(mr_saver *saver, mr_session *session, const char *path, mr_error *error);
+
+/* ---- The checkpoints of a directory ---- */
+
 /* Returns the path of the latest checkpoint, as named in directory/checkpoint.
  * errors  MR_NOT_FOUND: no such file; MR_DATA_LOSS: the file is damaged, or the checkpoint that it names does not
  *         exist */
 MR_API mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_size, mr_error *error);
+/* The same from another file than "checkpoint" (mr_saver_save_options); null: "checkpoint". */
+MR_API mr_status mr_latest_checkpoint_in(const char *directory, const char *latest_filename, char *path,
+                                         size_t path_size, mr_error *error);
+
+/* What such a file says (tf.train.get_checkpoint_state). */
+typedef struct mr_checkpoint_list {
+    const char *latest; /* model_checkpoint_path; null: none */
+    mr_names paths;     /* all_model_checkpoint_paths, oldest first; they may have been removed */
+} mr_checkpoint_list;
+/* latest_filename  null: "checkpoint"
+ * list             owned by the caller: mr_checkpoint_list_free
+ * errors           MR_NOT_FOUND: no such file; MR_DATA_LOSS: it is damaged */
+MR_API mr_status mr_checkpoint_list_read(const char *directory, const char *latest_filename, mr_checkpoint_list **list,
+                                         mr_error *error);
+MR_API void mr_checkpoint_list_free(mr_checkpoint_list *list); /* null is allowed */
+/* Replaces such a file (tf.train.update_checkpoint_state). Paths inside the directory are written relative to it.
+ * paths  oldest first; the last one is the latest; at least 1 */
+MR_API mr_status mr_checkpoint_list_write(const char *directory, const char *latest_filename, mr_names paths,
+                                          mr_error *error);
+/* Whether there is a checkpoint with this path, of either version (tf.train.checkpoint_exists). */
+MR_API bool mr_checkpoint_exists(const char *path);
+/* When a checkpoint was written, in seconds since 1970 (tf.train.get_checkpoint_mtimes).
+ * errors  MR_NOT_FOUND */
+MR_API mr_status mr_checkpoint_mtime(const char *path, double *seconds, mr_error *error);
+/* Removes the files of a checkpoint of either version, and its .meta; not what "checkpoint" says of it
+ * (tf.train.remove_checkpoint). None is no error.
+ * meta_graph_suffix  null: "meta" */
+MR_API mr_status mr_checkpoint_delete(const char *path, const char *meta_graph_suffix, mr_error *error);
+
+typedef struct mr_checkpoint_wait_options {
+    size_t size;                 /* of this struct (api.h) */
+    const char *latest_filename; /* default "checkpoint" */
+    double interval_secs;        /* between two looks; above 0; default 1 */
+    double timeout_secs;         /* above 0; default: no limit */
+} mr_checkpoint_wait_options;
+/* Waits until the latest checkpoint of a directory is another one than `last`, for a program that evaluates what
+ * another one trains (tf.train.checkpoints_iterator calls it in a loop). The directory need not exist yet.
+ * last    the path that the previous call returned; null: any
+ * path    receives the path; may be `last`
+ * errors  MR_DEADLINE_EXCEEDED: timeout_secs have passed */
+MR_API mr_status mr_checkpoint_wait(const char *directory, const char *last, const mr_checkpoint_wait_options *options,
+                                    char *path, size_t path_size, mr_error *error);
 
 /* ---- Checkpoint files: read and write tensors by key ---- */
 
 typedef struct mr_checkpoint_reader mr_checkpoint_reader;
+/* path  of a checkpoint of either version, or a directory: its latest one */
 MR_API mr_status mr_checkpoint_reader_open(const char *path, mr_checkpoint_reader **reader, mr_error *error);
 MR_API void mr_checkpoint_reader_close(mr_checkpoint_reader *reader);
 MR_API int32_t mr_checkpoint_count(const mr_checkpoint_reader *reader);

@@ -46,6 +46,8 @@ mr_status mr_checkpoint_slice_key(const char *name, const mr_checkpoint_slice *s
  * errors  MR_INVALID_ARGUMENT if the slice is not inside the shape */
 mr_status mr_checkpoint_slice_shape(const mr_checkpoint_slice *slice, mr_shape full, mr_shape *shape, mr_error *error);
 
+/* The file in a directory that names its checkpoints, unless a saver has another one. */
+#define MR_CHECKPOINT_STATE_FILE "checkpoint"
 /* The contents of DIRECTORY/checkpoint. Relative paths are joined with the directory. */
 typedef struct mr_checkpoint_state {
     mr_arena arena;
@@ -53,12 +55,17 @@ typedef struct mr_checkpoint_state {
     int32_t count;
     const char **paths; /* oldest first */
 } mr_checkpoint_state;
-/* errors  MR_NOT_FOUND if the file does not exist, MR_DATA_LOSS if it is not in protobuf's text format */
-mr_status mr_checkpoint_state_read(const char *directory, mr_checkpoint_state *state, mr_error *error);
+/* file    in the directory; null: "checkpoint"
+ * errors  MR_NOT_FOUND if the file does not exist, MR_DATA_LOSS if it is not in protobuf's text format */
+mr_status mr_checkpoint_state_read(const char *directory, const char *file, mr_checkpoint_state *state,
+                                   mr_error *error);
 void mr_checkpoint_state_deinit(mr_checkpoint_state *state);
 /* Replaces DIRECTORY/checkpoint. Paths inside the directory are written relative to it, so that the directory can be
  * moved. The last path is the latest. */
-mr_status mr_checkpoint_state_write(const char *directory, const char *const *paths, int32_t count, mr_error *error);
+mr_status mr_checkpoint_state_write(const char *directory, const char *file, const char *const *paths, int32_t count,
+                                    mr_error *error);
+/* Whether the name can be that of such a file: not empty, without a slash. */
+bool mr_checkpoint_state_name_is_valid(const char *file);
 /* Removes a checkpoint's files. The index is removed first, so that it never exists without its data. */
 mr_status mr_checkpoint_remove(const char *path, mr_error *error);
 

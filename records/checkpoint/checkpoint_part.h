@@ -8,6 +8,15 @@
 char *mr_checkpoint_data_path(const char *prefix, int32_t shard, int32_t shard_count);
 char *mr_checkpoint_index_path(const char *prefix);
 
+/* Whether "PREFIX.suffix" can be the file of a graph: the checkpoint's own files have other names. */
+bool mr_checkpoint_suffix_is_valid(const char *suffix);
+
+/* Fails with MR_INVALID_ARGUMENT unless the directory is not null, and the file null or the name of a file.
+ * function  for the message */
+mr_status mr_checkpoint_check_names(const char *function, const char *directory, const char *file, mr_error *error);
+/* Copies a path into the caller's memory; MR_INVALID_ARGUMENT if it does not fit. */
+mr_status mr_checkpoint_copy_path(const char *from, char *path, size_t path_size, mr_error *error);
+
 /* The number of data files, from the checkpoint's header. */
 int32_t mr_checkpoint_shard_count(const mr_checkpoint_reader *reader);
 

@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -246,6 +247,13 @@ mr_status mr_checkpoint_reader_open(const char *path, mr_checkpoint_reader **rea
     if (path == nullptr || reader == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_checkpoint_reader_open: %s is null",
                        path == nullptr ? "path" : "reader");
+    *reader = nullptr;
+    struct stat about;
+    char latest[PATH_MAX];
+    if (!mr_checkpoint_exists(path) && stat(path, &about) == 0 && S_ISDIR(about.st_mode)) {
+        MR_TRY(mr_latest_checkpoint(path, latest, sizeof latest, error));
+        path = latest;
+    }
     *reader = calloc(1, sizeof **reader);
     if (*reader == nullptr) return mr_fail_memory(error, sizeof **reader);
     mr_status status = open_index(*reader, path, error);

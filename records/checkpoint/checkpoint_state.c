@@ -76,11 +76,12 @@ static const char *path_of(const char *line, const char *field, const char *dire
     return path;
 }
 
-static mr_status read_lines(char *text, const char *directory, mr_checkpoint_state *state, mr_error *error)
+static mr_status read_lines(char *text, const char *directory, const char *file, mr_checkpoint_state *state,
+                            mr_error *error)
 {
     int32_t lines = 1, number = 0;
     for (const char *at = text; *at != '\0'; at++) lines += *at == '\n';
-    if (lines > PATHS_MAX) return mr_fail(error, MR_DATA_LOSS, "%s/checkpoint: too many lines", directory);
+    if (lines > PATHS_MAX) return mr_fail(error, MR_DATA_LOSS, "%s/%s: too many lines", directory, file);
     state->paths = MR_ARENA_NEW(&state->arena, const char *, (size_t)lines);
     if (state->paths == nullptr) return mr_fail_memory(error, (size_t)lines * sizeof(char *));
     char *rest = text;
@@ -97,20 +98,21 @@ static mr_status read_lines(char *text, const char *directory, mr_checkpoint_sta
         assert(state->count < lines && number <= lines);
         if (path != nullptr) state->paths[state->count++] = path;
         if (bad)
-            return mr_fail(error, MR_DATA_LOSS, "%s/checkpoint: line %d is not a quoted path: %.100s", directory,
-                           number, line);
+            return mr_fail(error, MR_DATA_LOSS, "%s/%s: line %d is not a quoted path: %.100s", directory, file, number,
+                           line);
     }
     return MR_OK;
 }
 
-mr_status mr_checkpoint_state_read(const char *directory, mr_checkpoint_state *state, mr_error *error)
+mr_status mr_checkpoint_state_read(const char *directory, const char *file, mr_checkpoint_state *state, mr_error *error)
 {
     *state = (mr_checkpoint_state){0};
-    char *path = mr_arena_printf(&state->arena, "%s/checkpoint", directory), *text = nullptr;
+    if (file == nullptr) file = MR_CHECKPOINT_STATE_FILE;
+    char *path = mr_arena_printf(&state->arena, "%s/%s", directory, file), *text = nullptr;
     size_t size_bytes = 0;
     mr_status status = path == nullptr ? mr_fail_memory(error, strlen(directory))
                                        : mr_file_read_regular(path, STATE_BYTES_MAX, &text, &size_bytes, error);
-    if (status == MR_OK) status = read_lines(text, directory, state, error);
+    if (status == MR_OK) status = read_lines(text, directory, file, state, error);
     free(text);
     if (status != MR_OK) mr_checkpoint_state_deinit(state);
     return status;
@@ -122,31 +124,66 @@ void mr_checkpoint_state_deinit(mr_checkpoint_state *state)
     *state = (mr_checkpoint_state){0};
 }
 
-mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_size, mr_error *error)
+/* ---- The latest ---- */
+
+bool mr_checkpoint_exists(const char *path)
+{
+    if (path == nullptr) return false;
+    char *index = mr_checkpoint_index_path(path);
+    const bool exists = index != nullptr && (mr_file_exists(index) || mr_checkpoint_is_v1(path));
+    free(index);
+    return exists;
+}
+
+bool mr_checkpoint_state_name_is_valid(const char *file)
+{
+    return *file != '\0' && strchr(file, '/') == nullptr && strcmp(file, ".") != 0 && strcmp(file, "..") != 0;
+}
+
+mr_status mr_checkpoint_check_names(const char *function, const char *directory, const char *file, mr_error *error)
+{
+    if (directory == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: directory is null", function);
+    if (file == nullptr || mr_checkpoint_state_name_is_valid(file)) return MR_OK;
+    return mr_fail(error, MR_INVALID_ARGUMENT, "%s: latest_filename \"%.200s\" is not the name of a file", function,
+                   file);
+}
+
+mr_status mr_checkpoint_copy_path(const char *from, char *path, size_t path_size, mr_error *error)
+{
+    if (strlen(from) >= path_size)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the path %.200s does not fit in %zu bytes", from, path_size);
+    memmove(path, from, strlen(from) + 1);
+    return MR_OK;
+}
+
+static mr_status find_latest(const char *function, const char *directory, const char *file, char *path,
+                             size_t path_size, mr_error *error)
 {
     mr_checkpoint_state state;
-    if (directory == nullptr || path == nullptr)
-        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_latest_checkpoint: %s is null",
-                       directory == nullptr ? "directory" : "path");
-    MR_TRY(mr_checkpoint_state_read(directory, &state, error));
+    MR_TRY(mr_checkpoint_check_names(function, directory, file, error));
+    if (path == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: path is null", function);
+    MR_TRY(mr_checkpoint_state_read(directory, file, &state, error));
+    const char *name = file != nullptr ? file : MR_CHECKPOINT_STATE_FILE;
     mr_status status = MR_OK;
     if (state.latest == nullptr)
-        status = mr_fail(error, MR_DATA_LOSS, "%s/checkpoint names no checkpoint", directory);
-    else if (strlen(state.latest) >= path_size)
-        status =
-            mr_fail(error, MR_INVALID_ARGUMENT, "the path %.200s does not fit in %zu bytes", state.latest, path_size);
+        status = mr_fail(error, MR_DATA_LOSS, "%s/%s names no checkpoint", directory, name);
     else
-        memcpy(path, state.latest, strlen(state.latest) + 1);
-    if (status == MR_OK) {
-        char *index = mr_checkpoint_index_path(path);
-        if (index == nullptr)
-            status = mr_fail_memory(error, path_size);
-        else if (!mr_file_exists(index) && !mr_checkpoint_is_v1(path))
-            status = mr_fail(error, MR_DATA_LOSS, "%s: named in %s/checkpoint, but does not exist", index, directory);
-        free(index);
-    }
+        status = mr_checkpoint_copy_path(state.latest, path, path_size, error);
+    if (status == MR_OK && !mr_checkpoint_exists(path))
+        status = mr_fail(error, MR_DATA_LOSS, "%s.index: named in %s/%s, but does not exist", path, directory, name);
     mr_checkpoint_state_deinit(&state);
     return status;
+}
+
+mr_status mr_latest_checkpoint(const char *directory, char *path, size_t path_size, mr_error *error)
+{
+    return find_latest("mr_latest_checkpoint", directory, nullptr, path, path_size, error);
+}
+
+mr_status mr_latest_checkpoint_in(const char *directory, const char *latest_filename, char *path, size_t path_size,
+                                  mr_error *error)
+{
+    return find_latest("mr_latest_checkpoint_in", directory, latest_filename, path, path_size, error);
 }
 
 /* ---- Write ---- */
@@ -178,13 +215,15 @@ static char *put_path(char *target, const char *field, const char *path)
     return stpcpy(target, "\"\n");
 }
 
-mr_status mr_checkpoint_state_write(const char *directory, const char *const *paths, int32_t count, mr_error *error)
+mr_status mr_checkpoint_state_write(const char *directory, const char *file, const char *const *paths, int32_t count,
+                                    mr_error *error)
 {
     constexpr size_t field_bytes = 64;
     size_t room_bytes = field_bytes;
     for (int32_t i = 0; i < count; i++) room_bytes += 2 * (field_bytes + 4 * strlen(paths[i]));
     char *text = malloc(room_bytes), *path = nullptr, *end = text;
-    bool failed = text == nullptr || asprintf(&path, "%s/checkpoint", directory) < 0;
+    bool failed =
+        text == nullptr || asprintf(&path, "%s/%s", directory, file != nullptr ? file : MR_CHECKPOINT_STATE_FILE) < 0;
     if (failed) {
         free(text);
         return mr_fail_memory(error, room_bytes);
@@ -196,23 +235,5 @@ mr_status mr_checkpoint_state_write(const char *directory, const char *const *pa
     mr_status status = mr_file_write_all(path, text, (size_t)(end - text), error);
     free(text);
     free(path);
-    return status;
-}
-
-mr_status mr_checkpoint_remove(const char *path, mr_error *error)
-{
-    /* The index contains the number of data files. If it cannot be read, one data file is assumed. */
-    int32_t shards = 1;
-    mr_checkpoint_reader *reader = nullptr;
-    if (mr_checkpoint_reader_open(path, &reader, nullptr) == MR_OK) shards = mr_checkpoint_shard_count(reader);
-    mr_checkpoint_reader_close(reader);
-    char *index = mr_checkpoint_index_path(path);
-    mr_status status = index == nullptr ? mr_fail_memory(error, strlen(path)) : mr_file_remove(index, error);
-    free(index);
-    for (int32_t i = 0; status == MR_OK && i < shards; i++) {
-        char *data = mr_checkpoint_data_path(path, i, shards);
-        status = data == nullptr ? mr_fail_memory(error, strlen(path)) : mr_file_remove(data, error);
-        free(data);
-    }
     return status;
 }

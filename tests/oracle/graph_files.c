@@ -4,6 +4,7 @@
  *   copy IN OUT      imports and exports a GraphDef
  *   meta IN OUT      imports and exports a MetaGraphDef
  *   scoped IN OUT    the same under the prefix "in" and without devices
+ *   part IN OUT      imports a MetaGraphDef, and exports it with only the scope "layer" and without other savers
  *   shapes IN        imports a GraphDef and prints one line for each output: NAME:INDEX SHAPE */
 #include "builtin/builtin.h"
 #include "graph/ir/convert.h"
@@ -125,6 +126,24 @@ static int copy(const char *from, const char *to, bool is_meta)
     return result;
 }
 
+static int copy_part(const char *from, const char *to)
+{
+    mr_graph *g = mr_graph_new();
+    mr_string bytes = read_file(from);
+    mr_tensor exported = {0};
+    mr_status status = mr_graph_import_meta(g, bytes.data, bytes.size_bytes, &error);
+    if (status == MR_OK)
+        status = mr_graph_export_meta_with(
+            g, MR_OPTIONS(mr_meta_export_options, .export_scope = "layer", .clear_extraneous_savers = true), &exported,
+            &error);
+    if (status != MR_OK) return fail();
+    int result = write_file(to, mr_tensor_strings(&exported)[0]);
+    mr_tensor_deinit(&exported);
+    mr_graph_free(g);
+    free((char *)bytes.data);
+    return result;
+}
+
 static int copy_scoped(const char *from, const char *to)
 {
     mr_graph *g = mr_graph_new();
@@ -167,6 +186,7 @@ int main(int argc, char **argv)
     if (strcmp(command, "shapes") == 0) return print_shapes(argv[2]);
     if (argc > 3 && strcmp(command, "build") == 0) return write_built(argv[2], argv[3]);
     if (argc > 3 && strcmp(command, "copy") == 0) return copy(argv[2], argv[3], false);
+    if (argc > 3 && strcmp(command, "part") == 0) return copy_part(argv[2], argv[3]);
     if (argc > 3 && strcmp(command, "scoped") == 0) return copy_scoped(argv[2], argv[3]);
     if (argc > 3 && strcmp(command, "meta") == 0) return copy(argv[2], argv[3], true);
     return 1;

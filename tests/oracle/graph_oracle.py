@@ -270,6 +270,23 @@ def plain_context(context):
     return result
 
 
+def same_collections(again, wanted):
+    assert sorted(again.collection_def) == sorted(wanted.collection_def)
+    types = {"cond_context": control_flow_pb2.CondContextDef, "while_context": control_flow_pb2.WhileContextDef,
+             "queue_runners": queue_runner_pb2.QueueRunnerDef}
+    for key in wanted.collection_def:
+        mine, theirs = again.collection_def[key], wanted.collection_def[key]
+        is_variable = key.endswith("variables") or key == "global_step"
+        kind = variable_pb2.VariableDef if is_variable else types.get(key)
+        if kind is None:
+            assert mine == theirs, f"{key}:\n{mine}\n{theirs}"
+            continue
+        mine, theirs = ([kind.FromString(v) for v in c.bytes_list.value] for c in (mine, theirs))
+        if key.endswith("context"):
+            mine, theirs = (sorted(map(str, map(plain_context, contexts))) for contexts in (mine, theirs))
+        assert mine == theirs, f"{key}:\n{mine}\n{theirs}"
+
+
 def check_scope(directory):
     """import_meta_graph under a scope and without devices: names in nodes, variables, contexts and queue runners."""
     source, target = os.path.join(directory, "in"), os.path.join(directory, "out")
@@ -288,20 +305,45 @@ def check_scope(directory):
         wanted = tf1.train.export_meta_graph(graph=graph)
     same_graph(again.graph_def, wanted.graph_def)
     assert all(node.name.startswith("in/") and not node.device for node in again.graph_def.node)
-    assert sorted(again.collection_def) == sorted(wanted.collection_def)
-    types = {"cond_context": control_flow_pb2.CondContextDef, "while_context": control_flow_pb2.WhileContextDef,
-             "queue_runners": queue_runner_pb2.QueueRunnerDef}
-    for key in wanted.collection_def:
-        mine, theirs = again.collection_def[key], wanted.collection_def[key]
-        is_variable = key.endswith("variables") or key == "global_step"
-        kind = variable_pb2.VariableDef if is_variable else types.get(key)
-        if kind is None:
-            assert mine == theirs, f"{key}:\n{mine}\n{theirs}"
-            continue
-        mine, theirs = ([kind.FromString(v) for v in c.bytes_list.value] for c in (mine, theirs))
-        if key.endswith("context"):
-            mine, theirs = (sorted(map(str, map(plain_context, contexts))) for contexts in (mine, theirs))
-        assert mine == theirs, f"{key}:\n{mine}\n{theirs}"
+    same_collections(again, wanted)
+
+
+def check_part(directory):
+    """export_meta_graph of one scope, with a conditional and a loop in it, and without savers that are not used."""
+    source, target = os.path.join(directory, "in"), os.path.join(directory, "out")
+    tf1.disable_control_flow_v2()
+    with tf.Graph().as_default() as graph:
+        x, y = tf1.placeholder(tf.float32, [None, 3], "x"), tf1.placeholder(tf.float32, [], "y")
+        with tf1.variable_scope("layer"):
+            w = tf1.get_variable("w", [3, 2], use_resource=False)
+            r = tf1.get_variable("r", [2], use_resource=True)
+            tf1.get_variable("parts", [5, 2], partitioner=tf1.fixed_size_partitioner(2), use_resource=False)
+            product = tf.add(tf.matmul(x, w), r, name="sum")
+            with tf1.control_dependencies([y]):
+                tf.identity(product, name="after")
+            size = tf1.while_loop(lambda i: i < 3, lambda i: i + 1, [tf.constant(0)], name="count")
+            tf1.cond(size > 2, lambda: tf.identity(product), lambda: product + y, name="choice")
+            queue = tf1.FIFOQueue(3, [tf.float32], name="queue")
+            tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [queue.enqueue([1.0])]))
+        tf1.get_variable("other", [1], use_resource=False)
+        tf1.add_to_collection("mine", product)
+        tf1.add_to_collection("mine", x)
+        tf1.train.Saver(name="unused")
+        with tf1.name_scope("layer/"):
+            tf1.train.Saver([w], name="layer/unused_too")
+    write(tf1.train.export_meta_graph(graph=graph), source)
+    ours("part", source, target)
+    again = read(meta_graph_pb2.MetaGraphDef, target)
+    wanted = tf1.train.export_meta_graph(graph=graph, export_scope="layer/", clear_extraneous_savers=True)
+    same_graph(again.graph_def, wanted.graph_def)
+    assert sorted(again.collection_def["unbound_inputs"].bytes_list.value) == sorted(
+        wanted.collection_def["unbound_inputs"].bytes_list.value)
+    del again.collection_def["unbound_inputs"], wanted.collection_def["unbound_inputs"]
+    for meta in (again, wanted):  # empty collections have no meaning
+        for key in [key for key in meta.collection_def if not meta.collection_def[key].WhichOneof("kind")
+                    or not getattr(meta.collection_def[key], meta.collection_def[key].WhichOneof("kind")).value]:
+            del meta.collection_def[key]
+    same_collections(again, wanted)
 
 
 def check_functions(directory):
@@ -573,7 +615,7 @@ def check_shapes(directory):
 def main():
     failed = 0
     tf1.disable_eager_execution()
-    checks = [check_operators, check_builders, check_round_trip, check_scope, check_functions, check_shapes]
+    checks = [check_operators, check_builders, check_round_trip, check_scope, check_part, check_functions, check_shapes]
     with tempfile.TemporaryDirectory() as directory:
         for check in checks:
             try:

@@ -173,9 +173,43 @@ def shards(directory):
         assert not {n for n in different if not n.startswith(ignored)}, sorted(different)
 
 
+def lines(*arguments):
+    program = os.path.join(os.environ["MILLRACE_ORACLE"], "saver_graphs")
+    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def options(directory):
+    """Other names of files, padded steps and stripped graphs: ours in TensorFlow, TensorFlow's here."""
+    path = os.path.join(directory, "best")
+    assert lines("options", path) == []
+    kept = [path + "-%08d" % step for step in range(2, 7)]
+    state = tf.train.get_checkpoint_state(directory, "best_latest")
+    assert list(state.all_model_checkpoint_paths) == kept, state
+    assert tf.train.latest_checkpoint(directory, "best_latest") == kept[-1]
+    assert lines("list", directory, "best_latest") == kept[-1:] + kept
+    assert sorted(f for f in os.listdir(directory) if f.endswith(".graph")) == [
+        os.path.basename(p) + ".graph" for p in kept], os.listdir(directory)
+    meta = tf.MetaGraphDef.FromString(open(kept[-1] + ".graph", "rb").read())
+    assert meta.meta_info_def.stripped_default_attrs
+    with tf.Graph().as_default(), tf.Session() as session:
+        saver = tf.train.import_meta_graph(kept[-1] + ".graph")
+        saver.restore(session, kept[-1])
+        theirs = tf.train.export_meta_graph(strip_default_attrs=True)
+        found = {node.name: node for node in meta.graph_def.node}
+        for node in theirs.graph_def.node:
+            assert sorted(found[node.name].attr) == sorted(node.attr), (node, found[node.name])
+        np.testing.assert_array_equal(session.run("w:0"), W)
+        saver = tf.train.Saver(pad_step_number=True, max_to_keep=2)
+        written = [saver.save(session, os.path.join(directory, "theirs"), step, latest_filename="their_latest")
+                   for step in (7, 8, 9)]
+    assert written[0].endswith("-00000007"), written
+    assert lines("list", directory, "their_latest") == written[-1:] + written[1:]
+    same({"table": TABLE.ravel(), **ours("import", written[-1])}, TABLE, R, W)
+
+
 def main():
     failed = 0
-    tests = [theirs_of_ours, ours_of_theirs, names, version_1, reshaped, shards]
+    tests = [theirs_of_ours, ours_of_theirs, names, version_1, reshaped, shards, options]
     for test in tests:
         with tempfile.TemporaryDirectory() as directory:
             try:

@@ -245,9 +245,9 @@ TEST(checkpoint_state_moves_with_its_directory)
     const char *directory = test_directory();
     CHECK_STATUS(mr_latest_checkpoint(directory, path, sizeof path, &error), MR_NOT_FOUND);
     const char *paths[] = {test_path("model-1"), test_path("mo\"d\xc3\xa9l-2")};
-    CHECK_OK(mr_checkpoint_state_write(directory, paths, 2, &error));
+    CHECK_OK(mr_checkpoint_state_write(directory, nullptr, paths, 2, &error));
     mr_checkpoint_state state;
-    CHECK_OK(mr_checkpoint_state_read(directory, &state, &error));
+    CHECK_OK(mr_checkpoint_state_read(directory, nullptr, &state, &error));
     CHECK_EQ(state.count, 2);
     CHECK_STR(state.latest, paths[1]);
     CHECK_STR(state.paths[0], paths[0]);
@@ -277,11 +277,11 @@ TEST(checkpoint_state_damaged)
                          "all_model_checkpoint_paths: \"a\\000b\"\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK_OK(mr_file_write_all(test_path("checkpoint"), bad[i], strlen(bad[i]), &error));
-        CHECK_STATUS(mr_checkpoint_state_read(test_directory(), &state, &error), MR_DATA_LOSS);
+        CHECK_STATUS(mr_checkpoint_state_read(test_directory(), nullptr, &state, &error), MR_DATA_LOSS);
     }
     const char *good = "# written by hand\n\nmodel_checkpoint_path : '/abs/x'\r\nlast_preserved_timestamp: 1.5\n";
     CHECK_OK(mr_file_write_all(test_path("checkpoint"), good, strlen(good), &error));
-    CHECK_OK(mr_checkpoint_state_read(test_directory(), &state, &error));
+    CHECK_OK(mr_checkpoint_state_read(test_directory(), nullptr, &state, &error));
     CHECK_STR(state.latest, "/abs/x");
     mr_checkpoint_state_deinit(&state);
 }
