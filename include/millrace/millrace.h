@@ -3,6 +3,7 @@
 #define MILLRACE_MILLRACE_H
 
 #include <millrace/api.h>
+#include <millrace/asserts.h>
 #include <millrace/control_flow.h>
 #include <millrace/dataset.h>
 #include <millrace/debug.h>
