@@ -103,19 +103,38 @@ void mr_hook_timer_init(mr_hook_timer *timer, mr_hook *hook, const char *name, c
                      every_secs);
 }
 
+/* Steps may be any numbers: no overflow. */
+static int64_t steps_since(const mr_step_timer *timer, int64_t step)
+{
+    return (int64_t)((uint64_t)step - (uint64_t)timer->last_step);
+}
+
 bool mr_hook_timer_is_due(const mr_hook_timer *timer, int64_t step)
 {
-    if (!timer->has_fired) return true;
+    if (!timer->has_triggered) return true;
     if (step == timer->last_step) return false;
-    if (timer->every_steps > 0) return step - timer->last_step >= timer->every_steps;
+    if (timer->every_steps > 0) return steps_since(timer, step) >= timer->every_steps;
     return mr_hook_now() - timer->last_time >= timer->every_secs;
 }
 
 void mr_hook_timer_fire(mr_hook_timer *timer, int64_t step)
 {
-    timer->has_fired = true;
+    timer->has_triggered = true;
     timer->last_step = step;
     timer->last_time = mr_hook_now();
+}
+
+bool mr_step_timer_should_trigger(const mr_step_timer *timer, int64_t step)
+{
+    return timer != nullptr && mr_hook_timer_is_due(timer, step);
+}
+
+void mr_step_timer_update(mr_step_timer *timer, int64_t step, double *elapsed_secs, int64_t *elapsed_steps)
+{
+    const bool has_before = timer != nullptr && timer->has_triggered;
+    if (elapsed_secs != nullptr) *elapsed_secs = has_before ? mr_hook_now() - timer->last_time : 0;
+    if (elapsed_steps != nullptr) *elapsed_steps = has_before ? steps_since(timer, step) : 0;
+    if (timer != nullptr) mr_hook_timer_fire(timer, step);
 }
 
 /* ---- One run ---- */

@@ -27,13 +27,7 @@ mr_status mr_hook_check_outputs(const mr_graph *graph, const char *name, mr_outp
 /* ---- Timers ---- */
 
 /* Due every so many steps, or seconds. */
-typedef struct mr_hook_timer {
-    int64_t every_steps; /* 0: seconds */
-    double every_secs;
-    bool has_fired;
-    int64_t last_step;
-    double last_time;
-} mr_hook_timer;
+typedef mr_step_timer mr_hook_timer;
 /* Checks that one of the two is given, and valid. steps_name, secs_name: the options */
 void mr_hook_timer_init(mr_hook_timer *timer, mr_hook *hook, const char *name, const char *steps_name,
                         int64_t every_steps, const char *secs_name, double every_secs);

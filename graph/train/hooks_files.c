@@ -36,6 +36,7 @@ typedef struct saver_hook {
     mr_saver *saver;
     mr_checkpoint_listener *listeners;
     int32_t listener_count;
+    bool has_graph;
 } saver_hook;
 
 static mr_status saver_begin(void *context, mr_graph *graph, mr_error *error)
@@ -68,7 +69,8 @@ static mr_status write_checkpoint(const saver_hook *h, mr_session *session, cons
     mr_saver *saver = h->saver != nullptr ? h->saver : mr_monitored_saver(h->hook.owner);
     MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
     MR_TRY(mr_event_writer_flush(writer, error));
-    MR_TRY(mr_saver_save(saver, session, prefix, step, error));
+    MR_TRY(mr_saver_save_with(saver, session, prefix, step,
+                              MR_OPTIONS(mr_saver_save_options, .no_meta_graph = !h->has_graph), error));
     return mr_event_writer_add_session_log(writer, step, MR_SESSION_CHECKPOINT, prefix, error);
 }
 
@@ -90,7 +92,7 @@ static mr_status write_graph(const saver_hook *h, mr_error *error)
 {
     mr_event_writer *writer;
     const mr_graph *graph = mr_monitored_graph(h->hook.owner);
-    MR_TRY(mr_train_write_graph_text(graph, h->directory, error));
+    if (h->has_graph) MR_TRY(mr_train_write_graph_text(graph, h->directory, error));
     MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
     return mr_train_write_graph_events(graph, writer, error);
 }
@@ -130,7 +132,7 @@ static mr_status saver_end(void *context, mr_session *session, mr_error *error)
     saver_hook *h = context;
     int64_t step;
     MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
-    if (!h->timer.has_fired || step != h->timer.last_step) MR_TRY(save(h, session, step, error));
+    if (!h->timer.has_triggered || step != h->timer.last_step) MR_TRY(save(h, session, step, error));
     for (int32_t i = 0; i < h->listener_count; i++)
         if (h->listeners[i].end != nullptr) MR_TRY(h->listeners[i].end(h->listeners[i].context, session, step, error));
     return MR_OK;
@@ -166,6 +168,7 @@ mr_hook *mr_checkpoint_saver_hook_(const char *checkpoint_dir, const mr_checkpoi
     h->directory = mr_hook_copy_text(&h->hook, checkpoint_dir);
     h->base = mr_hook_copy_text(&h->hook, o.checkpoint_basename != nullptr ? o.checkpoint_basename : "model.ckpt");
     h->saver = o.saver;
+    h->has_graph = !o.no_graph_def;
     h->listeners = mr_hook_copy_items(&h->hook, o.listeners, o.listener_count, sizeof *o.listeners);
     h->listener_count = h->listeners != nullptr ? o.listener_count : 0;
     return &h->hook;
@@ -177,10 +180,17 @@ typedef struct summary_hook {
     mr_hook hook;
     mr_hook_timer timer;
     char *directory;
-    mr_output summary; /* {0}: the scaffold's */
+    mr_event_writer *given; /* null: that of the directory */
+    mr_output summary;      /* {0}: the scaffold's */
     bool is_due, has_started;
     int64_t next; /* the step after the next run, if each run is one step; -1: not known */
 } summary_hook;
+
+static mr_status summary_writer(const summary_hook *h, mr_event_writer **writer, mr_error *error)
+{
+    *writer = h->given;
+    return h->given != nullptr ? MR_OK : mr_monitored_writer(h->hook.owner, h->directory, writer, error);
+}
 
 static mr_status summary_begin(void *context, mr_graph *graph, mr_error *error)
 {
@@ -189,7 +199,7 @@ static mr_status summary_begin(void *context, mr_graph *graph, mr_error *error)
     mr_event_writer *writer;
     h->next = -1;
     MR_TRY(mr_monitored_require_step(h->hook.owner, "the summary saver hook", error));
-    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    MR_TRY(summary_writer(h, &writer, error));
     if (h->summary.node == nullptr) return MR_OK;
     if (mr_output_dtype(h->summary) != MR_STRING)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: %s is %s, not a serialized summary", name,
@@ -220,7 +230,7 @@ static mr_status summary_after(void *context, mr_hook_run *run, mr_error *error)
     mr_event_writer *writer;
     const mr_tensor *summary = mr_hook_run_results(run, nullptr);
     mr_hook_timer_fire(&h->timer, step);
-    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    MR_TRY(summary_writer(h, &writer, error));
     if (!h->has_started) MR_TRY(mr_event_writer_add_session_log(writer, step, MR_SESSION_START, nullptr, error));
     h->has_started = true;
     if (summary->dtype != MR_STRING || mr_tensor_count(summary) != 1)
@@ -233,7 +243,7 @@ static mr_status summary_end(void *context, mr_session *, mr_error *error)
 {
     const summary_hook *h = context;
     mr_event_writer *writer;
-    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    MR_TRY(summary_writer(h, &writer, error));
     return mr_event_writer_flush(writer, error);
 }
 
@@ -253,7 +263,10 @@ mr_hook *mr_summary_saver_hook_(const char *output_dir, const mr_summary_saver_h
     if (h == nullptr) return nullptr;
     mr_summary_saver_hook_options o;
     (void)MR_OPTIONS_READ(mr_summary_saver_hook_options, &o, given, &h->hook.error);
-    require_directory(&h->hook, name, output_dir);
+    h->given = o.writer;
+    if (o.writer == nullptr) require_directory(&h->hook, name, output_dir);
+    if (o.writer != nullptr && output_dir != nullptr)
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "%s: only one of output_dir and writer may be given", name);
     mr_hook_timer_init(&h->timer, &h->hook, name, "save_steps", o.save_steps, "save_secs", o.save_secs);
     h->directory = mr_hook_copy_text(&h->hook, output_dir);
     h->summary = o.summary;

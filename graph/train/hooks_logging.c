@@ -21,6 +21,8 @@ typedef struct logging_hook {
     int32_t count;
     mr_log_function log;
     void *log_context;
+    int (*format)(void *context, const mr_tensor *values, int32_t count, char *line, size_t size);
+    void *format_context;
 } logging_hook;
 
 static void put_value(FILE *file, const mr_tensor *value)
@@ -30,9 +32,25 @@ static void put_value(FILE *file, const mr_tensor *value)
     if (value->shape.rank > 0) (void)fputc(']', file);
 }
 
+/* The line of the program's function. */
+static mr_status write_formatted(const logging_hook *h, const mr_tensor *values, mr_error *error)
+{
+    char none[1];
+    const int length = h->format(h->format_context, values, h->count, none, sizeof none);
+    char *line = length >= 0 ? calloc((size_t)length + 1, 1) : nullptr;
+    if (length < 0) return mr_fail(error, MR_INVALID_ARGUMENT, "logging hook: format returned %d", length);
+    if (line == nullptr) return mr_fail_memory(error, (size_t)length);
+    (void)h->format(h->format_context, values, h->count, line, (size_t)length + 1);
+    line[length] = '\0';
+    h->log(h->log_context, line);
+    free(line);
+    return MR_OK;
+}
+
 /* One line; seconds below 0: not known. */
 static mr_status write_line(const logging_hook *h, const mr_tensor *values, double seconds, mr_error *error)
 {
+    if (h->format != nullptr) return write_formatted(h, values, error);
     char *line = nullptr;
     size_t size = 0;
     FILE *file = open_memstream(&line, &size);
@@ -70,7 +88,7 @@ static mr_status logging_after(void *context, mr_hook_run *run, mr_error *error)
 {
     logging_hook *h = context;
     if (h->is_due) {
-        const double seconds = h->timer.has_fired ? mr_hook_now() - h->timer.last_time : -1;
+        const double seconds = h->timer.has_triggered ? mr_hook_now() - h->timer.last_time : -1;
         mr_hook_timer_fire(&h->timer, h->runs);
         MR_TRY(write_line(h, mr_hook_run_results(run, nullptr), seconds, error));
     }
@@ -86,7 +104,7 @@ static mr_status logging_end(void *context, mr_session *session, mr_error *error
     if (values == nullptr) return mr_fail_memory(error, (size_t)h->count * sizeof *values);
     mr_status status =
         mr_session_run(session, MR_NO_FEEDS, (mr_outputs){h->outputs, h->count}, values, nullptr, 0, error);
-    const double seconds = h->timer.has_fired ? mr_hook_now() - h->timer.last_time : -1;
+    const double seconds = h->timer.has_triggered ? mr_hook_now() - h->timer.last_time : -1;
     if (status == MR_OK) status = write_line(h, values, seconds, error);
     for (int32_t i = 0; i < h->count; i++) mr_tensor_deinit(&values[i]);
     free(values);
@@ -142,6 +160,12 @@ mr_hook *mr_logging_tensor_hook_(mr_outputs outputs, const mr_logging_tensor_hoo
                            o.every_n_secs);
     h->log = o.log;
     h->log_context = o.log_context;
+    h->format = o.format;
+    h->format_context = o.format_context;
+    if (o.format != nullptr && o.names.count != 0)
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "logging hook: names have no effect with format");
+    if (o.format == nullptr && o.format_context != nullptr)
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "logging hook: format_context has no effect without format");
     if (o.log == nullptr) mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "logging hook: log is required");
     if (outputs.items == nullptr || outputs.count < 1)
         mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "logging hook: at least one output is needed");

@@ -114,17 +114,25 @@ mr_hook *mr_nan_tensor_hook_(mr_output loss, const mr_nan_tensor_hook_options *g
 typedef struct counter_hook {
     mr_hook hook;
     mr_hook_timer timer;
-    char *directory; /* null: none */
+    char *directory;        /* null: none */
+    mr_event_writer *given; /* null: that of the directory */
     mr_log_function log;
     void *log_context;
 } counter_hook;
+
+/* Null: no events are written. */
+static mr_status counter_writer(const counter_hook *h, mr_event_writer **writer, mr_error *error)
+{
+    *writer = h->given;
+    return h->directory != nullptr ? mr_monitored_writer(h->hook.owner, h->directory, writer, error) : MR_OK;
+}
 
 static mr_status counter_begin(void *context, mr_graph *, mr_error *error)
 {
     const counter_hook *h = context;
     mr_event_writer *writer;
     MR_TRY(mr_monitored_require_step(h->hook.owner, "the step counter hook", error));
-    return h->directory != nullptr ? mr_monitored_writer(h->hook.owner, h->directory, &writer, error) : MR_OK;
+    return counter_writer(h, &writer, error);
 }
 
 static mr_status counter_after(void *context, mr_hook_run *, mr_error *error)
@@ -134,7 +142,7 @@ static mr_status counter_after(void *context, mr_hook_run *, mr_error *error)
     MR_TRY(mr_monitored_session_global_step(h->hook.owner, &step, error));
     if (!mr_hook_timer_is_due(&h->timer, step)) return MR_OK;
     const double seconds = mr_hook_now() - h->timer.last_time, steps = (double)step - (double)h->timer.last_step;
-    const bool is_first = !h->timer.has_fired;
+    const bool is_first = !h->timer.has_triggered;
     mr_hook_timer_fire(&h->timer, step);
     if (is_first || !(seconds > 0)) return MR_OK;
     if (h->log != nullptr) {
@@ -142,9 +150,9 @@ static mr_status counter_after(void *context, mr_hook_run *, mr_error *error)
         snprintf(line, sizeof line, "global_step/sec: %g", steps / seconds);
         h->log(h->log_context, line);
     }
-    if (h->directory == nullptr) return MR_OK;
     mr_event_writer *writer;
-    MR_TRY(mr_monitored_writer(h->hook.owner, h->directory, &writer, error));
+    MR_TRY(counter_writer(h, &writer, error));
+    if (writer == nullptr) return MR_OK;
     return mr_event_writer_add_scalar(writer, step, "global_step/sec", (float)(steps / seconds), error);
 }
 
@@ -165,8 +173,12 @@ mr_hook *mr_step_counter_hook_(const mr_step_counter_hook_options *given)
     if (o.every_n_steps == 0 && o.every_n_secs == 0) o.every_n_steps = 100;
     mr_hook_timer_init(&h->timer, &h->hook, "step counter hook", "every_n_steps", o.every_n_steps, "every_n_secs",
                        o.every_n_secs);
-    if (o.output_dir == nullptr && o.log == nullptr)
-        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "step counter hook: log or output_dir must be given");
+    if (o.output_dir == nullptr && o.log == nullptr && o.writer == nullptr)
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "step counter hook: log, output_dir or writer must be given");
+    if (o.output_dir != nullptr && o.writer != nullptr)
+        mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT,
+                     "step counter hook: only one of output_dir and writer may be given");
+    h->given = o.writer;
     if (o.output_dir != nullptr && *o.output_dir == '\0')
         mr_hook_fail(&h->hook, MR_INVALID_ARGUMENT, "step counter hook: the directory is empty");
     if (o.log == nullptr && o.log_context != nullptr)

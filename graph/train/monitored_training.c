@@ -63,6 +63,8 @@ static mr_status read_options(plan *p, mr_error *error)
     MR_TRY(read_interval("save_summaries_steps", "save_summaries_secs", o->save_summaries_steps, o->save_summaries_secs,
                          (interval){.steps = 100}, "checkpoint_dir or summary_dir", p->summary_dir != nullptr,
                          &p->summaries, error));
+    if (o->no_graph_def && p->checkpoints.steps == 0 && p->checkpoints.secs == 0)
+        return fail(error, "no_graph_def", "has no effect: no checkpoints are saved");
     interval counter;
     MR_TRY(read_interval("log_step_count_steps", "", o->log_step_count_steps, 0, (interval){.steps = 100},
                          "checkpoint_dir or summary_dir", p->summary_dir != nullptr, &counter, error));
@@ -87,7 +89,7 @@ static mr_status list_hooks(const plan *p, mr_hooks *hooks, mr_error *error)
             mr_summary_saver_hook(p->summary_dir, .save_steps = p->summaries.steps, .save_secs = p->summaries.secs);
     if (p->checkpoints.steps > 0 || p->checkpoints.secs > 0)
         all[count++] = mr_checkpoint_saver_hook(o->checkpoint_dir, .save_steps = p->checkpoints.steps,
-                                                .save_secs = p->checkpoints.secs);
+                                                .save_secs = p->checkpoints.secs, .no_graph_def = o->no_graph_def);
     for (int32_t i = 0; i < o->hooks.count; i++) all[count++] = o->hooks.items[i];
     *hooks = (mr_hooks){all, count};
     return MR_OK;

@@ -97,6 +97,24 @@ MR_API void mr_hook_run_request_stop(mr_hook_run *run);
 /* Whether a stop has been requested. */
 MR_API bool mr_hook_run_should_stop(const mr_hook_run *run);
 
+/* ---- Timers of hooks (tf.train.SecondOrStepTimer) ---- */
+
+/* Triggers every so many steps, or seconds: one of the two is given. The other members are the library's; zero at
+ * first. */
+typedef struct mr_step_timer {
+    int64_t every_steps;
+    double every_secs;
+    bool has_triggered;
+    int64_t last_step;
+    double last_time;
+} mr_step_timer;
+/* Whether it triggers at this step: the first time it is asked, then when the steps or seconds since the last trigger
+ * have passed. Never twice for one step; false of null. */
+MR_API bool mr_step_timer_should_trigger(const mr_step_timer *timer, int64_t step);
+/* It has triggered at this step: steps and seconds count from here.
+ * elapsed_secs, elapsed_steps  receive what has passed since the trigger before; 0: there was none. May be null */
+MR_API void mr_step_timer_update(mr_step_timer *timer, int64_t step, double *elapsed_secs, int64_t *elapsed_steps);
+
 /* ---- The hooks of tf.train ----
  *
  * every_n_steps, save_steps   at the first run, then when so many steps have passed since the last time; at least 1
@@ -140,6 +158,11 @@ typedef struct mr_logging_tensor_hook_options {
     mr_names names;      /* of the outputs, one for each; default: "node:0" */
     mr_log_function log; /* required */
     void *log_context;
+    /* Writes the line for these values, one for each output, as snprintf does: at most `size` bytes, of which the last
+     * is 0, and returns the length of the complete line; below 0: it cannot be written (formatter). Names are then an
+     * error. */
+    int (*format)(void *context, const mr_tensor *values, int32_t count, char *line, size_t size);
+    void *format_context;
 } mr_logging_tensor_hook_options;
 /* Prints the values: "loss = 0.25, accuracy = 0.9 (1.204 sec)". Of an array, at most the first 6 elements.
  * outputs  at least 1; copied */
@@ -152,8 +175,10 @@ typedef struct mr_step_counter_hook_options {
     int64_t every_n_steps; /* default 100, if every_n_secs is not given */
     double every_n_secs;
     const char *output_dir; /* of an event file with the scalar "global_step/sec"; copied */
-    mr_log_function log;    /* receives "global_step/sec: 12.5". One of log and output_dir must be given */
+    mr_log_function log;    /* receives "global_step/sec: 12.5". One of log, output_dir and writer must be given */
     void *log_context;
+    /* Instead of output_dir: of the program, borrowed until the session is closed (summary_writer) */
+    struct mr_event_writer *writer;
 } mr_step_counter_hook_options;
 MR_API mr_hook *mr_step_counter_hook_(const mr_step_counter_hook_options *options);
 #define mr_step_counter_hook(...)                                                                                      \
@@ -177,6 +202,7 @@ typedef struct mr_checkpoint_saver_hook_options {
     const char *checkpoint_basename;         /* default "model.ckpt"; without "/" */
     const mr_checkpoint_listener *listeners; /* copied */
     int32_t listener_count;
+    bool no_graph_def; /* neither graph.pbtxt nor the .meta of checkpoints is written (save_graph_def) */
 } mr_checkpoint_saver_hook_options;
 /* Saves checkpoint_dir/model.ckpt-STEP when the session starts, when it is time, and at the end. The graph is written
  * to graph.pbtxt and to an event file of that directory, and each checkpoint is noted there. */
@@ -189,6 +215,8 @@ typedef struct mr_summary_saver_hook_options {
     int64_t save_steps;
     double save_secs;
     mr_output summary; /* a serialized Summary, a string scalar; default: the scaffold's, all summaries of the graph */
+    /* Of the program, borrowed until the session is closed (summary_writer). Then output_dir is null. */
+    struct mr_event_writer *writer;
 } mr_summary_saver_hook_options;
 /* Writes summaries to an event file of output_dir. */
 MR_API mr_hook *mr_summary_saver_hook_(const char *output_dir, const mr_summary_saver_hook_options *options);

@@ -104,6 +104,7 @@ typedef struct mr_monitored_training_session_options {
     int64_t log_step_count_steps;      /* with such a directory: between values of "global_step/sec"; default 100 */
     const mr_session_options *session; /* copied; null: the defaults */
     double stop_grace_period_secs;     /* as above */
+    bool no_graph_def;                 /* with checkpoint_dir: as in mr_checkpoint_saver_hook_options */
 } mr_monitored_training_session_options;
 /* A session with the hooks of a training run: step counter, summary saver and checkpoint saver.
  * options  null: the defaults

@@ -46,6 +46,7 @@ RUN = {
     "read": read,
     "write": lambda p, text: file_io.write_string_to_file(p, text),
     "makedirs": gfile.MakeDirs,
+    "mkdir": gfile.MkDir,
     "remove": gfile.Remove,
     "rmtree": gfile.DeleteRecursively,
     "copy": lambda p, q, overwrite: gfile.Copy(p, q, overwrite == "1"),
@@ -88,8 +89,8 @@ def is_left_out(command, arguments):
     if command == "copy":  # they empty the target when the copy fails, or is of a file to itself or to a broken link
         same = [os.path.realpath(p) for p in arguments[:2]]
         return same[0] == same[1] or os.path.isdir(path) or leads_nowhere(arguments[1])
-    if command == "makedirs":  # they report success without a directory
-        return leads_nowhere(path)
+    if command in ("makedirs", "mkdir"):  # they report success without a directory
+        return leads_nowhere(path) or command == "mkdir" and os.path.isfile(path)
     if command == "write":  # they write through a link to nothing
         return leads_nowhere(path)
     return command == "rename" and "." in arguments[:2]
@@ -104,8 +105,8 @@ def one_line(command, arguments):
 
 
 def random_command(rng):
-    command = rng.choice(["exists", "isdir", "stat", "list", "glob", "read", "write", "makedirs", "remove", "rmtree",
-                          "copy", "copy", "rename"])
+    command = rng.choice(["exists", "isdir", "stat", "list", "glob", "read", "write", "makedirs", "mkdir", "remove",
+                          "rmtree", "copy", "copy", "rename"])
     if command == "glob":
         return command, [rng.choice(PATTERNS)]
     arguments = [rng.choice(PATHS)]

@@ -40,6 +40,7 @@ static mr_status run(char **arguments, mr_error *error)
     if (strcmp(command, "read") == 0) status = mr_gfile_read(path, &value, error);
     if (strcmp(command, "write") == 0) status = mr_gfile_write(path, mr_string_from(other), error);
     if (strcmp(command, "makedirs") == 0) status = mr_gfile_make_directories(path, error);
+    if (strcmp(command, "mkdir") == 0) status = mr_gfile_make_directory(path, error);
     if (strcmp(command, "remove") == 0) status = mr_gfile_remove(path, error);
     if (strcmp(command, "rmtree") == 0) status = mr_gfile_delete_recursively(path, error);
     if (strcmp(command, "copy") == 0) status = mr_gfile_copy(path, other, *arguments[3] == '1', error);

@@ -221,3 +221,18 @@ TEST(gfile_keeps_a_file_that_cannot_be_replaced)
     check_contents("f", MR_STR("old"));
     CHECK(!mr_gfile_exists("f.partial"));
 }
+
+TEST(gfile_makes_one_directory)
+{
+    mr_error error = {0};
+    CHECK_OK(mr_gfile_make_directory(test_path("one"), &error));
+    CHECK(mr_gfile_is_directory(test_path("one")));
+    CHECK_OK(mr_gfile_make_directory(test_path("one"), &error)); /* again */
+    CHECK_OK(mr_gfile_make_directory("", &error));
+    CHECK_STATUS(mr_gfile_make_directory(test_path("a/b"), &error), MR_NOT_FOUND);
+    CHECK_OK(mr_gfile_write(test_path("file"), MR_STR("x"), &error));
+    CHECK_STATUS(mr_gfile_make_directory(test_path("file"), &error), MR_FAILED_PRECONDITION);
+    CHECK_STATUS(mr_gfile_make_directory(test_path("file/x"), &error), MR_FAILED_PRECONDITION);
+    CHECK_STATUS(mr_gfile_make_directory(nullptr, &error), MR_INVALID_ARGUMENT);
+    CHECK_STATUS(mr_gfile_make_directory("hdfs://x", &error), MR_UNIMPLEMENTED);
+}

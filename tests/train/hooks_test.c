@@ -321,7 +321,7 @@ TEST(hooks_with_mistakes_are_refused)
            "logging hook: at least one output is needed");
     refuse(mr_logging_tensor_hook(MR_OUTPUTS(m.loss), .log = collect, .at_end = true, .names = MR_NAMES("a", "b")),
            "logging hook: 2 names for 1 outputs");
-    refuse(mr_step_counter_hook(), "step counter hook: log or output_dir must be given");
+    refuse(mr_step_counter_hook(), "step counter hook: log, output_dir or writer must be given");
     refuse(mr_step_counter_hook(.log = collect, .every_n_steps = 1, .every_n_secs = 1),
            "step counter hook: only one of every_n_steps and every_n_secs may be given");
     refuse(mr_step_counter_hook(.output_dir = ""), "step counter hook: the directory is empty");
@@ -430,4 +430,143 @@ TEST(monitored_sessions_without_memory_fail)
         mr_graph_free(m.graph);
     }
     CHECK(done);
+}
+
+/* "N values: A", as the program wants it. */
+static int format_values(void *context, const mr_tensor *values, int32_t count, char *line, size_t size)
+{
+    if (*(const int *)context < 0) return -1;
+    return snprintf(line, size, "%d values: %g", (int)count, (double)mr_tensor_floats(&values[0])[0]);
+}
+
+TEST(logging_hooks_format)
+{
+    mr_error error = {0};
+    char text[4096] = "";
+    int sign = 1;
+    model m = build();
+    mr_monitored_session *session = nullptr;
+    mr_hook *hook = mr_logging_tensor_hook(MR_OUTPUTS(m.loss, m.loss), .every_n_iter = 2, .log = collect,
+                                           .log_context = text, .format = format_values, .format_context = &sign);
+    CHECK_OK(mr_monitored_session_new(m.graph, MR_OPTIONS(mr_monitored_session_options, .hooks = MR_HOOKS(hook)),
+                                      &session, &error));
+    for (int i = 0; i < 4; i++) CHECK_OK(run(session, &m, &error));
+    CHECK_STR(text, "2 values: 1\n2 values: 6.25\n");
+    sign = -1;
+    CHECK_STATUS(run(session, &m, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "logging hook: format returned -1");
+    CHECK_STATUS(mr_monitored_session_close(session, MR_INVALID_ARGUMENT, &error), MR_INVALID_ARGUMENT);
+    mr_graph_free(m.graph);
+}
+
+TEST(hooks_write_to_a_writer_of_the_program)
+{
+    mr_error error = {0};
+    model m = build();
+    mr_event_writer *writer = nullptr;
+    mr_monitored_session *session = nullptr;
+    CHECK_OK(mr_event_writer_open(test_path("own"), &writer, &error));
+    CHECK_OK(mr_monitored_session_new(
+        m.graph,
+        MR_OPTIONS(mr_monitored_session_options,
+                   .hooks = MR_HOOKS(mr_summary_saver_hook(nullptr, .save_steps = 2, .writer = writer),
+                                     mr_step_counter_hook(.every_n_steps = 1, .writer = writer))),
+        &session, &error));
+    for (int i = 0; i < 5; i++) CHECK_OK(run(session, &m, &error));
+    CHECK_OK(mr_monitored_session_close(session, MR_OK, &error));
+    char path[4096];
+    snprintf(path, sizeof path, "%s", mr_event_writer_path(writer));
+    CHECK_OK(mr_event_writer_close(writer, &error));
+    mr_event_reader *reader = nullptr;
+    const mr_event_message *event = nullptr;
+    int losses = 0, rates = 0;
+    CHECK_OK(mr_event_reader_open(path, &reader, &error));
+    while (mr_event_reader_next(reader, &event, &error) == MR_OK)
+        for (int32_t i = 0; i < event->value_count; i++) {
+            losses += strncmp(event->values[i].tag, "loss", 4) == 0; /* "loss_1" */
+            rates += strcmp(event->values[i].tag, "global_step/sec") == 0;
+        }
+    mr_event_reader_close(reader);
+    CHECK_EQ(losses, 3); /* steps 1, 3, 5 */
+    CHECK_EQ(rates, 4);
+    mr_graph_free(m.graph);
+}
+
+TEST(checkpoint_hooks_leave_graphs_out)
+{
+    mr_error error = {0};
+    for (int i = 0; i < 2; i++) {
+        model m = build();
+        mr_monitored_session *session = nullptr;
+        const char *directory = test_path(i == 0 ? "with" : "without");
+        CHECK_OK(mr_monitored_training_session_new(
+            m.graph,
+            MR_OPTIONS(mr_monitored_training_session_options, .checkpoint_dir = directory, .save_checkpoint_steps = 2,
+                       .no_graph_def = i == 1, .hooks = MR_HOOKS(mr_stop_at_step_hook(.last_step = 3))),
+            &session, &error));
+        CHECK_OK(run_all(session, &m, &error));
+        CHECK_OK(mr_monitored_session_close(session, MR_OK, &error));
+        CHECK_EQ(files(directory, ".index"), 3); /* 0, 2, 3 */
+        CHECK_EQ(files(directory, ".meta"), i == 0 ? 3 : 0);
+        CHECK_EQ(files(directory, "graph.pbtxt"), i == 0 ? 1 : 0);
+        mr_graph_free(m.graph);
+    }
+    model m = build();
+    mr_monitored_session *session = nullptr;
+    CHECK_STATUS(
+        mr_monitored_training_session_new(
+            m.graph, MR_OPTIONS(mr_monitored_training_session_options, .no_graph_def = true), &session, &error),
+        MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "no_graph_def has no effect");
+    mr_graph_free(m.graph);
+}
+
+TEST(hooks_refuse_two_writers)
+{
+    mr_error error = {0};
+    mr_event_writer *writer = nullptr;
+    CHECK_OK(mr_event_writer_open(test_path("own"), &writer, &error));
+#define REFUSE_HOOK(part, hook)                                                                                        \
+    {                                                                                                                  \
+        model m = build();                                                                                             \
+        mr_monitored_session *session = nullptr;                                                                       \
+        CHECK_STATUS(mr_monitored_session_new(m.graph,                                                                 \
+                                              MR_OPTIONS(mr_monitored_session_options, .hooks = MR_HOOKS(hook)),       \
+                                              &session, &error),                                                       \
+                     MR_INVALID_ARGUMENT);                                                                             \
+        CHECK_CONTAINS(error.message, part);                                                                           \
+        mr_graph_free(m.graph);                                                                                        \
+    }
+    REFUSE_HOOK("only one of output_dir and writer", mr_summary_saver_hook("x", .save_steps = 1, .writer = writer))
+    REFUSE_HOOK("the directory is null", mr_summary_saver_hook(nullptr, .save_steps = 1))
+    REFUSE_HOOK("only one of output_dir and writer", mr_step_counter_hook(.output_dir = "x", .writer = writer))
+    REFUSE_HOOK("log, output_dir or writer must be given", mr_step_counter_hook(.every_n_steps = 1))
+    REFUSE_HOOK("names have no effect with format",
+                mr_logging_tensor_hook(MR_OUTPUTS(m.loss), .every_n_iter = 1, .log = collect, .names = MR_NAMES("x"),
+                                       .format = format_values))
+    REFUSE_HOOK("format_context has no effect without format",
+                mr_logging_tensor_hook(MR_OUTPUTS(m.loss), .every_n_iter = 1, .log = collect, .format_context = &error))
+    CHECK_OK(mr_event_writer_close(writer, &error));
+}
+
+TEST(step_timers_trigger)
+{
+    double seconds = -1;
+    int64_t steps = -1;
+    mr_step_timer timer = {.every_steps = 3}, slow = {.every_secs = 1000};
+    CHECK(mr_step_timer_should_trigger(&timer, 5));
+    mr_step_timer_update(&timer, 5, &seconds, &steps);
+    CHECK(seconds == 0 && steps == 0);
+    CHECK(!mr_step_timer_should_trigger(&timer, 5) && !mr_step_timer_should_trigger(&timer, 7));
+    CHECK(mr_step_timer_should_trigger(&timer, 8));
+    mr_step_timer_update(&timer, 9, &seconds, &steps);
+    CHECK(seconds >= 0 && steps == 4);
+    mr_step_timer_update(&timer, INT64_MIN, nullptr, nullptr); /* no overflow */
+    mr_step_timer_update(&timer, INT64_MAX, nullptr, &steps);
+    CHECK(mr_step_timer_should_trigger(&slow, 1));
+    mr_step_timer_update(&slow, 1, nullptr, nullptr);
+    CHECK(!mr_step_timer_should_trigger(&slow, 100));
+    CHECK(!mr_step_timer_should_trigger(nullptr, 1));
+    mr_step_timer_update(nullptr, 1, &seconds, &steps);
+    CHECK(seconds == 0 && steps == 0);
 }
