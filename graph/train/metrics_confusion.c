@@ -191,6 +191,7 @@ static void count_at(mr_graph *graph, int kinds, mr_output labels, mr_output pre
 /* 0, 1 and count - 2 thresholds between, the outer ones a little outside. */
 static mr_floats make_thresholds(mr_graph *graph, int32_t count)
 {
+    if (graph == nullptr || count < 2) return (mr_floats){0}; /* after an error of the options */
     float *items = MR_ARENA_NEW(&graph->arena, float, (size_t)count);
     if (items == nullptr) return (mr_floats){0};
     items[0] = -1e-7f;

@@ -132,3 +132,23 @@ TEST(metrics_at_thresholds_take_probabilities)
         mr_graph_free(g);
     }
 }
+
+/* What follows the refused option writes no thresholds. */
+TEST(metrics_with_too_few_thresholds_are_refused)
+{
+    for (int32_t count = -1; count < 2; count++)
+        for (int what = 0; what < 3; what++) {
+            mr_error error = {0};
+            mr_graph *g = mr_graph_new();
+            mr_output labels = mr_placeholder(g, MR_BOOL, .shape = MR_SHAPE(3));
+            mr_output predictions = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3));
+            if (what == 0) (void)mr_metric_auc(g, labels, predictions, .threshold_count = count);
+            if (what == 1)
+                (void)mr_metric_sensitivity_at_specificity(g, labels, predictions, 0.5f, .threshold_count = count);
+            if (what == 2)
+                (void)mr_metric_specificity_at_sensitivity(g, labels, predictions, 0.5f, .threshold_count = count);
+            CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+            CHECK_CONTAINS(error.message, "threshold_count is ");
+            mr_graph_free(g);
+        }
+}
