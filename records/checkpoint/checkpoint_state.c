@@ -4,6 +4,7 @@
 #include "records/io/file.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +138,9 @@ bool mr_checkpoint_exists(const char *path)
 
 bool mr_checkpoint_state_name_is_valid(const char *file)
 {
-    return *file != '\0' && strchr(file, '/') == nullptr && strcmp(file, ".") != 0 && strcmp(file, "..") != 0;
+    const size_t name_max = NAME_MAX - strlen(MR_FILE_PARTIAL);
+    return *file != '\0' && strlen(file) <= name_max && strchr(file, '/') == nullptr && strcmp(file, ".") != 0 &&
+           strcmp(file, "..") != 0;
 }
 
 mr_status mr_checkpoint_check_names(const char *function, const char *directory, const char *file, mr_error *error)
