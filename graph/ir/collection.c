@@ -6,6 +6,7 @@
 
 mr_collection *mr_graph_find_collection(const mr_graph *graph, const char *name)
 {
+    if (graph == nullptr) return nullptr;
     for (int32_t i = 0; i < graph->collection_count && name != nullptr; i++)
         if (strcmp(graph->collections[i].name, name) == 0) return &graph->collections[i];
     return nullptr;

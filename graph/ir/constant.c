@@ -5,8 +5,9 @@
 
 mr_output mr_constant(mr_graph *graph, const mr_tensor *value, const char *name)
 {
+    if (graph == nullptr) return (mr_output){0};
     bool is_whole = value != nullptr && (value->data != nullptr || mr_tensor_count(value) == 0);
-    if (!is_whole && graph != nullptr)
+    if (!is_whole)
         return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: the value %s", name == nullptr ? "Const" : name,
                              value == nullptr ? "is null" : "has no elements in memory");
     mr_node_builder builder = mr_node_begin(graph, "Const", name);

@@ -126,11 +126,13 @@ mr_output mr_graph_find_output(const mr_graph *graph, const char *name)
 
 int32_t mr_graph_node_count(const mr_graph *graph)
 {
+    if (graph == nullptr) return 0;
     return graph->node_count;
 }
 
 mr_node *mr_graph_node(const mr_graph *graph, int32_t index)
 {
+    if (graph == nullptr) return nullptr;
     return index < 0 || index >= graph->node_count ? nullptr : graph->nodes[index];
 }
 
@@ -144,6 +146,7 @@ static int64_t truncate_seed(int64_t seed)
 
 void mr_graph_set_seed(mr_graph *graph, int64_t seed)
 {
+    if (graph == nullptr) return;
     graph->has_seed = true;
     graph->seed = truncate_seed(seed);
 }
@@ -151,7 +154,7 @@ void mr_graph_set_seed(mr_graph *graph, int64_t seed)
 void mr_graph_seed_pair(mr_graph *graph, const int64_t *op_seed, int64_t *seed, int64_t *seed2)
 {
     constexpr int64_t default_seed = 87654321;
-    if (graph->has_seed) {
+    if (graph != nullptr && graph->has_seed) {
         *seed = graph->seed;
         *seed2 = op_seed != nullptr ? truncate_seed(*op_seed) : graph->seed_count++;
     } else if (op_seed != nullptr) {

@@ -31,6 +31,7 @@ mr_status mr_graph_keep_tensor(mr_graph *graph, const mr_tensor *tensor, mr_tens
 
 const char *mr_graph_scope(const mr_graph *graph)
 {
+    if (graph == nullptr) return "";
     return graph->scopes.count == 0 ? "" : graph->scopes.items[graph->scopes.count - 1];
 }
 

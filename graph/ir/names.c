@@ -119,6 +119,7 @@ static const char *make_unique(mr_graph *graph, const char *name)
 
 const char *mr_graph_unique_name(mr_graph *graph, const char *name)
 {
+    if (graph == nullptr) return "";
     const char *scope = mr_graph_scope(graph);
     const char *full =
         *scope == '\0' ? mr_arena_strdup(&graph->arena, name) : mr_arena_printf(&graph->arena, "%s/%s", scope, name);
@@ -156,6 +157,7 @@ static void push_text(mr_graph *graph, mr_text_stack *stack, const char *text)
 
 void mr_graph_push_scope(mr_graph *graph, const char *name)
 {
+    if (graph == nullptr) return;
     size_t length = name == nullptr ? 0 : strlen(name);
     const char *scope = "";
     if (length > 0 && name[length - 1] == '/')
@@ -170,6 +172,7 @@ void mr_graph_push_scope(mr_graph *graph, const char *name)
 
 void mr_graph_pop_scope(mr_graph *graph)
 {
+    if (graph == nullptr) return;
     if (mr_graph_check_open(graph, graph->scopes.count, graph->floor.names, "mr_graph_pop_scope", "name scope"))
         graph->scopes.count--;
 }
@@ -178,6 +181,7 @@ void mr_graph_pop_scope(mr_graph *graph)
 
 void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, int32_t count)
 {
+    if (graph == nullptr) return;
     if (count < 0 || (nodes == nullptr && count > 0)) {
         mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_push_control_dependencies: %d nodes at %s", count,
                       nodes == nullptr ? "null" : "an address");
@@ -201,6 +205,7 @@ void mr_graph_push_control_dependencies(mr_graph *graph, mr_node *const *nodes, 
 
 void mr_graph_pop_control_dependencies(mr_graph *graph)
 {
+    if (graph == nullptr) return;
     if (!mr_graph_check_open(graph, graph->control_frame_count, graph->floor.controls,
                              "mr_graph_pop_control_dependencies", "scope of control dependencies"))
         return;

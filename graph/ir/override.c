@@ -36,6 +36,7 @@ void mr_graph_register_gradient(mr_graph *graph, const char *name, mr_custom_gra
 
 void mr_graph_push_gradient_override(mr_graph *graph, const char *op, const char *gradient)
 {
+    if (graph == nullptr) return;
     mr_gradient_override *all = mr_graph_grow(graph, graph->overrides, graph->override_count, sizeof *all);
     const char *from = mr_arena_strdup(&graph->arena, op != nullptr ? op : "");
     const char *to = mr_arena_strdup(&graph->arena, gradient != nullptr ? gradient : "");
@@ -52,6 +53,7 @@ void mr_graph_push_gradient_override(mr_graph *graph, const char *op, const char
 
 void mr_graph_pop_gradient_override(mr_graph *graph)
 {
+    if (graph == nullptr) return;
     if (mr_graph_check_open(graph, graph->override_count, graph->floor.overrides, "mr_graph_pop_gradient_override",
                             "gradient override"))
         graph->override_count--;
@@ -82,10 +84,12 @@ const char *mr_node_gradient_name(const mr_node *node)
 
 void mr_graph_finalize(mr_graph *graph)
 {
+    if (graph == nullptr) return;
     graph->is_finalized = true;
 }
 
 bool mr_graph_is_finalized(const mr_graph *graph)
 {
+    if (graph == nullptr) return false;
     return graph->is_finalized;
 }

@@ -19,6 +19,7 @@ static void push_frame(mr_graph *graph, mr_device_frame frame)
 
 void mr_graph_push_device(mr_graph *graph, const char *device)
 {
+    if (graph == nullptr) return;
     if (device == nullptr) {
         push_frame(graph, (mr_device_frame){.merged = ""});
         return;
@@ -36,6 +37,7 @@ void mr_graph_push_device(mr_graph *graph, const char *device)
 
 void mr_graph_push_device_function(mr_graph *graph, mr_device_function function, void *context)
 {
+    if (graph == nullptr) return;
     if (function == nullptr)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_push_device_function: function is null");
     push_frame(graph, (mr_device_frame){.own = "", .function = function, .context = context});
@@ -43,6 +45,7 @@ void mr_graph_push_device_function(mr_graph *graph, mr_device_function function,
 
 void mr_graph_pop_device(mr_graph *graph)
 {
+    if (graph == nullptr) return;
     if (mr_graph_check_open(graph, graph->device_count, graph->floor.devices, "mr_graph_pop_device", "device scope"))
         graph->device_count--;
 }
@@ -81,6 +84,7 @@ static mr_status choose_device(mr_node *node, mr_error *error)
 
 void mr_graph_push_colocation(mr_graph *graph, const mr_node *node)
 {
+    if (graph == nullptr) return;
     mr_colocation_frame *frames = mr_graph_grow(graph, graph->colocations, graph->colocation_count, sizeof *frames);
     if (frames == nullptr || (node != nullptr && node->graph != graph)) {
         (void)mr_graph_fail(graph, frames == nullptr ? MR_RESOURCE_EXHAUSTED : MR_INVALID_ARGUMENT, "%s",
@@ -95,6 +99,7 @@ void mr_graph_push_colocation(mr_graph *graph, const mr_node *node)
 
 void mr_graph_pop_colocation(mr_graph *graph)
 {
+    if (graph == nullptr) return;
     if (!mr_graph_check_open(graph, graph->colocation_count, graph->floor.colocations, "mr_graph_pop_colocation",
                              "colocation scope"))
         return;

@@ -22,6 +22,7 @@ static mr_node *add_check(mr_graph *graph, mr_output output, mr_node *before)
 
 mr_node *mr_add_check_numerics_ops(mr_graph *graph)
 {
+    if (graph == nullptr) return nullptr;
     const int32_t count = mr_graph_node_count(graph);
     mr_node *last = nullptr;
     for (int32_t i = 0; i < count && mr_graph_status(graph, nullptr) == MR_OK; i++) {

@@ -121,6 +121,7 @@ mr_output mr_clip_by_average_norm(mr_graph *graph, mr_output values, float norm)
 
 mr_output mr_global_norm(mr_graph *graph, mr_outputs values)
 {
+    if (graph == nullptr) return (mr_output){0};
     mr_graph_push_scope(graph, "global_norm");
     mr_output *halves = MR_ARENA_NEW(&graph->arena, mr_output, (size_t)(values.count > 0 ? values.count : 0) + 1);
     int32_t count = 0;

@@ -16,6 +16,7 @@ mr_variable mr_train_find_global_step(mr_graph *graph)
 
 mr_variable mr_global_step(mr_graph *graph)
 {
+    if (graph == nullptr) return (mr_variable){0};
     mr_variable found = mr_train_find_global_step(graph);
     if (found.ref.node != nullptr) return found;
     mr_graph_push_scope(graph, "");

@@ -50,6 +50,7 @@ mr_variable mr_metric_variable(mr_graph *graph, const char *name, mr_shape shape
 {
     mr_tensor zeros = {0};
     mr_error error = {0};
+    if (graph == nullptr) return (mr_variable){0};
     mr_status status = mr_tensor_init(&zeros, dtype, shape, &error);
     if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
     if (status == MR_OK && mr_tensor_size_bytes(&zeros) > 0) memset(zeros.data, 0, mr_tensor_size_bytes(&zeros));

@@ -10,6 +10,7 @@
 static const char *make_suffix(mr_graph *graph, int64_t k, int64_t class_id)
 {
     const char *suffix = "k";
+    if (graph == nullptr) return suffix;
     if (k != MR_COUNT_UNSET) suffix = mr_arena_printf(&graph->arena, "%" PRId64, k);
     if (class_id != MR_COUNT_UNSET && suffix != nullptr)
         suffix = mr_arena_printf(&graph->arena, "%s_class%" PRId64, suffix, class_id);
@@ -19,6 +20,7 @@ static const char *make_suffix(mr_graph *graph, int64_t k, int64_t class_id)
 /* The name with "_at_" and the suffix. */
 static const char *at_k_name(mr_graph *graph, const char *name, const mr_at_k *metric)
 {
+    if (graph == nullptr) return name;
     const char *full = mr_arena_printf(&graph->arena, "%s_at_%s", name, metric->suffix);
     return full != nullptr ? full : name;
 }

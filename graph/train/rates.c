@@ -23,6 +23,7 @@ static mr_output number(mr_graph *graph, float value)
 static bool begin(mr_graph *graph, const char *name, const mr_decay_options *given, mr_decay_options *options)
 {
     mr_error error = {0};
+    if (graph == nullptr) return false;
     const mr_status status = MR_OPTIONS_READ(mr_decay_options, options, given, &error);
     mr_graph_push_scope(graph, status == MR_OK && options->name != nullptr ? options->name : name);
     if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s", error.message);
@@ -191,6 +192,7 @@ mr_output mr_piecewise_constant_with(mr_graph *graph, mr_output global_step, mr_
         wrong = "there must be one value more than boundaries";
     for (int32_t i = 1; wrong == nullptr && i < boundaries.count; i++)
         if (boundaries.items[i] <= boundaries.items[i - 1]) wrong = "the boundaries must increase";
+    if (graph == nullptr) return value;
     if (wrong != nullptr) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s", wrong);
     } else if (mr_graph_status(graph, nullptr) == MR_OK) {
@@ -290,6 +292,7 @@ static float number_or(float value, float default_value)
 mr_output mr_noisy_linear_cosine_decay_(mr_graph *graph, float learning_rate, mr_output global_step,
                                         int64_t decay_steps, const mr_noisy_decay_options *given)
 {
+    if (graph == nullptr) return (mr_output){0};
     const mr_decay_options none = {.size = sizeof none};
     mr_noisy_decay_options o = {0};
     mr_error error = {0};

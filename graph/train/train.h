@@ -58,7 +58,7 @@ static inline bool mr_train_is_floating(mr_dtype dtype)
 /* The current scope's name with a slash: the name for the node that represents the scope. */
 static inline const char *mr_train_own_name(mr_graph *graph)
 {
-    const char *name = mr_arena_printf(&graph->arena, "%s/", mr_graph_scope(graph));
+    const char *name = graph != nullptr ? mr_arena_printf(&graph->arena, "%s/", mr_graph_scope(graph)) : nullptr;
     return name != nullptr ? name : "";
 }
 

@@ -193,6 +193,9 @@ static mr_status check_options(const mr_graph *graph, const mr_training_options 
 
 mr_status mr_training_new(mr_graph *graph, const mr_training_options *options, mr_training **training, mr_error *error)
 {
+    if (graph == nullptr || training == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_training_new: %s is null",
+                       graph == nullptr ? "graph" : "training");
     *training = nullptr;
     mr_training_options own;
     mr_session_options session;
