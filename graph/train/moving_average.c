@@ -70,7 +70,7 @@ mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32
     mr_error error = {0};
     if (graph == nullptr) return nullptr;
     mr_node *failed = mr_graph_failed_output(graph).node;
-    if (!read_options(graph, given, count > 0 && variables != nullptr, &options)) return failed;
+    if (!read_options(graph, given, count > 0 && variables != nullptr, &options) || variables == nullptr) return failed;
     if (options.zero_debias)
         return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                              "zero_debias has no effect: the averages of variables begin with their initial values")
@@ -162,7 +162,8 @@ mr_node *mr_moving_average_of_(mr_graph *graph, mr_outputs outputs, mr_variable 
     const int32_t count = outputs.count;
     if (graph == nullptr) return nullptr;
     mr_node *failed = mr_graph_failed_output(graph).node;
-    if (!read_options(graph, given, count > 0 && outputs.items != nullptr, &options)) return failed;
+    if (!read_options(graph, given, count > 0 && outputs.items != nullptr, &options) || outputs.items == nullptr)
+        return failed;
     for (int32_t i = 0; i < count; i++)
         if (!check_output(graph, outputs.items[i], i)) return failed;
     mr_variable *made = MR_ARENA_NEW(&graph->arena, mr_variable, (size_t)count);
