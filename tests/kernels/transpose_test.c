@@ -1,5 +1,5 @@
-/* Strided copies compared with the definition: permuted, broadcast, reversed and shifted views of every element size, at
- * sizes around those of vectors and blocks, at every CPU level. */
+/* Strided copies compared with the definition: permuted, broadcast and reversed views of every element size, at sizes
+ * around those of vectors and blocks, at every CPU level. */
 #include "kernels/common.h"
 #include "tests/ops/run.h"
 
