@@ -27,20 +27,33 @@ def check(status: int, error: _library.Error) -> None:
 
 
 class Opened:
-    """An object that owns a handle of the library, for any thread. A forked child process cannot use it."""
+    """An object that owns a handle of the library, for any thread. A forked child process cannot use it.
+
+    Calls hold its lock. A signal handler runs in the main thread, perhaps inside such a call, for which it must not
+    wait: its own call is refused."""
 
     _handle: Optional[int] = None
     _is_abandoned = False
 
     def _opens(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         _opened.add(self)
+
+    def _held(self) -> Any:
+        """The lock, for a with statement."""
+        if self._lock._is_owned():
+            raise self._reentered()
+        return self._lock
+
+    def _reentered(self) -> Exception:
+        """The exception of a call inside another call of the same thread."""
+        return RuntimeError(f"{type(self).__name__}({self.path!r}) is in use by the call that a signal has interrupted")
 
     def _abandon(self) -> None:
         """In a forked child: the threads that belong to the handle do not exist here, and its file is the parent's."""
         self._is_abandoned = True
         self._handle = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def closed(self) -> bool:

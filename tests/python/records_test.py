@@ -469,6 +469,19 @@ class ReadAhead(Files):
                 found.append(record)
         self.assertEqual(found, self.records[:30000])
 
+    def test_truncated_while_it_is_read(self):
+        for size in (2000 * 1016, 2000 * 1016 + 5):  # much less than what is read ahead
+            self.write([bytes(1000)] * 15000)
+            reader = mr.RecordReader(self.file)
+            count = 0
+            with self.assertRaises(errors.OpError):
+                for _ in reader:
+                    count += 1
+                    if count == 1000:
+                        os.truncate(self.file, size)
+            self.assertGreaterEqual(count, 1000)
+        self.assertEnds()
+
     def test_closed_and_dropped(self):
         for ending in ("close", "drop", "ended"):
             reader = mr.RecordReader(self.file)
@@ -542,10 +555,13 @@ class Fork(Files):
 class Interrupt(Files):
     def interrupted(self, call, writes=b""):
         """Runs a call with the argument `pipe`, a pipe that gets no more bytes than these, until Ctrl-C ends it."""
+        with open(self.path("writes"), "wb") as file:
+            file.write(writes)
         script = (
-            "import millrace as mr, os, signal, threading, time\n"
+            "import millrace as mr, fcntl, os, signal, threading, time\n"
             "reader, writer = os.pipe()\n"
-            f"os.write(writer, {writes!r})\n"
+            "fcntl.fcntl(writer, 1031, 1 << 20)\n"  # F_SETPIPE_SZ
+            f"os.write(writer, open({self.path('writes')!r}, 'rb').read())\n"
             "pipe = f'/dev/fd/{reader}'\n"
             "threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
             "start = time.perf_counter()\n"
@@ -561,6 +577,11 @@ class Interrupt(Files):
             data = file.read()
         for writes in (b"", data[:5], data[:12], data[:20], data):
             self.interrupted("list(mr.RecordReader(pipe))", writes)
+        self.write([b"1", bytes(1 << 20)], path=self.path("long"))
+        with open(self.path("long"), "rb") as file:
+            long_data = file.read()
+        for size in (50000, 100000, 900000):
+            self.interrupted("list(mr.RecordReader(pipe))", long_data[:size])
         self.interrupted("mr.count_records(pipe)", data)
         os.mkfifo(self.path("fifo"))
         self.interrupted(f"mr.RecordReader({self.path('fifo')!r})")
@@ -583,6 +604,39 @@ class Interrupt(Files):
         )
         run = run_script(script)
         self.assertEqual(run.stdout, b"b'1'\ninterrupted\n[b'22']\n", run.stderr)
+
+    def test_signal_handlers(self):
+        """A handler uses what the main thread is using: it is refused inside a call, and waits for nothing."""
+        script = (
+            "import millrace as mr, signal, time\n"
+            "used, refused = [], []\n"
+            "def handler(number, frame):\n"
+            "    try:\n"
+            "        use()\n"
+            "        used.append(1)\n"
+            "    except RuntimeError: refused.append(1)\n"
+            "    except StopIteration: pass\n"
+            "signal.signal(signal.SIGALRM, handler)\n"
+            "end = time.monotonic() + 0.3\n"
+            f"with mr.RecordWriter({self.file!r}) as writer:\n"
+            "    use = lambda: writer.write(b'handler')\n"
+            "    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)\n"
+            "    count = 0\n"
+            "    while time.monotonic() < end or not (used and refused):\n"
+            "        writer.write(b'12345678' * 40)\n"
+            "        count += 1\n"
+            "    signal.setitimer(signal.ITIMER_REAL, 0)\n"
+            f"file = mr.RecordFile({self.file!r})\n"
+            "print(len(file) == count + len(used))\n"
+            f"reader = mr.RecordReader({self.file!r})\n"
+            "use, rest = (lambda: rest.append(next(reader))), []\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)\n"
+            "rest.extend(reader)\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+            "print(len(rest) == len(file))\n"
+        )
+        run = run_script(script)
+        self.assertEqual(run.stdout, b"True\nTrue\n", run.stderr)
 
 
 if __name__ == "__main__":
