@@ -13,6 +13,7 @@ from ._library import library
 Path = Union[str, bytes, "os.PathLike[str]"]
 _opened: "weakref.WeakSet[Opened]" = weakref.WeakSet()
 COMPRESSIONS = (None, "GZIP", "ZLIB")
+_SIGNAL_SECONDS = 0.1
 
 
 def failure(error: _library.Error) -> Exception:
@@ -199,7 +200,9 @@ def interruptible(
 
     threading.Thread(target=run, name="millrace-records", daemon=True).start()
     try:
-        done.wait()
+        # A signal that another thread receives does not end the wait of this one, which handles it.
+        while not done.wait(_SIGNAL_SECONDS):
+            pass
     except BaseException:
         if stop is not None:
             stop()

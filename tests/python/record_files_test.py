@@ -213,6 +213,7 @@ class Interrupt(Files):
         script = (
             "import millrace as mr, os, signal, threading\n"
             "count = 0\n"
+            "mr.write_index\n"  # imported before the signal
             "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
             "try:\n"
             f"    while True: count += mr.write_index({self.file!r}, threads=1)\n"
@@ -254,6 +255,7 @@ class Interrupt(Files):
         self.write([bytes(1 << 20)] * 8)
         script = (
             "import millrace as mr, os, signal, threading, time\n"
+            "mr.scan\n"  # imported before the signal
             "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
             f"try: mr.scan([{self.file!r}] * 1000000, threads=1)\n"
             "except KeyboardInterrupt: print('interrupted')\n"

@@ -553,7 +553,7 @@ class Fork(Files):
 
 
 class Interrupt(Files):
-    def interrupted(self, call, writes=b""):
+    def interrupted(self, call, writes=b"", kill="os.kill(os.getpid(), signal.SIGINT)"):
         """Runs a call with the argument `pipe`, a pipe that gets no more bytes than these, until Ctrl-C ends it."""
         with open(self.path("writes"), "wb") as file:
             file.write(writes)
@@ -563,7 +563,8 @@ class Interrupt(Files):
             "fcntl.fcntl(writer, 1031, 1 << 20)\n"  # F_SETPIPE_SZ
             f"os.write(writer, open({self.path('writes')!r}, 'rb').read())\n"
             "pipe = f'/dev/fd/{reader}'\n"
-            "threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "mr.RecordReader, mr.count_records\n"  # imported before the signal
+            f"threading.Timer(0.4, lambda: {kill}).start()\n"
             "start = time.perf_counter()\n"
             f"try: {call}\n"
             "except KeyboardInterrupt: print('interrupted', time.perf_counter() - start < 10)\n"
@@ -585,6 +586,15 @@ class Interrupt(Files):
         self.interrupted("mr.count_records(pipe)", data)
         os.mkfifo(self.path("fifo"))
         self.interrupted(f"mr.RecordReader({self.path('fifo')!r})")
+
+    def test_signal_that_another_thread_receives(self):
+        self.write([b"1", b"22"])
+        with open(self.file, "rb") as file:
+            data = file.read()
+        kill = "signal.pthread_kill(threading.get_ident(), signal.SIGINT)"
+        for call, writes in (("list(mr.RecordReader(pipe))", b""), ("list(mr.RecordReader(pipe))", data),
+                             ("mr.count_records(pipe)", data)):  # fmt: skip
+            self.interrupted(call, writes, kill)
 
     def test_pipe_continues_after_ctrl_c(self):
         self.write([b"1", b"22"])
