@@ -15,9 +15,10 @@ import unittest
 
 import numpy as np
 
-from without_tensorflow import ROOT, elements, mr, plain
+from without_tensorflow import elements, mr, plain
 
 DS = mr.Dataset
+PACKAGE = os.path.dirname(os.path.dirname(mr.__file__))
 
 
 def pipeline(count=100):
@@ -138,9 +139,7 @@ class ReportTest(unittest.TestCase):
             self.assertRaises(mr.errors.OpError, DS.range(3).numpy, trace=os.path.join(directory, "no", "trace"))
 
     def run_program(self, program):
-        program = (
-            f"import sys\nsys.path.insert(0, {os.path.join(ROOT, 'python')!r})\nimport millrace as mr, time\n{program}"
-        )
+        program = f"import sys\nsys.path.insert(0, {PACKAGE!r})\nimport millrace as mr, time\n{program}"
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
         self.assertEqual(run.returncode, 0, run.stderr)
         return run
