@@ -61,10 +61,14 @@ pub fn addNeonTest(c: Context) void {
     p.assertions = true;
     const m = p.module();
     const kernels = [_][]const u8{
-        "kernels/gemm.c",            "kernels/gemm_pack.c", "kernels/gemm_tile.c",
-        "kernels/gemm_tile_pairs.c", "kernels/gemv.c",      "kernels/random.c",
+        "kernels/gemm.c",      "kernels/gemm_double.c",     "kernels/gemm_pack.c",
+        "kernels/gemm_tile.c", "kernels/gemm_tile_pairs.c", "kernels/gemv.c",
+        "kernels/random.c",
     };
-    const files = [_][]const u8{ "tests/test.c", "tests/kernels/gemm_test.c", "tests/kernels/random_floats_test.c" };
+    const files = [_][]const u8{
+        "tests/test.c",                     "tests/kernels/gemm_test.c",
+        "tests/kernels/gemm_double_test.c", "tests/kernels/random_floats_test.c",
+    };
     // Functions that run whole operators are not used, and with them the rest of the library.
     p.addSources(m, &(kernels ++ files), &.{ "-ffunction-sections", "-fdata-sections" });
     p.addSources(m, glob(b, "base", ".c"), &.{ "-ffunction-sections", "-fdata-sections" });

@@ -12,7 +12,8 @@
 
 constexpr int64_t INNER_BLOCK = 512;
 constexpr int64_t A_STRIDE = INNER_BLOCK + 16; /* of copied rows: consecutive rows are in different sets of a cache */
-constexpr int64_t COPIED_TILES = 8;            /* of a transposed A, copied at a time */
+constexpr int64_t ROWS_AHEAD = 16;             /* prefetched for a copy: at least those of a tile */
+constexpr int64_t COPIED_TILES = 4;            /* of a transposed A, copied at a time */
 constexpr int64_t COPY_AHEAD = 16;             /* rows of it that are prefetched meanwhile */
 constexpr int64_t PACKED_TILES = 12;
 constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
@@ -147,18 +148,22 @@ static void copy_transposed(const gemm_unit *u, int64_t k0, int64_t length, int6
     }
 }
 
+static bool is_copied(const gemm_unit *u, int rows_max)
+{
+    return u->rows != nullptr && rows_max <= ROWS_AHEAD;
+}
+
 /* The rows of tile i of `tiles`, from column k0 of A. */
 static void set_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64_t k0, int64_t i, int64_t tiles)
 {
     const mr_gemm *g = u->gemm;
     const int64_t from = tile_row(u, i, tiles);
-    const bool copies = u->rows != nullptr && rows_max <= 16;
     tile->rows = (int)(tile_row(u, i + 1, tiles) - from);
     tile->a = g->a_transposed ? g->a + k0 * g->m + from : g->a + from * g->k + k0;
     tile->a_row = g->a_transposed ? 1 : g->k;
     tile->a_step = g->a_transposed ? g->m : 1;
     assert(tile->rows >= 1 && tile->rows <= rows_max && tile->length >= 1);
-    if (!copies) return;
+    if (!is_copied(u, rows_max)) return;
     if (!g->a_transposed) {
         copy_rows(g, tile, u->rows);
         return;
@@ -169,19 +174,28 @@ static void set_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64_t k0
 }
 
 /* Prefetches the rows of tile i of `tiles`, which are next, while columns of this tile are multiplied. Parts of long
- * rows are left to the processor, which finds them itself. */
-static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t i, int64_t tiles)
+ * rows are left to the processor, which finds them itself, unless they are copied: a copy would wait for them. */
+static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64_t k0, int64_t i, int64_t tiles)
 {
     const mr_gemm *g = u->gemm;
-    if (i == tiles) {
-        i = 0;
+    const bool copies = is_copied(u, rows_max);
+    if (g->a_transposed && copies) i += COPIED_TILES - 1;
+    if (i >= tiles) {
+        i -= tiles;
         k0 += tile->length;
     }
-    if (k0 >= g->k) return;
-    if (!g->a_transposed && tile->length == g->k) tile->ahead = g->a + tile_row(u, i, tiles) * g->k;
-    /* The last row: the line of the first one is also the previous tile's. */
-    if (g->a_transposed && u->rows == nullptr) tile->ahead = g->a + k0 * g->m + tile_row(u, i + 1, tiles) - 1;
-    tile->ahead_step = g->m;
+    if (k0 >= g->k || i >= tiles) return;
+    if (g->a_transposed) { /* the last row: the line of the first one is also the previous tile's */
+        tile->ahead = g->a + k0 * g->m + tile_row(u, i + 1, tiles) - 1;
+        tile->ahead_step = g->m;
+    } else if (tile->length == g->k) {
+        tile->ahead = g->a + tile_row(u, i, tiles) * g->k;
+    } else if (copies && tile->length == INNER_BLOCK && g->m >= ROWS_AHEAD) { /* a row's part for each segment */
+        tile->ahead = g->a + MR_MIN(tile_row(u, i, tiles), g->m - ROWS_AHEAD) * g->k + k0;
+        tile->ahead_segment = g->k;
+        tile->segments = ROWS_AHEAD;
+        tile->length = tile->a_segment = INNER_BLOCK / ROWS_AHEAD;
+    }
 }
 
 /* Packs rows [k0, k0 + length) of columns [column, column + count) of B. */
@@ -233,9 +247,11 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
             tile.c = g->c + from * g->n + column;
             tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
             tile.ahead = nullptr;
-            if (column == u->column0) prefetch_rows(u, &tile, k0, i + 1, tiles);
             set_columns(u, &tile, k0, column, i == 0);
+            if (column == u->column0) prefetch_rows(u, &tile, rows_max, k0, i + 1, tiles);
             mr_tile_run(&tile);
+            tile.segments = 1;
+            tile.length = length;
         }
     }
 }

@@ -31,6 +31,7 @@ typedef struct mr_tile {
      * one, or if a_step is not 1, that ahead_step floats further. Not if A has steps of 1 and B is packed. */
     const float *ahead;
     int64_t ahead_step;
+    int64_t ahead_segment; /* the distance between what is prefetched in one segment and in the next */
     float *pack; /* null, or where the numbers of B are also stored: rows of 16, the second vector pack_next further */
     int64_t pack_next;
 } mr_tile;

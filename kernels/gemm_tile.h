@@ -49,7 +49,6 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
     const int64_t b_step = t->b_step, b_next = t->b_next;
     const float *b = t->b;
     float *pack = t->pack;
-    const float *ahead = t->ahead ? t->ahead : b;
     const int64_t ahead_step = by_rows ? 16 : t->ahead ? t->ahead_step : 0;
     MR_UNROLL
     for (int r = 0; r < rows; r++)
@@ -61,7 +60,7 @@ MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, co
     for (int64_t s = 0; s < t->segments; s++) {
         /* One pointer for each group of three rows: an address can be the pointer plus the row stride times 0, 1 or 2.
          * By default the compiler keeps one pointer for each row, more than there are registers. */
-        const float *a[GROUPS_MAX];
+        const float *a[GROUPS_MAX], *ahead = t->ahead ? t->ahead + s * t->ahead_segment : b;
         const int groups = by_rows ? (rows + 2) / 3 : 1, group_rows = by_rows ? 3 : ROWS_MAX;
         MR_UNROLL
         for (int g = 0; g < groups; g++) {

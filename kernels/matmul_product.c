@@ -1,6 +1,7 @@
-/* Products of any number type: floats use gemm.h, doubles and complex numbers BLAS, other types and small products
- * plain loops over rows in cache. */
+/* Products of any number type: floats use gemm.h, doubles gemm_double.h, complex numbers and vectors of doubles BLAS,
+ * other types and small products plain loops over rows in cache. */
 #include "kernels/gemm.h"
+#include "kernels/gemm_double.h"
 #include "kernels/matmul.h"
 #include <string.h>
 
@@ -108,9 +109,9 @@ typedef struct batch_job {
     mr_dtype dtype;
     size_t size;
     mr_pool *pool;
-    bool is_blas;
+    bool is_double, is_blas;
     mr_pool_body rows; /* null: floats */
-    mr_slots slots;    /* floats: scratch memory of the threads */
+    mr_slots slots;    /* scratch memory of the threads for gemm.h and gemm_double.h */
 } batch_job;
 
 static void batch_products(void *context, int64_t begin, int64_t end)
@@ -129,7 +130,9 @@ static void batch_products(void *context, int64_t begin, int64_t end)
         p.a = (const char *)p.a + (size_t)(a * p.m * p.k) * job->size;
         p.b = (const char *)p.b + (size_t)(b * p.n * p.k) * job->size;
         p.c = (char *)p.c + (size_t)(index * p.m * p.n) * job->size;
-        if (job->is_blas) {
+        if (job->is_double) {
+            mr_gemm_double_run(&p, &job->slots, job->pool);
+        } else if (job->is_blas) {
             mr_product_blas(job->dtype, &p, job->pool);
         } else if (job->rows != nullptr) {
             job->rows(&p, 0, p.m);
@@ -154,18 +157,21 @@ mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product 
     /* Only now: the dims of an empty batch can be so large that their product overflows. */
     const int64_t row = MR_MAX(1, product->n * product->k);
     mr_buffer *buffer = nullptr;
-    if (dtype == MR_FLOAT) {
-        mr_gemm gemm = gemm_of(&job.product);
-        float *floats;
-        int64_t size = mr_gemm_scratch(&gemm), threads = mr_pool_thread_count(job.pool);
-        MR_TRY(mr_scratch_new(call, size * threads, &buffer, &floats, error));
-        mr_slots_init(&job.slots, floats, size, (int)threads);
-    } else {
+    job.is_double = dtype == MR_DOUBLE && mr_gemm_double_repays(product);
+    if (dtype != MR_FLOAT) {
         job.rows = plain_rows(dtype);
         if (job.rows == nullptr) return mr_kernel_unsupported(call->node, error);
         job.is_blas = mr_product_is_blas(dtype, product);
     }
-    if (count == 1 && job.rows != nullptr && !job.is_blas)
+    if (dtype == MR_FLOAT || job.is_double) {
+        mr_gemm gemm = gemm_of(&job.product);
+        float *floats;
+        int64_t size = job.is_double ? mr_gemm_double_scratch(product) : mr_gemm_scratch(&gemm);
+        int64_t threads = mr_pool_thread_count(job.pool);
+        MR_TRY(mr_scratch_new(call, size * threads, &buffer, &floats, error));
+        mr_slots_init(&job.slots, floats, size, (int)threads);
+    }
+    if (count == 1 && job.rows != nullptr && !job.is_blas && !job.is_double)
         mr_pool_for(job.pool, product->m, MR_MAX(1, MR_GRAIN / row), job.rows, &job.product);
     else
         mr_pool_for(job.pool, count, MR_MAX(1, MR_GRAIN * 8 / (row * product->m)), batch_products, &job);

@@ -1,0 +1,281 @@
+/* The result is split into units, blocks of rows and columns. A thread packs INNER_BLOCK columns of a unit's rows of A,
+ * which stay in the second cache, and for 64 columns at a time B. A panel of B, as wide as a tile, stays in the first
+ * cache while all tiles of the unit's rows are multiplied with it. */
+#include "kernels/gemm_double.h"
+#include <assert.h>
+#include <string.h>
+
+#pragma clang diagnostic ignored "-Wpsabi"
+
+typedef double eight __attribute__((vector_size(64)));
+typedef double eight_at __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double four_at __attribute__((vector_size(32), aligned(8), may_alias));
+typedef double four __attribute__((vector_size(32)));
+
+constexpr int LANES = 8, VECTORS_MAX = 2, ROWS_MAX = 14;
+constexpr int64_t INNER_BLOCK = 256;
+constexpr int64_t PACKED_COLUMNS = 64; /* of B, packed at a time: a multiple of each tile's width */
+constexpr int64_t ROWS_AHEAD = 8;      /* of B, prefetched while others are packed */
+constexpr int64_t TILES_MAX = 20;      /* of rows in a unit */
+constexpr int64_t TILES_MIN = 4;
+constexpr int64_t COLUMNS_MIN = 2 * PACKED_COLUMNS; /* of a unit, unless the result has fewer */
+constexpr double PIECE_WORK = 1 << 19;              /* multiplications that are worth another thread: about 10 us */
+
+/* c[r][j] (+)= sum over k of a[k][r] * b[k][j]: a has `rows` numbers for each k, b whole vectors. */
+typedef struct tile {
+    const double *a, *b;
+    double *c;
+    int64_t c_row, length;
+    int columns; /* stored: 1 … the tile's width */
+    bool accumulate;
+} tile;
+
+MR_INLINE void store_row(double *to, eight value, int columns, bool accumulate)
+{
+    if (columns >= LANES) {
+        *(eight_at *)to = accumulate ? *(const eight_at *)to + value : value;
+        return;
+    }
+    for (int i = 0; i < columns; i++) to[i] = accumulate ? to[i] + value[i] : value[i];
+}
+
+MR_INLINE eight multiply_add(eight a, eight b, eight sum, bool fused)
+{
+    return fused ? __builtin_elementwise_fma(a, b, sum) : sum + a * b;
+}
+
+/* rows, vectors and fused are constants in every instance. */
+MR_INLINE void tile_body(const tile *t, const int rows, const int vectors, const bool fused)
+{
+    eight sums[ROWS_MAX][VECTORS_MAX];
+    const double *a = t->a, *b = t->b;
+    MR_UNROLL
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++) {
+            sums[r][v] = (eight){};
+            __builtin_prefetch(t->c + r * t->c_row + v * LANES, 1); /* in no cache if the matrices are large */
+        }
+    for (int64_t k = t->length; k > 0; k--) {
+        const eight b0 = *(const eight *)b, b1 = vectors > 1 ? *(const eight *)(b + LANES) : b0;
+        __builtin_prefetch(a + 8 * rows);
+        MR_UNROLL
+        for (int r = 0; r < rows; r++) {
+            const eight x = a[r] - (eight){};
+            sums[r][0] = multiply_add(x, b0, sums[r][0], fused);
+            if (vectors > 1) sums[r][1] = multiply_add(x, b1, sums[r][1], fused);
+        }
+        a += rows;
+        b += vectors * LANES;
+    }
+    MR_UNROLL
+    for (int r = 0; r < rows; r++)
+        for (int v = 0; v < vectors; v++)
+            store_row(t->c + r * t->c_row + v * LANES, sums[r][v], t->columns - v * LANES, t->accumulate);
+}
+
+#define TILE(level, target, vectors, fused, rows)                                                                      \
+    target static void level##_##rows(const tile *t)                                                                   \
+    {                                                                                                                  \
+        tile_body(t, rows, vectors, fused);                                                                            \
+    }
+#define ENTRY(level, target, vectors, fused, rows) level##_##rows,
+#define ROWS_4(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
+#define ROWS_6(X, ...) ROWS_4(X, __VA_ARGS__) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
+#define ROWS_10(X, ...) ROWS_6(X, __VA_ARGS__) X(__VA_ARGS__, 7) X(__VA_ARGS__, 8) X(__VA_ARGS__, 9) X(__VA_ARGS__, 10)
+#define ROWS_14(X, ...)                                                                                                \
+    ROWS_10(X, __VA_ARGS__) X(__VA_ARGS__, 11) X(__VA_ARGS__, 12) X(__VA_ARGS__, 13) X(__VA_ARGS__, 14)
+ROWS_4(TILE, plain, , 1, false)
+ROWS_6(TILE, avx2, MR_TARGET_AVX2, 1, true)
+ROWS_14(TILE, avx512, MR_TARGET_AVX512, 2, true)
+
+typedef struct tile_set {
+    void (*const *functions)(const tile *t); /* [rows - 1] */
+    int rows, vectors;
+} tile_set;
+
+static tile_set tiles(void)
+{
+    static void (*const plain[])(const tile *t) = {ROWS_4(ENTRY, plain, , 1, false)};
+    static void (*const avx2[])(const tile *t) = {ROWS_6(ENTRY, avx2, , 1, true)};
+    static void (*const avx512[])(const tile *t) = {ROWS_14(ENTRY, avx512, , 2, true)};
+    switch (mr_cpu()) {
+    case MR_CPU_AVX512:
+        return (tile_set){avx512, 14, 2};
+    case MR_CPU_AVX2:
+        return (tile_set){avx2, 6, 1};
+    default:
+        return (tile_set){plain, 4, 1};
+    }
+}
+
+/* Transposes 4 x 4 doubles. */
+MR_INLINE void transpose_4(double *to, int64_t to_row, const double *from, int64_t from_row)
+{
+    const four a = *(const four_at *)from, b = *(const four_at *)(from + from_row);
+    const four c = *(const four_at *)(from + 2 * from_row), d = *(const four_at *)(from + 3 * from_row);
+    const four low_ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), high_ab = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+    const four low_cd = __builtin_shufflevector(c, d, 0, 4, 2, 6), high_cd = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+    *(four_at *)to = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
+    *(four_at *)(to + to_row) = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
+    *(four_at *)(to + 2 * to_row) = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
+    *(four_at *)(to + 3 * to_row) = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
+}
+
+/* to[k * to_row + i] = from[i * from_row + k] for count lines of length numbers. */
+static void pack_transposed(double *to, int64_t to_row, const double *from, int64_t from_row, int64_t count,
+                            int64_t length)
+{
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        const double *lines = from + i * from_row;
+        int64_t k = 0;
+        for (; k + 4 <= length; k += 4) transpose_4(to + k * to_row + i, to_row, lines + k, from_row);
+        for (; k < length; k++)
+            for (int64_t j = 0; j < 4; j++) to[k * to_row + i + j] = lines[j * from_row + k];
+    }
+    for (; i < count; i++)
+        for (int64_t k = 0; k < length; k++) to[k * to_row + i] = from[i * from_row + k];
+}
+
+/* Packs numbers [k0, k0 + length) of rows [row, row + count) of A: to[k][row]. */
+static void pack_rows(const mr_product *p, double *to, int64_t k0, int64_t length, int64_t row, int64_t count)
+{
+    const double *a = p->a;
+    if (!p->a_transposed) {
+        pack_transposed(to, count, a + row * p->k + k0, p->k, count, length);
+        return;
+    }
+    for (int64_t k = 0; k < length; k++) memcpy(to + k * count, a + (k0 + k) * p->m + row, (size_t)count * sizeof *to);
+}
+
+/* Packs rows [k0, k0 + length) of columns [column, column + count) of B into panels of `width` columns, the last one
+ * padded with zeros: to[panel][k][column]. */
+static void pack_columns(const mr_product *p, double *to, int64_t k0, int64_t length, int64_t column, int64_t count,
+                         int64_t width)
+{
+    const double *b = p->b;
+    if (count % width != 0) memset(to + count / width * width * length, 0, (size_t)(width * length) * sizeof *to);
+    if (p->b_transposed) {
+        for (int64_t j = 0; j < count; j += width)
+            pack_transposed(to + j * length, width, b + (column + j) * p->k + k0, p->k, MR_MIN(width, count - j),
+                            length);
+        return;
+    }
+    for (int64_t k = 0; k < length; k++) {
+        const double *line = b + (k0 + k) * p->n + column;
+        double *target = to + k * width;
+        int64_t j = 0;
+        for (; j + width <= count; j += width, target += width * length)
+            for (int64_t i = 0; i < width; i += LANES) {
+                __builtin_prefetch(line + j + i + ROWS_AHEAD * p->n);
+                *(eight *)(target + i) = *(const eight_at *)(line + j + i);
+            }
+        for (int64_t i = 0; i < count - j; i++) target[i] = line[j + i];
+    }
+}
+
+typedef struct job {
+    const mr_product *product;
+    mr_slots *slots;
+    tile_set tiles;
+    int64_t row_blocks, column_blocks;
+} job;
+
+static int64_t ceiling(int64_t count, int64_t of)
+{
+    return (count + of - 1) / of;
+}
+
+/* Doubles of the packed rows of a unit. */
+static int64_t rows_size(const mr_product *p)
+{
+    return TILES_MAX * ROWS_MAX * MR_MIN(p->k, INNER_BLOCK);
+}
+
+int64_t mr_gemm_double_scratch(const mr_product *p)
+{
+    return 2 * (rows_size(p) + PACKED_COLUMNS * MR_MIN(p->k, INNER_BLOCK));
+}
+
+bool mr_gemm_double_repays(const mr_product *p)
+{
+    return p->m >= 4 && p->n >= 8 && p->k >= 8 && (double)p->m * (double)p->n * (double)p->k >= 1 << 13;
+}
+
+/* Rows [row0, row1) and columns [column0, column1) of the result, products of columns [k0, k0 + length) of A added. */
+static void multiply_block(const job *job, double *rows, const int64_t bounds[4], int64_t k0, int64_t length)
+{
+    const mr_product *p = job->product;
+    const int64_t row0 = bounds[0], height = bounds[1] - row0, count = ceiling(height, job->tiles.rows);
+    const int64_t width = job->tiles.vectors * LANES;
+    double *panels = rows + rows_size(p);
+    assert(count >= 1 && count <= TILES_MAX && length >= 1 && length <= INNER_BLOCK);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t from = height * i / count, to = height * (i + 1) / count;
+        pack_rows(p, rows + from * length, k0, length, row0 + from, to - from);
+    }
+    for (int64_t column = bounds[2]; column < bounds[3]; column += width) {
+        const int64_t at = (column - bounds[2]) % PACKED_COLUMNS;
+        if (at == 0) pack_columns(p, panels, k0, length, column, MR_MIN(PACKED_COLUMNS, bounds[3] - column), width);
+        tile t = {.b = panels + at * length,
+                  .c_row = p->n,
+                  .length = length,
+                  .columns = (int)MR_MIN(width, bounds[3] - column),
+                  .accumulate = k0 > 0};
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t from = height * i / count, to = height * (i + 1) / count;
+            t.a = rows + from * length;
+            t.c = (double *)p->c + (row0 + from) * p->n + column;
+            job->tiles.functions[to - from - 1](&t);
+        }
+    }
+}
+
+static void multiply_units(void *context, int64_t begin, int64_t end)
+{
+    const job *job = context;
+    const mr_product *p = job->product;
+    int slot;
+    double *rows = (void *)mr_slot_acquire(job->slots, &slot);
+    const int64_t steps = ceiling(p->k, INNER_BLOCK), groups = ceiling(p->n, PACKED_COLUMNS);
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t row = unit / job->column_blocks, column = unit % job->column_blocks;
+        const int64_t bounds[] = {
+            p->m * row / job->row_blocks,
+            p->m * (row + 1) / job->row_blocks,
+            groups * column / job->column_blocks * PACKED_COLUMNS,
+            MR_MIN(p->n, groups * (column + 1) / job->column_blocks * PACKED_COLUMNS),
+        };
+        for (int64_t i = 0; i < steps; i++)
+            multiply_block(job, rows, bounds, p->k * i / steps, p->k * (i + 1) / steps - p->k * i / steps);
+    }
+    mr_slot_release(job->slots, slot);
+}
+
+/* Divides the result into units: several for each thread, so that one that is interrupted does not delay the others
+ * much, of many columns, for which the rows are packed, and of many rows, for which the columns are. */
+static void split(const mr_product *p, int threads, job *job)
+{
+    const double pieces = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;
+    const int64_t wanted = threads == 1 ? 1 : (int64_t)MR_MAX(1.0, MR_MIN(3.0 * threads, pieces));
+    const int64_t most_rows = TILES_MAX * job->tiles.rows, least_rows = TILES_MIN * job->tiles.rows;
+    job->row_blocks = ceiling(p->m, most_rows);
+    job->column_blocks = ceiling(p->n, 1024);
+    while (job->row_blocks * job->column_blocks < wanted) {
+        const int64_t rows = p->m / job->row_blocks, columns = p->n / job->column_blocks;
+        if (columns >= 2 * COLUMNS_MIN && (columns >= rows || rows < 2 * least_rows))
+            job->column_blocks *= 2;
+        else if (rows >= 2 * least_rows)
+            job->row_blocks *= 2;
+        else
+            break;
+    }
+}
+
+void mr_gemm_double_run(const mr_product *p, mr_slots *slots, mr_pool *pool)
+{
+    assert(mr_gemm_double_repays(p) && slots->size >= mr_gemm_double_scratch(p));
+    job job = {.product = p, .slots = slots, .tiles = tiles()};
+    split(p, mr_pool_thread_count(pool), &job);
+    mr_pool_for(pool, job.row_blocks * job.column_blocks, 1, multiply_units, &job);
+}
