@@ -190,9 +190,9 @@ def install(wheel, environment):
 
 
 def install_emulated(wheel, environment):
-    """Once, because each start takes long."""
+    """At once, and without compiling modules that are not used: starts and compilations take long."""
     pip = [sys.executable, "-m", "pip", "--python", os.path.join(environment, "bin", "python")]
-    output([*pip, "--disable-pip-version-check", "install", "--quiet", *REQUIREMENTS, wheel])
+    output([*pip, "--disable-pip-version-check", "install", "--quiet", "--no-compile", *REQUIREMENTS, wheel])
 
 
 def field(number, value):
