@@ -63,7 +63,7 @@ pub fn addNeonTest(c: Context) void {
     const kernels = [_][]const u8{
         "kernels/gemm.c",      "kernels/gemm_double.c",     "kernels/gemm_pack.c",
         "kernels/gemm_tile.c", "kernels/gemm_tile_pairs.c", "kernels/gemv.c",
-        "kernels/random.c",
+        "kernels/random.c",    "kernels/transpose.c",
     };
     const files = [_][]const u8{
         "tests/test.c",                     "tests/kernels/gemm_test.c",
