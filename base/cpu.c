@@ -7,6 +7,8 @@
 #include <string.h>
 #if MR_CPU_X86
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #if MR_CPU_X86
@@ -42,6 +44,17 @@ static bool detect_bf16(void)
     uint32_t a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && has(a, bit_AVX512BF16);
 }
+
+/* The registers are large, so a process asks Linux for them. */
+static bool detect_amx(void)
+{
+    constexpr long ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18;
+    constexpr uint64_t saved = (uint64_t)3 << 17;
+    uint32_t a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || !has(d, bit_AMXTILE | bit_AMXBF16)) return false;
+    if ((saved_registers() & saved) != saved) return false;
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
 #else
 static mr_cpu_level detect(void)
 {
@@ -49,6 +62,11 @@ static mr_cpu_level detect(void)
 }
 
 static bool detect_bf16(void)
+{
+    return false;
+}
+
+static bool detect_amx(void)
 {
     return false;
 }
@@ -83,4 +101,9 @@ bool mr_cpu_has_bf16(void)
         atomic_store_explicit(&found, has_bf16, memory_order_relaxed);
     }
     return has_bf16 != 0;
+}
+
+bool mr_cpu_has_amx(void)
+{
+    return mr_cpu_has_bf16() && detect_amx();
 }

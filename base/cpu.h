@@ -18,6 +18,9 @@ mr_cpu_level mr_cpu(void);
  * MILLRACE_CPU names a level. */
 bool mr_cpu_has_bf16(void);
 
+/* Whether the processor has that and AMX for bfloat16 numbers, and the system lets this process use its registers. */
+bool mr_cpu_has_amx(void);
+
 /* Spin-wait hint, for loops that wait for another thread's store. */
 static inline void mr_cpu_pause(void)
 {
@@ -77,11 +80,13 @@ static inline bool mr_cpu_flushes_subnormals(void)
                           "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,sse4.2,pclmul")))
 #define MR_TARGET_AVX512 MR_TARGET_AVX512_WITH("")
 #define MR_TARGET_AVX512_BF16 MR_TARGET_AVX512_WITH("avx512bf16,")
+#define MR_TARGET_AMX MR_TARGET_AVX512_WITH("amx-tile,amx-bf16,")
 #else
 #define MR_CPU_X86 0
 #define MR_TARGET_AVX2
 #define MR_TARGET_AVX512
 #define MR_TARGET_AVX512_BF16
+#define MR_TARGET_AMX
 #endif
 
 #endif

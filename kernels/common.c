@@ -2,6 +2,7 @@
 #include "kernels/common.h"
 
 #include "base/halves.h"
+#include "kernels/transpose.h"
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -244,24 +245,6 @@ static void copy_row(char *target, int64_t target_stride, const char *source, in
     }
 }
 
-/* Transposes the last two dims of 4-byte elements in tiles that stay in the first-level cache. */
-static void copy_tiles(const mr_copy *copy, char *target, const char *source)
-{
-    constexpr int64_t TILE = 16;
-    int r = copy->rank;
-    int64_t rows = copy->dims[r - 2], columns = copy->dims[r - 1];
-    int64_t tr = copy->target_strides[r - 2], sc = copy->source_strides[r - 1];
-    for (int64_t r0 = 0; r0 < rows; r0 += TILE)
-        for (int64_t c0 = 0; c0 < columns; c0 += TILE) {
-            int64_t r1 = MR_MIN(r0 + TILE, rows), c1 = MR_MIN(c0 + TILE, columns);
-            for (int64_t i = r0; i < r1; i++) {
-                uint32_t *to = (uint32_t *)target + i * tr;
-                const uint32_t *from = (const uint32_t *)source + i;
-                for (int64_t j = c0; j < c1; j++) to[j] = from[j * sc];
-            }
-        }
-}
-
 /* Merges dims that are contiguous on both sides; drops dims of size 1. */
 static void collapse(mr_copy *copy)
 {
@@ -288,34 +271,66 @@ static void collapse(mr_copy *copy)
     copy->rank = rank;
 }
 
+/* Sizes of what a thread transposes at a time: whole blocks of mr_transpose. */
+constexpr int64_t TILE_ROWS = 64, TILE_COLUMNS = 1024;
+
 typedef struct copy_job {
     const mr_copy *copy;
     int outer_rank;
-    bool tiled;
+    int64_t row_tiles, column_tiles; /* of the last two dims, if these are transposed; else 0 */
 } copy_job;
 
 static void copy_pieces(void *context, int64_t begin, int64_t end)
 {
     const copy_job *job = context;
     const mr_copy *copy = job->copy;
-    int r = copy->rank, size = (int)copy->element_size;
-    assert(job->outer_rank == (job->tiled ? r - 2 : r - 1));
+    const int r = copy->rank;
+    const int64_t size = (int64_t)copy->element_size, tiles = MR_MAX(1, job->row_tiles * job->column_tiles);
     for (int64_t index = begin; index < end; index++) {
-        int64_t rest = index, to = 0, from = 0;
+        int64_t rest = index / tiles, to = 0, from = 0;
         for (int i = job->outer_rank - 1; i >= 0; i--) {
             int64_t at = rest % copy->dims[i];
             rest /= copy->dims[i];
             to += at * copy->target_strides[i];
             from += at * copy->source_strides[i];
         }
-        char *target = copy->target + to * size;
-        const char *source = copy->source + from * size;
-        if (job->tiled)
-            copy_tiles(copy, target, source);
-        else
-            copy_row(target, copy->target_strides[r - 1], source, copy->source_strides[r - 1], copy->dims[r - 1],
-                     copy->element_size);
+        if (job->row_tiles > 0) {
+            const int64_t row = index % tiles / job->column_tiles * TILE_ROWS;
+            const int64_t column = index % tiles % job->column_tiles * TILE_COLUMNS;
+            const int64_t target_row = copy->target_strides[r - 2], source_row = copy->source_strides[r - 1];
+            mr_transpose(copy->target + (to + row * target_row + column) * size, target_row,
+                         copy->source + (from + column * source_row + row) * size, source_row,
+                         MR_MIN(TILE_ROWS, copy->dims[r - 2] - row), MR_MIN(TILE_COLUMNS, copy->dims[r - 1] - column),
+                         copy->element_size);
+            continue;
+        }
+        copy_row(copy->target + to * size, copy->target_strides[r - 1], copy->source + from * size,
+                 copy->source_strides[r - 1], copy->dims[r - 1], copy->element_size);
     }
+}
+
+static void swap_dims(mr_copy *copy, int a, int b)
+{
+    int64_t *const each[] = {copy->dims, copy->target_strides, copy->source_strides};
+    for (int i = 0; i < 3; i++) {
+        const int64_t kept = each[i][a];
+        each[i][a] = each[i][b];
+        each[i][b] = kept;
+    }
+}
+
+/* Whether the copy transposes matrices: the dim that is contiguous in the source is not that of the target. Makes it
+ * the last but one. */
+static bool find_matrices(mr_copy *copy)
+{
+    const int last = copy->rank - 1;
+    if (copy->target_strides[last] != 1 || copy->source_strides[last] == 1) return false;
+    for (int i = 0; i < last; i++)
+        if (copy->source_strides[i] == 1) {
+            swap_dims(copy, i, last - 1);
+            return true;
+        }
+    return false;
 }
 
 void mr_copy_strided(mr_copy copy, mr_pool *pool)
@@ -325,12 +340,15 @@ void mr_copy_strided(mr_copy copy, mr_pool *pool)
     collapse(&copy);
     assert(copy.rank >= 1 && copy.rank <= MR_COPY_RANK_MAX);
     int r = copy.rank;
-    bool tiled = r >= 2 && copy.element_size == 4 && copy.target_strides[r - 1] == 1 &&
-                 copy.source_strides[r - 2] == 1 && copy.source_strides[r - 1] > 1;
-    copy_job job = {&copy, tiled ? r - 2 : r - 1, tiled};
-    int64_t outer = 1, inner = 1;
+    copy_job job = {&copy, r - 1};
+    if (find_matrices(&copy)) {
+        job.outer_rank = r - 2;
+        job.row_tiles = (copy.dims[r - 2] + TILE_ROWS - 1) / TILE_ROWS;
+        job.column_tiles = (copy.dims[r - 1] + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    }
+    int64_t outer = MR_MAX(1, job.row_tiles * job.column_tiles), inner = 1;
+    for (int i = 0; i < r; i++) inner *= copy.dims[i];
     for (int i = 0; i < job.outer_rank; i++) outer *= copy.dims[i];
-    for (int i = job.outer_rank; i < r; i++) inner *= copy.dims[i];
     if (outer == 1 && r == 1 && copy.target_strides[0] == 1 && copy.source_strides[0] == 1 && inner > 4 * MR_GRAIN) {
         copy.rank = 2; /* one long row: split it among the threads */
         copy.dims[0] = inner / MR_GRAIN;
@@ -338,13 +356,13 @@ void mr_copy_strided(mr_copy copy, mr_pool *pool)
         copy.target_strides[0] = copy.source_strides[0] = MR_GRAIN;
         copy.target_strides[1] = copy.source_strides[1] = 1;
         int64_t done = copy.dims[0] * MR_GRAIN;
-        copy_job rows = {&copy, 1, false};
+        copy_job rows = {&copy, 1};
         mr_pool_for(pool, copy.dims[0], 1, copy_pieces, &rows);
         copy_row(copy.target + (size_t)done * copy.element_size, 1, copy.source + (size_t)done * copy.element_size, 1,
                  inner - done, copy.element_size);
         return;
     }
-    mr_pool_for(pool, outer, MR_MAX(1, MR_GRAIN / inner), copy_pieces, &job);
+    mr_pool_for(pool, outer, MR_MAX(1, MR_GRAIN / MR_MAX(1, inner / outer)), copy_pieces, &job);
 }
 
 typedef struct fill_job {

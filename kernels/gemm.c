@@ -349,23 +349,27 @@ static void gemm_units(void *context, int64_t begin, int64_t end)
 }
 
 /* Divides the result into units: several for each thread, so that one that is interrupted does not delay the others
- * much, but not much smaller than UNIT_WORK. Units of the same columns pack B again, so these have many rows. */
+ * much, but not much smaller than UNIT_WORK. Units of the same columns pack B again, and those of the same rows read A
+ * again, so each is as large as the number of threads allows. */
 static void split(const mr_gemm *g, int threads, gemm_job *job)
 {
+    static const struct smallest {
+        int64_t columns, tiles;
+    } smallest[] = {{256, 24}, {256, 12}, {128, 12}, {64, 12}, {64, 4}};
     const int64_t rows_max = mr_tile_rows_max(mr_tile_vectors_max());
     const double work = (double)g->m * (double)g->n * (double)g->k, pieces = work / (double)PIECE_WORK;
     const int64_t least = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
-    const int64_t wanted = threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN(64.0 * threads, work / (double)UNIT_WORK));
-    /* Wide units read or pack less of A if they do not stay in the second cache, provided that there are enough. */
-    const int64_t row_units = ceiling(g->m, 12 * rows_max);
-    int64_t narrowest = packs_rows(g) ? 256 : g->k > INNER_BLOCK ? 128 : 64;
-    while (narrowest > 64 && ceiling(g->n, narrowest) * row_units < 3 * threads) narrowest /= 2;
-    const int64_t columns = MR_MIN(column_block(g), MR_MAX(narrowest, ceiling(ceiling(g->n, wanted), 32) * 32));
+    const int64_t wanted = threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN(8.0 * threads, work / (double)UNIT_WORK));
+    const int64_t enough = MR_MIN(4 * threads, wanted);
+    const struct smallest *s = smallest;
+    for (; s < smallest + 4; s++)
+        if (ceiling(g->n, MR_MIN(s->columns, column_block(g))) * ceiling(g->m, s->tiles * rows_max) >= enough) break;
+    const int64_t columns = MR_MIN(column_block(g), MR_MAX(s->columns, ceiling(ceiling(g->n, wanted), 32) * 32));
     job->rows_step = rows_max;
     job->columns_step = 32;
     job->column_blocks = ceiling(g->n, columns);
-    const int64_t fewest = (job->column_blocks * row_units < least ? 4 : 12) * rows_max;
-    job->row_blocks = ceiling(g->m, MR_MAX(fewest, ceiling(g->m, ceiling(wanted, job->column_blocks))));
+    const int64_t rows = MR_MAX(s->tiles * rows_max, ceiling(g->m, ceiling(wanted, job->column_blocks)));
+    job->row_blocks = ceiling(g->m, rows);
 }
 
 void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)

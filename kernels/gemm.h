@@ -36,6 +36,9 @@ typedef struct mr_tile {
     int64_t pack_next;
 } mr_tile;
 void mr_tile_run(const mr_tile *tile);
+/* The same for pairs and an a_step of 1, if the processor has AMX. */
+bool mr_tile_has_amx(void);
+void mr_tile_amx(const mr_tile *tile);
 int mr_tile_vectors_max(void);
 int mr_tile_rows_max(int vectors);
 

@@ -2,6 +2,7 @@
  * which stay in the second cache, and for 64 columns at a time B. A panel of B, as wide as a tile, stays in the first
  * cache while all tiles of the unit's rows are multiplied with it. */
 #include "kernels/gemm_double.h"
+#include "kernels/transpose.h"
 #include <assert.h>
 #include <string.h>
 
@@ -9,8 +10,6 @@
 
 typedef double eight __attribute__((vector_size(64)));
 typedef double eight_at __attribute__((vector_size(64), aligned(8), may_alias));
-typedef double four_at __attribute__((vector_size(32), aligned(8), may_alias));
-typedef double four __attribute__((vector_size(32)));
 
 constexpr int LANES = 8, VECTORS_MAX = 2, ROWS_MAX = 14;
 constexpr int64_t INNER_BLOCK = 256;
@@ -108,41 +107,12 @@ static tile_set tiles(void)
     }
 }
 
-/* Transposes 4 x 4 doubles. */
-MR_INLINE void transpose_4(double *to, int64_t to_row, const double *from, int64_t from_row)
-{
-    const four a = *(const four_at *)from, b = *(const four_at *)(from + from_row);
-    const four c = *(const four_at *)(from + 2 * from_row), d = *(const four_at *)(from + 3 * from_row);
-    const four low_ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), high_ab = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-    const four low_cd = __builtin_shufflevector(c, d, 0, 4, 2, 6), high_cd = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-    *(four_at *)to = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
-    *(four_at *)(to + to_row) = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
-    *(four_at *)(to + 2 * to_row) = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
-    *(four_at *)(to + 3 * to_row) = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
-}
-
-/* to[k * to_row + i] = from[i * from_row + k] for count lines of length numbers. */
-static void pack_transposed(double *to, int64_t to_row, const double *from, int64_t from_row, int64_t count,
-                            int64_t length)
-{
-    int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-        const double *lines = from + i * from_row;
-        int64_t k = 0;
-        for (; k + 4 <= length; k += 4) transpose_4(to + k * to_row + i, to_row, lines + k, from_row);
-        for (; k < length; k++)
-            for (int64_t j = 0; j < 4; j++) to[k * to_row + i + j] = lines[j * from_row + k];
-    }
-    for (; i < count; i++)
-        for (int64_t k = 0; k < length; k++) to[k * to_row + i] = from[i * from_row + k];
-}
-
 /* Packs numbers [k0, k0 + length) of rows [row, row + count) of A: to[k][row]. */
 static void pack_rows(const mr_product *p, double *to, int64_t k0, int64_t length, int64_t row, int64_t count)
 {
     const double *a = p->a;
     if (!p->a_transposed) {
-        pack_transposed(to, count, a + row * p->k + k0, p->k, count, length);
+        mr_transpose(to, count, a + row * p->k + k0, p->k, length, count, sizeof *to);
         return;
     }
     for (int64_t k = 0; k < length; k++) memcpy(to + k * count, a + (k0 + k) * p->m + row, (size_t)count * sizeof *to);
@@ -157,8 +127,8 @@ static void pack_columns(const mr_product *p, double *to, int64_t k0, int64_t le
     if (count % width != 0) memset(to + count / width * width * length, 0, (size_t)(width * length) * sizeof *to);
     if (p->b_transposed) {
         for (int64_t j = 0; j < count; j += width)
-            pack_transposed(to + j * length, width, b + (column + j) * p->k + k0, p->k, MR_MIN(width, count - j),
-                            length);
+            mr_transpose(to + j * length, width, b + (column + j) * p->k + k0, p->k, length, MR_MIN(width, count - j),
+                         sizeof *to);
         return;
     }
     for (int64_t k = 0; k < length; k++) {

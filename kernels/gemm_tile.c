@@ -34,6 +34,10 @@ int mr_tile_rows_max(int vectors)
 
 void mr_tile_run(const mr_tile *tile)
 {
+    if (tile->pairs && tile->a_step == 1 && mr_tile_has_amx()) {
+        mr_tile_amx(tile);
+        return;
+    }
     const mr_tile_set *sets = tile->pairs ? mr_tile_pairs : mr_tile_floats[mr_cpu()];
     sets[tile->vectors - 1].functions[tile->rows - 1][tile->pack != nullptr][tile->a_step != 1](tile);
 }

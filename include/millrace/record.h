@@ -159,8 +159,8 @@ MR_API mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *reco
 /* Waits until the next record of a pipe has arrived, for a program that must do something else meanwhile.
  *
  * timeout_ms  maximum; 0: do not wait. Any signal that the calling thread handles ends the wait
- * is_ready    false: a call of next would wait. True: it would not, except inside a record longer than 64 KiB and in a
- *             compressed stream. Always true for files
+ * is_ready    false: a call of next would wait, or the time is over. True: it would not, except in damaged data. Always
+ *             true for files
  * errors      of reading, as mr_record_reader_next. The record that was returned last becomes invalid */
 MR_API mr_status mr_record_reader_wait(mr_record_reader *reader, int32_t timeout_ms, bool *is_ready, mr_error *error);
 MR_API uint64_t mr_record_reader_number(const mr_record_reader *reader); /* of the last record returned, from 0 */

@@ -104,7 +104,10 @@ _FUNCTIONS = {
 def declare(functions):
     """Sets the types of functions of the library: {name: (type of the result, types of the arguments…)}."""
     for name, (result, *arguments) in functions.items():
-        function = getattr(library, name)
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise ImportError(f"millrace: not the library of this version of the package: {error}") from None
         function.restype = result
         function.argtypes = arguments
 

@@ -12,7 +12,7 @@ import socket
 import threading
 from typing import Any, List, Optional, Sequence
 
-from . import _abi, _callbacks, _library, _worker, errors
+from . import _abi, _arguments, _callbacks, _library, _worker, errors
 from ._arrays import DTYPES
 from ._library import STRING, library
 from ._specs import Spec
@@ -87,13 +87,23 @@ def _components(specs: Sequence[Spec]) -> list:
     return [(s.name, s.number, None if s.number == STRING else DTYPES[s.number], s.shape) for s in specs]
 
 
+def _context_of(context: Any) -> Any:
+    """A context of multiprocessing, from its name or None."""
+    import multiprocessing
+
+    if context is None or isinstance(context, str):
+        _arguments.choice(context, "context", (None, *multiprocessing.get_all_start_methods()))
+        return multiprocessing.get_context(context)
+    if not isinstance(context, multiprocessing.context.BaseContext):
+        raise TypeError(f"context is {context!r}, expected the name of a start method, or a context of multiprocessing")
+    return context
+
+
 class Pool:
     """The worker processes of one map."""
 
     def __init__(self, function: Any, inputs: Sequence[Spec], count: int, is_random: bool, context: Any) -> None:
-        import multiprocessing
-
-        self._context = multiprocessing.get_context(context) if context is None or isinstance(context, str) else context
+        self._context = _context_of(context)
         pack = _Packer(function.specs, function.result_names)
         self._arguments = (
             function.function, function.names, _components(inputs), _components(function.specs), is_random, pack,
@@ -208,11 +218,12 @@ class Pool:
             return f"worker process {pid} was killed by signal {-code} ({signal.Signals(-code).name})"
         return f"worker process {pid} ended with exit code {code} while it ran the function"
 
-    def close(self) -> None:
+    def close(self, process: Any = os.getpid, close: Any = os.close) -> None:
+        """May be called at the end of the interpreter, when modules have no names any more."""
         self.handle = None
         self.end()
-        if self._memory >= 0 and self._process == os.getpid():
-            os.close(self._memory)
+        if self._memory >= 0 and self._process == process():
+            close(self._memory)
         self._memory = -1
 
 

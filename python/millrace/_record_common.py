@@ -13,6 +13,7 @@ from ._library import library
 Path = Union[str, bytes, "os.PathLike[str]"]
 _opened: "weakref.WeakSet[Opened]" = weakref.WeakSet()
 COMPRESSIONS = (None, "GZIP", "ZLIB")
+_SIGNAL_SECONDS = 0.1
 
 
 def failure(error: _library.Error) -> Exception:
@@ -27,20 +28,33 @@ def check(status: int, error: _library.Error) -> None:
 
 
 class Opened:
-    """An object that owns a handle of the library, for any thread. A forked child process cannot use it."""
+    """An object that owns a handle of the library, for any thread. A forked child process cannot use it.
+
+    Calls hold its lock. A signal handler runs in the main thread, perhaps inside such a call, for which it must not
+    wait: its own call is refused."""
 
     _handle: Optional[int] = None
     _is_abandoned = False
 
     def _opens(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         _opened.add(self)
+
+    def _held(self) -> Any:
+        """The lock, for a with statement."""
+        if self._lock._is_owned():
+            raise self._reentered()
+        return self._lock
+
+    def _reentered(self) -> Exception:
+        """The exception of a call inside another call of the same thread."""
+        return RuntimeError(f"{type(self).__name__}({self.path!r}) is in use by the call that a signal has interrupted")
 
     def _abandon(self) -> None:
         """In a forked child: the threads that belong to the handle do not exist here, and its file is the parent's."""
         self._is_abandoned = True
         self._handle = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def closed(self) -> bool:
@@ -186,7 +200,9 @@ def interruptible(
 
     threading.Thread(target=run, name="millrace-records", daemon=True).start()
     try:
-        done.wait()
+        # A signal that another thread receives does not end the wait of this one, which handles it.
+        while not done.wait(_SIGNAL_SECONDS):
+            pass
     except BaseException:
         if stop is not None:
             stop()

@@ -143,7 +143,10 @@ class RecordReader(Opened):
     def __next__(self) -> bytes:
         if self._found or self._pending:
             return self._reported()
-        with self._lock:
+        lock = self._lock
+        if lock._is_owned():
+            raise self._reentered()
+        with lock:
             if self._ready:
                 return self._ready.pop()
             handle = self._handle
@@ -199,8 +202,9 @@ class RecordReader(Opened):
         """After a failure: moves the library's reader, which then finds the same, to the last record."""
         batch, self._batch = self._batch, None
         last = -1 if batch is None else batch.first + len(batch.starts) - 1
-        while library.mr_record_reader_number(handle) < last and not _next(handle, self._words_at, self._error_at):
-            pass
+        while library.mr_record_reader_number(handle) < last:
+            if _next(handle, self._words_at, self._error_at):  # the file has been changed
+                raise failure(self._error)
 
     def _stop_ahead(self) -> None:
         self._ready = []
@@ -225,7 +229,7 @@ class RecordReader(Opened):
             return self.__next__()
 
     def _get(self, function: Any) -> Any:
-        with self._lock:
+        with self._held():
             if self._handle is None:
                 raise self._unusable()
             return function(self._handle)
@@ -274,7 +278,7 @@ class RecordReader(Opened):
         millrace.errors.OpError
             The quarantine could not be written.
         """
-        with self._lock:
+        with self._held():
             self._stop_ahead()
             handle, self._handle = self._handle, None
             quarantine, self._quarantine = self._quarantine, None

@@ -132,7 +132,10 @@ class RecordWriter(Opened):
         """
         if type(record) is not bytes:
             record = _bytes_of(record, "record")
-        with self._lock:
+        lock = self._lock
+        if lock._is_owned():
+            raise self._reentered()
+        with lock:
             if self._handle is None:
                 raise self._unusable()
             if len(record) < _SMALL_BYTES:
@@ -185,7 +188,7 @@ class RecordWriter(Opened):
             is_last = len(chunk) < count
             if not set(map(type, chunk)) <= {bytes}:
                 chunk, failed = _converted(chunk, first, failed)
-            with self._lock:
+            with self._held():
                 if self._handle is None:
                     raise self._unusable()
                 self._pass_on(self._handle)
@@ -231,14 +234,14 @@ class RecordWriter(Opened):
             Also wait until they are on the disk.
         """
         sync = _arguments.boolean(sync, "sync")
-        with self._lock:
+        with self._held():
             if self._handle is None:
                 raise self._unusable()
             self._pass_on(self._handle)
             check(library.mr_record_writer_flush(self._handle, sync, self._error_at), self._error)
 
     def _get_totals(self) -> tuple:
-        with self._lock:
+        with self._held():
             handle = self._handle
             if handle is not None:
                 left = self._left(handle)
@@ -265,7 +268,7 @@ class RecordWriter(Opened):
             The file could not be completed. An existing file that an atomic one would replace is unchanged.
         """
         self._get_totals()
-        with self._lock:
+        with self._held():
             if self._handle is None:
                 return
             try:
@@ -278,7 +281,7 @@ class RecordWriter(Opened):
     def discard(self) -> None:
         """Closes without finishing: an atomic file is removed, any other one may end inside a record."""
         self._get_totals()
-        with self._lock:
+        with self._held():
             handle, self._handle = self._handle, None
             if handle is not None:
                 library.mr_record_writer_discard(handle)

@@ -335,11 +335,14 @@ class Session:
 
     def _register_dead_handle(self, handle):
         """A tf.TensorHandle was collected: its tensor is deleted, together with others, in a later run."""
-        dead = None
-        with self._following:
-            self._dead_handles.append(handle)
-            if len(self._dead_handles) == 10:
-                dead, self._dead_handles = self._dead_handles, []
+        self._dead_handles.append(handle)
+        # The garbage collector may call this inside _follow, which holds the lock: then they wait for the next one.
+        if len(self._dead_handles) < 10 or not self._following.acquire(blocking=False):
+            return
+        try:
+            dead, self._dead_handles = self._dead_handles, []
+        finally:
+            self._following.release()
         deleter_of = _tensorflow.member("ops.session_ops", "_get_handle_deleter")
         if not dead or deleter_of is None or self._closed:
             return

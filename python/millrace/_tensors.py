@@ -245,16 +245,33 @@ def _put_shared(address: int, value: Any, argument: str) -> None:
         put(address, np.asarray(array, DTYPES[number], order="C"), number)
 
 
+def _of_wrong_type(item: Any, argument: str) -> Exception:
+    kind = type(item).__name__
+    return TypeError(f"{argument} is or contains a value of type {kind}, expected numbers, bytes or str")
+
+
+def _with_number(items: List[Any], argument: str) -> Exception:
+    """Why NumPy has made an array of objects from values that contain a number."""
+    for item in items:
+        if isinstance(item, int) and not -(1 << 63) <= item < 1 << 63:
+            return ValueError(f"{argument} is or contains {item}, which is not in the range of int64")
+        if isinstance(item, (bytes, str)):
+            return TypeError(f"{argument} contains numbers and strings, expected one kind")
+        if not isinstance(item, (int, float)):
+            return _of_wrong_type(item, argument)
+    return TypeError(f"{argument} is an array of objects, expected one of numbers")
+
+
 def check_strings(array: np.ndarray, argument: str) -> None:
     """TypeError unless the array contains bytes and str."""
-    for item in array.ravel().tolist():
+    items = array.ravel().tolist()
+    for item in items:
         if type(item) is bytes:
             continue
-        if isinstance(item, int):
-            raise ValueError(f"{argument} is or contains {item}, which is not in the range of int64")
+        if isinstance(item, (int, float)):
+            raise _with_number(items, argument)
         if not isinstance(item, (bytes, str, bytearray, memoryview)):
-            kind = type(item).__name__
-            raise TypeError(f"{argument} is or contains a value of type {kind}, expected numbers, bytes or str")
+            raise _of_wrong_type(item, argument)
         if isinstance(item, str):
             try:
                 item.encode()

@@ -114,8 +114,9 @@ class DatasetIterator:
             options.watchdog_ns = int(seconds * 1e9)
             options.watchdog = _callbacks.address(_report)
         self._report: Optional[_Display] = None
-        self._lock = threading.Lock()  # held by calls, which may wait for elements
-        self._closing = threading.Lock()  # acquired after _lock; held while the handle is used or taken away
+        # A signal handler may find that the call that it interrupts holds a lock. It must not wait for it.
+        self._lock = threading.RLock()  # held by calls, which may wait for elements
+        self._closing = threading.RLock()  # acquired after _lock; held while the handle is used or taken away
         self._process = _process
         self._error = _library.Error()
         self._error_at = ctypes.addressof(self._error)
@@ -146,7 +147,10 @@ class DatasetIterator:
     def __next__(self, next_element: Any = library.mr_iterator_next) -> Any:
         if self._functions:
             self._refuse_own_function()
-        self._lock.acquire()
+        lock = self._lock
+        if lock._is_owned():
+            self._refuse_reentry()
+        lock.acquire()
         try:
             handle = self._handle
             if handle is None or self._process != _process:
@@ -168,7 +172,7 @@ class DatasetIterator:
                 raise failure(self._error)
             values = self._convert(self._element.tensors, self._count)
         finally:
-            self._lock.release()
+            lock.release()
         if self._report is not None:
             self._report.update()
         if self._names is not None:
@@ -179,6 +183,9 @@ class DatasetIterator:
         """A function that its pipeline waits for cannot wait for the pipeline, nor end it."""
         if not self._functions.isdisjoint(_callbacks.running()):
             raise RuntimeError("a function of a pipeline cannot use an iterator of this pipeline")
+
+    def _refuse_reentry(self) -> None:
+        raise RuntimeError("the iterator is in use by the call that a signal has interrupted; cancel() ends that call")
 
     def _end(self) -> None:
         if self._report is not None:
@@ -203,6 +210,8 @@ class DatasetIterator:
             self._handle = None
             return
         self._refuse_own_function()
+        if self._closing._is_owned():
+            self._refuse_reentry()
         self.cancel()
         with _Held(self):
             self._end()
@@ -359,6 +368,8 @@ class _Held:
 
     def __enter__(self) -> None:
         self._iterator._refuse_own_function()
+        if self._iterator._lock._is_owned():
+            self._iterator._refuse_reentry()
         self._iterator._lock.acquire()
 
     def __exit__(self, *exception: Any) -> None:

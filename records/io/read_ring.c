@@ -397,26 +397,20 @@ mr_status mr_read_ring_next(mr_read_ring *ring, const char *kept, size_t kept_by
 mr_status mr_read_ring_copy(mr_read_ring *ring, char *target, size_t size_bytes, size_t *done, mr_error *error)
 {
     *done = 0;
-    while (*done < size_bytes) {
-        size_t left = size_bytes - *done, got;
-        if (ring->rest_bytes > 0) {
-            got = left < ring->rest_bytes ? left : ring->rest_bytes;
-            memcpy(target + *done, ring->rest, got);
-            ring->rest += got;
-            ring->rest_bytes -= got;
-        } else if (ring->ended) {
-            break;
-        } else if (ring->is_direct || mr_read_ring_is_ahead(ring)) {
-            MR_TRY(fetch(ring, nullptr, 0, error));
-            continue;
-        } else {
-            MR_TRY(read_once(ring, target + *done, left, ring->offset, &got, error));
-            ring->offset += got;
-            ring->ended = got == 0;
-        }
-        *done += got;
-        assert(*done <= size_bytes);
+    if (size_bytes == 0) return MR_OK;
+    if (ring->rest_bytes == 0 && !ring->ended && (ring->is_direct || mr_read_ring_is_ahead(ring)))
+        MR_TRY(fetch(ring, nullptr, 0, error));
+    if (ring->rest_bytes > 0) {
+        *done = size_bytes < ring->rest_bytes ? size_bytes : ring->rest_bytes;
+        memcpy(target, ring->rest, *done);
+        ring->rest += *done;
+        ring->rest_bytes -= *done;
+    } else if (!ring->ended) {
+        MR_TRY(read_once(ring, target, size_bytes, ring->offset, done, error));
+        ring->offset += *done;
+        ring->ended = *done == 0;
     }
+    assert(*done <= size_bytes);
     return MR_OK;
 }
 

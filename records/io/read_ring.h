@@ -49,8 +49,8 @@ bool mr_read_ring_wait(const mr_read_ring *ring, int timeout_ms);
  * errors  as mr_file_fail; later calls return no bytes */
 mr_status mr_read_ring_next(mr_read_ring *ring, const char *kept, size_t kept_bytes, char **bytes, size_t *size_bytes,
                             mr_error *error);
-/* Reads the next size_bytes into the caller's memory, or fewer at the end; *done is the number of bytes read.
- * Invalidates the bytes returned by mr_read_ring_next. */
+/* Reads once: up to size_bytes of the next bytes into the caller's memory. *done is their number, 0 only at the end, or
+ * if size_bytes is 0. Invalidates the bytes returned by mr_read_ring_next. */
 mr_status mr_read_ring_copy(mr_read_ring *ring, char *target, size_t size_bytes, size_t *done, mr_error *error);
 /* Sets the offset of the next byte. The ring must be seekable. */
 void mr_read_ring_seek(mr_read_ring *ring, uint64_t offset);

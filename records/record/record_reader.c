@@ -433,18 +433,19 @@ static bool is_past_range(const mr_record_reader *reader)
 mr_status mr_record_reader_wait(mr_record_reader *reader, int32_t timeout_ms, bool *is_ready, mr_error *error)
 {
     mr_record_stream *stream = &reader->stream;
+    uint64_t deadline_ms = mr_record_stream_deadline(timeout_ms);
     *is_ready = true;
     mr_record_stream_consume(stream, reader->consumed);
     reader->consumed = 0;
     if (reader->searching || reader->in_damage || is_past_range(reader)) return MR_OK;
     for (;;) {
         uint64_t length;
-        MR_TRY(mr_record_stream_wait(stream, MR_RECORD_HEADER_BYTES, timeout_ms, is_ready, error));
+        MR_TRY(mr_record_stream_wait(stream, MR_RECORD_HEADER_BYTES, deadline_ms, is_ready, error));
         if (!*is_ready || mr_record_stream_held(stream) < MR_RECORD_HEADER_BYTES ||
             !mr_record_header_is_valid(mr_record_stream_bytes(stream), &length))
             return MR_OK;
         size_t total_bytes = MR_RECORD_HEADER_BYTES + (size_t)length + MR_RECORD_FOOTER_BYTES;
-        MR_TRY(mr_record_stream_wait(stream, total_bytes, timeout_ms, is_ready, error));
+        MR_TRY(mr_record_stream_wait(stream, total_bytes, deadline_ms, is_ready, error));
         if (reader->next_number >= reader->options.first || mr_record_stream_held(stream) < total_bytes) return MR_OK;
         MR_TRY(skip_record(reader, total_bytes, error));
     }

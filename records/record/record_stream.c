@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -185,19 +186,30 @@ static mr_status grow_own(mr_record_stream *stream, size_t size_bytes, mr_error 
     return MR_OK;
 }
 
-static mr_status need_inflated(mr_record_stream *stream, size_t size_bytes, mr_error *error)
+/* Doubles a full `own`, up to size_bytes. */
+static mr_status make_room(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
-    assert(stream->window == stream->own && stream->begin <= stream->end);
+    assert(stream->window == stream->own && stream->begin == 0 && stream->end < size_bytes);
+    if (stream->end < stream->own_bytes) return MR_OK;
+    return grow_own(stream, stream->own_bytes * 2 < size_bytes ? stream->own_bytes * 2 : size_bytes, error);
+}
+
+/* Moves the bytes of the window to the beginning of `own`. */
+static void move_to_front(mr_record_stream *stream)
+{
     size_t held = mr_record_stream_held(stream);
-    memmove(stream->window, stream->window + stream->begin, held);
+    assert(held <= stream->own_bytes);
+    if (stream->begin > 0) memmove(stream->own, stream->window + stream->begin, held);
     stream->begin = 0;
     stream->end = held;
-    while (stream->end < size_bytes && !stream->ended) {
-        if (stream->end == stream->own_bytes)
-            MR_TRY(grow_own(stream, stream->own_bytes * 2 < size_bytes ? stream->own_bytes * 2 : size_bytes, error));
-        MR_TRY(inflate_some(stream, error));
-    }
-    return MR_OK;
+}
+
+static mr_status extend_inflated(mr_record_stream *stream, size_t size_bytes, mr_error *error)
+{
+    assert(stream->window == stream->own && stream->begin <= stream->end);
+    move_to_front(stream);
+    MR_TRY(make_room(stream, size_bytes, error));
+    return inflate_some(stream, error);
 }
 
 /* Moves the window to the ring's next buffer, preceded by the remaining bytes of the window. */
@@ -227,9 +239,7 @@ static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *e
     assert(stream->inflater == nullptr && mr_record_stream_held(stream) < size_bytes);
     size_t held = mr_record_stream_held(stream), got;
     if (stream->own != nullptr && stream->window == stream->own) {
-        memmove(stream->own, stream->own + stream->begin, held);
-        stream->begin = 0;
-        stream->end = held;
+        move_to_front(stream);
     } else {
         size_t room = held + mr_read_ring_block_bytes(stream->ring);
         MR_TRY(grow_own(stream, room < size_bytes ? room : size_bytes, error));
@@ -239,54 +249,72 @@ static mr_status gather(mr_record_stream *stream, size_t size_bytes, mr_error *e
         stream->begin = 0;
         stream->end = held;
     }
-    assert(stream->window == stream->own && stream->end <= stream->own_bytes);
-    while (stream->end < size_bytes && !stream->ended) {
-        if (stream->end == stream->own_bytes)
-            MR_TRY(grow_own(stream, stream->own_bytes * 2 < size_bytes ? stream->own_bytes * 2 : size_bytes, error));
-        size_t end = stream->own_bytes < size_bytes ? stream->own_bytes : size_bytes;
-        MR_TRY(mr_read_ring_copy(stream->ring, stream->own + stream->end, end - stream->end, &got, error));
-        assert(got <= end - stream->end);
-        stream->ended = got < end - stream->end;
-        stream->end += got;
-    }
+    MR_TRY(make_room(stream, size_bytes, error));
+    size_t end = stream->own_bytes < size_bytes ? stream->own_bytes : size_bytes;
+    MR_TRY(mr_read_ring_copy(stream->ring, stream->own + stream->end, end - stream->end, &got, error));
+    assert(got <= end - stream->end);
+    stream->ended = got == 0;
+    stream->end += got;
     return MR_OK;
+}
+
+/* Reads once, to extend the window towards size_bytes. */
+static mr_status extend(mr_record_stream *stream, size_t size_bytes, mr_error *error)
+{
+    size_t held = mr_record_stream_held(stream);
+    assert(stream->is_open && stream->begin <= stream->end && held < size_bytes && !stream->ended);
+    mr_status status;
+    if (stream->inflater != nullptr)
+        status = extend_inflated(stream, size_bytes, error);
+    else if (held <= mr_read_ring_headroom(stream->ring) && size_bytes - held <= mr_read_ring_block_bytes(stream->ring))
+        status = slide(stream, error);
+    else
+        status = gather(stream, size_bytes, error);
+    if (status != MR_OK && status != MR_RESOURCE_EXHAUSTED) stream->ended = true;
+    return status;
 }
 
 mr_status mr_record_stream_need(mr_record_stream *stream, size_t size_bytes, mr_error *error)
 {
-    assert(stream->is_open && stream->begin <= stream->end);
-    while (mr_record_stream_held(stream) < size_bytes && !stream->ended) {
-        size_t held = mr_record_stream_held(stream);
-        mr_status status;
-        if (stream->inflater != nullptr)
-            status = need_inflated(stream, size_bytes, error);
-        else if (held <= mr_read_ring_headroom(stream->ring) &&
-                 size_bytes - held <= mr_read_ring_block_bytes(stream->ring))
-            status = slide(stream, error);
-        else
-            status = gather(stream, size_bytes, error);
-        if (status != MR_OK) {
-            if (status != MR_RESOURCE_EXHAUSTED) stream->ended = true;
-            return status;
-        }
-    }
+    while (mr_record_stream_held(stream) < size_bytes && !stream->ended) MR_TRY(extend(stream, size_bytes, error));
     return MR_OK;
 }
 
-mr_status mr_record_stream_wait(mr_record_stream *stream, size_t size_bytes, int timeout_ms, bool *is_ready,
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1'000'000;
+}
+
+uint64_t mr_record_stream_deadline(int32_t timeout_ms)
+{
+    return timeout_ms < 0 ? UINT64_MAX : timeout_ms == 0 ? 0 : clock_ms() + (uint64_t)timeout_ms;
+}
+
+/* Of a poll: -1 without a deadline, 0 after it. */
+static int left_ms(uint64_t deadline_ms)
+{
+    if (deadline_ms == UINT64_MAX) return -1;
+    uint64_t now_ms = clock_ms();
+    return deadline_ms > now_ms ? (int)(deadline_ms - now_ms) : 0;
+}
+
+mr_status mr_record_stream_wait(mr_record_stream *stream, size_t size_bytes, uint64_t deadline_ms, bool *is_ready,
                                 mr_error *error)
 {
-    for (;;) {
-        size_t held = mr_record_stream_held(stream);
+    for (bool is_first = true;; is_first = false) {
         *is_ready = true;
-        /* A longer window is not moved: each step would copy it. */
-        if (held >= size_bytes || stream->ended || held > mr_read_ring_headroom(stream->ring)) return MR_OK;
+        if (mr_record_stream_held(stream) >= size_bytes || stream->ended) return MR_OK;
+        int timeout_ms = left_ms(deadline_ms);
         bool has_input = stream->inflater != nullptr && stream->inflater->zlib.avail_in > 0;
-        if (!has_input && !mr_read_ring_wait(stream->ring, timeout_ms)) {
+        /* The deadline also holds while bytes arrive as fast as they are read. Files are not waited for. */
+        bool is_late = timeout_ms == 0 && deadline_ms > 0 && !is_first && !mr_read_ring_is_seekable(stream->ring);
+        if (is_late || (!has_input && !mr_read_ring_wait(stream->ring, timeout_ms))) {
             *is_ready = false;
             return MR_OK;
         }
-        MR_TRY(mr_record_stream_need(stream, held + 1, error));
+        MR_TRY(extend(stream, size_bytes, error));
     }
 }
 

@@ -50,10 +50,11 @@ void mr_record_stream_deinit(mr_record_stream *stream);
  *         the stream ends, and fault is the reason */
 mr_status mr_record_stream_need(mr_record_stream *stream, size_t size_bytes, mr_error *error);
 
-/* The same as far as that is possible without waiting for a pipe longer than timeout_ms, or than to the next signal.
- * *is_ready is false if need would wait. It may be true too early inside a long record and a compressed stream. */
-mr_status mr_record_stream_wait(mr_record_stream *stream, size_t size_bytes, int timeout_ms, bool *is_ready,
+/* The same, but waits for a pipe only until the deadline or a signal: *is_ready is then false. */
+mr_status mr_record_stream_wait(mr_record_stream *stream, size_t size_bytes, uint64_t deadline_ms, bool *is_ready,
                                 mr_error *error);
+/* A deadline of a wait. timeout_ms  0: read what has arrived, without waiting; negative: none */
+uint64_t mr_record_stream_deadline(int32_t timeout_ms);
 /* Bytes available in the window. */
 static inline size_t mr_record_stream_held(const mr_record_stream *stream)
 {

@@ -486,6 +486,13 @@ class ValuesTest(unittest.TestCase):
         for value in (np.ma.array([1, 2], mask=[0, 1]), {"a": 1}, [[1], [1, 2]], ["\ud800"], [1 << 70], None):
             with self.subTest(value=value), self.assertRaisesRegex((TypeError, ValueError), "components"):
                 mr.Dataset.from_tensor_slices(value)
+        for value, message in (
+            ([1, None], "NoneType"), ([None, 1.5], "NoneType"), ([1, 1 << 70], "range of int64"),
+            ([1, "a"], "numbers and strings"), (["a", 1], "numbers and strings"),
+            (np.array([1, 2], object), "array of objects"),
+        ):  # fmt: skip
+            with self.subTest(value=value), self.assertRaisesRegex((TypeError, ValueError), message):
+                mr.Dataset.from_tensor_slices(value)
 
     def test_exception_that_cannot_be_printed(self):
         class Unprintable(Exception):

@@ -1,10 +1,14 @@
 """Functions of the program in pipelines, compared with plain Python."""
+import multiprocessing
 import random
 import unittest
 
 import numpy as np
 
 import millrace as mr
+
+# The default before Python 3.14; workers that start in other ways cannot run lambdas.
+multiprocessing.set_start_method("fork", force=True)
 
 INT = mr.Spec("int64", ())
 

@@ -5,6 +5,7 @@ import gc
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,10 @@ import unittest
 
 import numpy as np
 
-from without_tensorflow import ROOT, elements, mr, plain
+from without_tensorflow import elements, mr, plain
 
 DS = mr.Dataset
+PACKAGE = os.path.dirname(os.path.dirname(mr.__file__))
 
 
 def pipeline(count=100):
@@ -137,9 +139,7 @@ class ReportTest(unittest.TestCase):
             self.assertRaises(mr.errors.OpError, DS.range(3).numpy, trace=os.path.join(directory, "no", "trace"))
 
     def run_program(self, program):
-        program = (
-            f"import sys\nsys.path.insert(0, {os.path.join(ROOT, 'python')!r})\nimport millrace as mr, time\n{program}"
-        )
+        program = f"import sys\nsys.path.insert(0, {PACKAGE!r})\nimport millrace as mr, time\n{program}"
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
         self.assertEqual(run.returncode, 0, run.stderr)
         return run
@@ -248,6 +248,35 @@ class EndTest(unittest.TestCase):
             thread.join(10)
             self.assertFalse(thread.is_alive())
             self.assertEqual(len(failures), 1)
+
+    def test_signal_handlers(self):
+        """A handler uses the iterator that the main thread is using: it is refused inside a call, and never waits."""
+        found, refused = [], []
+
+        def handler(number, frame):
+            try:
+                found.append(int(next(iterator)))
+            except RuntimeError as error:
+                refused.append(str(error))
+            except StopIteration:
+                pass
+            for call in (iterator.statistics, iterator.state, iterator.close if refused else iterator.state):
+                with contextlib.suppress(RuntimeError):
+                    call()
+
+        iterator = DS.range(200).map(lambda x: time.sleep(0.001) or x, mr.Spec("int64", ())).numpy(threads=1)
+        before = signal.signal(signal.SIGALRM, handler)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+            with self.assertRaises((mr.errors.CancelledError, ValueError)):
+                while True:
+                    found.append(int(next(iterator)))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertIn("signal has interrupted", refused[0])
+        self.assertEqual(sorted(found), list(range(len(found))))
+        iterator.close()
 
     def test_an_iterator_is_not_copied(self):
         import copy

@@ -1,5 +1,6 @@
 """Life cycles of datasets, iterators and batches: nothing leaks, hangs or crashes, in whatever order they end."""
 import gc
+import multiprocessing
 import os
 import random
 import signal
@@ -12,6 +13,9 @@ import unittest
 import numpy as np
 
 import millrace as mr
+
+# The default before Python 3.14; workers that start in other ways cannot run lambdas.
+multiprocessing.set_start_method("fork", force=True)
 
 
 def memory_kib():
@@ -70,7 +74,8 @@ class LifecycleTest(unittest.TestCase):
         life_cycles(1000, 2)
         gc.collect()
         after = memory_kib(), threads(), files()
-        self.assertLess(after[0] - before[0], 20000)
+        if not os.environ.get("MILLRACE_EMULATED"):  # qemu keeps 280 KiB of each thread
+            self.assertLess(after[0] - before[0], 20000)
         self.assertEqual(after[1:], before[1:])
 
     def test_life_cycles_in_threads(self):
@@ -151,6 +156,12 @@ class LifecycleTest(unittest.TestCase):
             self.assertEqual(child.communicate(timeout=50)[0], "state\n")
         finally:
             child.kill()
+
+    def test_another_library(self):
+        for library, text in (("/none", "cannot be loaded"), ("libc.so.6", "not the library of this version")):
+            done = run("import millrace; millrace.__version__", env={**os.environ, "MILLRACE_LIBRARY": library})
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, f"ImportError: millrace: .*{text}")
 
 
 if __name__ == "__main__":

@@ -1,55 +1,19 @@
-"""python/millrace: record files, written, read, by number, indexed, scanned and salvaged."""
+"""python/millrace: RecordWriter and RecordReader, which write and read record files from beginning to end."""
 import gc
 import gzip
 import os
 import pickle
 import random
-import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
-import warnings
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
-
-import numpy as np  # noqa: E402
-
-import millrace as mr  # noqa: E402
+import numpy as np
+from record_support import Files, environment, in_child, mr, run_script, run_threads, some_records
 
 errors = mr.errors
-
-
-class Files(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
-        self.file = self.path("records")
-
-    def path(self, name):
-        return os.path.join(self.directory, name)
-
-    def write(self, records, path=None, **options):
-        with mr.RecordWriter(path or self.file, **options) as writer:
-            for record in records:
-                writer.write(record)
-
-    def damage(self, offset, path=None):
-        """Flips a bit of a byte."""
-        with open(path or self.file, "r+b") as file:
-            file.seek(offset)
-            byte = file.read(1)[0]
-            file.seek(offset)
-            file.write(bytes([byte ^ 1]))
-
-
-def some_records(seed, count=100):
-    random_ = random.Random(seed)
-    sizes = [random_.choice((0, 1, 7, 100, 5000)) for _ in range(count)]
-    return [random_.getrandbits(8 * size).to_bytes(size, "little") if size else b"" for size in sizes]
 
 
 class Write(Files):
@@ -264,24 +228,6 @@ class Write(Files):
             pickle.dumps(writer)
 
 
-def run_threads(count, body):
-    failures = []
-
-    def run(i):
-        try:
-            body(i)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-
-
 class Read(Files):
     def test_position(self):
         self.write([b"a", b"", b"ccc"])
@@ -459,23 +405,6 @@ class Read(Files):
         self.assertEqual(list(mr.RecordReader(self.path("zipped"))), [b"1", b"22"])
 
 
-def environment():
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-def in_child(body):
-    """Whether body() returns True in a forked child."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        try:
-            os._exit(0 if body() else 1)
-        finally:
-            os._exit(2)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
 class ReadAhead(Files):
     """Small records of plain files, which are read many at once after the first ones."""
 
@@ -540,6 +469,19 @@ class ReadAhead(Files):
                 found.append(record)
         self.assertEqual(found, self.records[:30000])
 
+    def test_truncated_while_it_is_read(self):
+        for size in (2000 * 1016, 2000 * 1016 + 5):  # much less than what is read ahead
+            self.write([bytes(1000)] * 15000)
+            reader = mr.RecordReader(self.file)
+            count = 0
+            with self.assertRaises(errors.OpError):
+                for _ in reader:
+                    count += 1
+                    if count == 1000:
+                        os.truncate(self.file, size)
+            self.assertGreaterEqual(count, 1000)
+        self.assertEnds()
+
     def test_closed_and_dropped(self):
         for ending in ("close", "drop", "ended"):
             reader = mr.RecordReader(self.file)
@@ -585,97 +527,6 @@ class ReadAhead(Files):
         self.assertEqual(list(reader), self.records[1000:])
 
 
-class ByNumber(Files):
-    def test_sequence(self):
-        records = some_records(5, 600)
-        self.write(records)
-        for options in ({}, {"threads": 3}):
-            file = mr.RecordFile(self.file, **options)
-            self.assertEqual(len(file), 600)
-            self.assertEqual(list(file), records)
-            self.assertEqual([file[i] for i in range(-600, 600)], records * 2)
-            for key in (slice(None), slice(3, 9), slice(-5, None), slice(None, None, -7), slice(9, 3), slice(1000)):
-                self.assertEqual(file[key], records[key])
-            self.assertEqual(file.read(np.array([5, 1, -1])), [records[5], records[1], records[-1]])
-            self.assertEqual(file[np.int64(3)], records[3])
-
-    def test_compressed(self):
-        records = some_records(6, 300)
-        self.write(records, compression="GZIP", seek_bytes=1000, index=True)
-        file = mr.RecordFile(self.file, threads=2)
-        self.assertEqual((list(file), file[::-1], file.compression), (records, records[::-1], "GZIP"))
-        self.write(records, path=self.path("zlib"), compression="ZLIB")
-        with self.assertRaises(errors.UnimplementedError):
-            mr.RecordFile(self.path("zlib"))
-
-    def test_long_records(self):
-        records = [bytes(3 << 20), b"1", bytes(5 << 20)]
-        self.write(records)
-        self.assertEqual(mr.RecordFile(self.file)[:], records)
-
-    def test_no_such_record(self):
-        self.write([b"1", b"2"])
-        file = mr.RecordFile(self.file)
-        for number in (2, -3, 1 << 70, -(1 << 70)):
-            with self.assertRaisesRegex(IndexError, str(number)):
-                file[number]
-            with self.assertRaises(IndexError):
-                file.read([0, number])
-        for key in ("1", 1.0, None):
-            with self.assertRaises(TypeError):
-                file[key]
-        with self.assertRaisesRegex(TypeError, "numbers"):
-            file.read(["1"])
-        with self.assertRaisesRegex(ValueError, "number"):
-            file.record_size(2)
-
-    def test_members(self):
-        self.write([b"a", b"", b"ccc"])
-        file = mr.RecordFile(self.file)
-        self.assertEqual([file.offset(i) for i in range(4)], [0, 17, 33, 52])
-        self.assertEqual([file.record_size(i) for i in range(3)], [1, 0, 3])
-        self.assertIsNone(file.compression)
-        file.prefetch(1)
-
-    def test_damage(self):
-        self.write([b"first", b"second"])
-        self.damage(21 + 12)
-        file = mr.RecordFile(self.file)
-        with self.assertRaisesRegex(errors.DataLossError, "record 1"):
-            file[1]
-        self.assertEqual(file[0], b"first")
-
-    def test_closed(self):
-        self.write([b"1"])
-        file = mr.RecordFile(self.file)
-        with file:
-            pass
-        file.close()
-        for call in (lambda: file[0], lambda: file[:], lambda: list(file), lambda: file.offset(0), file.__enter__):
-            with self.assertRaisesRegex(ValueError, "closed"):
-                call()
-
-    def test_close_while_reading(self):
-        self.write([bytes(1000)] * 1000)
-        for _ in range(20):
-            file = mr.RecordFile(self.file)
-
-            def read(i, file=file):
-                try:
-                    file.close() if i == 2 else list(file)
-                except ValueError:
-                    pass
-
-            run_threads(3, read)
-
-    def test_pickled(self):
-        self.write([b"1", b"2"])
-        file = mr.RecordFile(self.file, threads=2)
-        self.assertEqual(pickle.loads(pickle.dumps(file))[:], [b"1", b"2"])
-        file.close()
-        self.assertTrue(pickle.loads(pickle.dumps(file)).closed)
-
-
 class Fork(Files):
     def test_reader_and_writer(self):
         self.write([b"1", b"2", b"3"])
@@ -700,122 +551,25 @@ class Fork(Files):
         writer.close()
         self.assertEqual(list(mr.RecordReader(self.path("other"))), [b"x"])
 
-    def test_file_is_opened_again(self):
-        self.write([b"1", b"2", b"3"])
-        file = mr.RecordFile(self.file)
-        self.assertTrue(in_child(lambda: file[:] == [b"1", b"2", b"3"] and file.offset(1) == 17))
-        self.assertEqual(file[-1], b"3")
-
-
-class IndexAndScan(Files):
-    def test_index(self):
-        self.write([b"a", b"", b"ccc"])
-        index = mr.index(self.file)
-        self.assertEqual((index.count, index.origin, index.compression), (3, "built", None))
-        self.assertEqual(index.offsets.tolist(), [0, 17, 33, 52])
-        self.assertEqual(mr.write_index(self.file), 3)
-        self.assertEqual(mr.index(self.file).origin, "loaded")
-        self.assertEqual(mr.count_records(self.file), 3)
-        self.write([b"other"])
-        self.assertEqual(mr.index(self.file).origin, "stale")
-        with self.assertRaises(errors.NotFoundError):
-            mr.write_index(self.path("none"))
-
-    def test_index_of_compressed(self):
-        self.write(some_records(7), compression="GZIP", seek_bytes=1000)
-        with self.assertRaises(errors.UnimplementedError):
-            mr.index(self.file)
-        self.assertEqual(mr.write_index(self.file, threads=2), 100)
-        index = mr.index(self.file)
-        self.assertGreater(len(index.points), 2)
-        self.assertEqual(index.points.shape[1], 2)
-
-    def test_scan(self):
-        for i in range(3):
-            self.write(some_records(i), path=self.path(f"{i}.tfrecord"))
-        sizes = sum(len(record) for i in range(3) for record in some_records(i))
-        for paths in (self.path("*.tfrecord"), [self.path(f"{i}.tfrecord") for i in range(3)]):
-            self.assertEqual(mr.scan(paths), (300, sizes, 0, 0))
-            self.assertEqual(mr.scan(paths, threads=1, check=False).records, 300)
-
-    def test_scan_damage(self):
-        self.write([b"%05d" % i for i in range(10)])
-        self.damage(2 * 21 + 12)
-        with self.assertRaises(errors.DataLossError):
-            mr.scan(self.file)
-        found = []
-        totals = mr.scan(self.file, damage="skip", on_damage=found.append, quarantine=self.path("bad"))
-        self.assertEqual(totals, (9, 45, 1, 21))
-        self.assertEqual([damage.record for damage in found], [2])
-        with self.assertRaises(ZeroDivisionError):
-            mr.scan(self.file, damage="skip", on_damage=lambda damage: 1 // 0)
-
-    def test_scan_wrong_arguments(self):
-        for error, name, paths, options in (
-            (ValueError, "paths", [], {}),
-            (TypeError, "paths", 1, {}),
-            (TypeError, "paths", [1], {}),
-            (ValueError, "threads", self.file, {"threads": 0}),
-            (ValueError, "damage", self.file, {"damage": "x"}),
-        ):
-            with self.subTest(name=name, paths=paths), self.assertRaisesRegex(error, name):
-                mr.scan(paths, **options)
-        with self.assertRaises(errors.NotFoundError):
-            mr.scan(self.path("none"))
-
-    def test_salvage(self):
-        records = [b"%05d" % i for i in range(10)]
-        self.write(records)
-        self.damage(2 * 21 + 12)
-        self.write(records, path=self.path("good"))
-        output = self.path("saved")
-        found = []
-        saved = mr.salvage(
-            [self.file, self.path("good")], output, quarantine=self.path("bad"), threads=2, on_damage=found.append
-        )
-        self.assertEqual(saved, (19, 95, 1, 21, ()))
-        self.assertEqual(len(found), 1)
-        self.assertEqual(list(mr.RecordFile(output)), records[:2] + records[3:] + records)
-        self.assertEqual(mr.index(output).origin, "loaded")
-        self.assertEqual(len(list(mr.RecordReader(self.path("bad")))), 1)
-
-    def test_salvage_of_a_truncated_stream(self):
-        self.write(some_records(8), compression="GZIP")
-        os.truncate(self.file, os.path.getsize(self.file) // 2)
-        saved = mr.salvage(self.file, self.path("saved"))
-        self.assertEqual(list(mr.RecordReader(self.path("saved"))), some_records(8)[: saved.records])
-        self.assertEqual(saved.lost + len(saved.stopped) > 0, True)
-
-    def test_salvage_refuses_its_input(self):
-        self.write([b"1"])
-        os.link(self.file, self.path("link"))
-        for options in ({"output": self.path("link")}, {"output": self.path("x"), "quarantine": self.file}):
-            with self.assertRaisesRegex(ValueError, "output|quarantine"):
-                mr.salvage(self.file, **options)
-        with self.assertRaisesRegex(ValueError, "quarantine"):
-            mr.salvage(self.file, self.path("x"), quarantine=self.path("x"))
-        with self.assertRaises(errors.NotFoundError):
-            mr.salvage(self.path("none"), self.path("saved"))
-        with self.assertRaises(ZeroDivisionError):
-            self.damage(13)
-            mr.salvage(self.file, self.path("saved"), on_damage=lambda damage: 1 // 0)
-        self.assertEqual(sorted(os.listdir(self.directory)), ["link", "records"])
-
 
 class Interrupt(Files):
-    def interrupted(self, call, writes=b""):
+    def interrupted(self, call, writes=b"", kill="os.kill(os.getpid(), signal.SIGINT)"):
         """Runs a call with the argument `pipe`, a pipe that gets no more bytes than these, until Ctrl-C ends it."""
+        with open(self.path("writes"), "wb") as file:
+            file.write(writes)
         script = (
-            "import millrace as mr, os, signal, threading, time\n"
+            "import millrace as mr, fcntl, os, signal, threading, time\n"
             "reader, writer = os.pipe()\n"
-            f"os.write(writer, {writes!r})\n"
+            "fcntl.fcntl(writer, 1031, 1 << 20)\n"  # F_SETPIPE_SZ
+            f"os.write(writer, open({self.path('writes')!r}, 'rb').read())\n"
             "pipe = f'/dev/fd/{reader}'\n"
-            "threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "mr.RecordReader, mr.count_records\n"  # imported before the signal
+            f"threading.Timer(0.4, lambda: {kill}).start()\n"
             "start = time.perf_counter()\n"
             f"try: {call}\n"
             "except KeyboardInterrupt: print('interrupted', time.perf_counter() - start < 10)\n"
         )
-        run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), timeout=60)
+        run = run_script(script)
         self.assertEqual(run.stdout, b"interrupted True\n", run.stderr)
 
     def test_pipes(self):
@@ -824,9 +578,23 @@ class Interrupt(Files):
             data = file.read()
         for writes in (b"", data[:5], data[:12], data[:20], data):
             self.interrupted("list(mr.RecordReader(pipe))", writes)
+        self.write([b"1", bytes(1 << 20)], path=self.path("long"))
+        with open(self.path("long"), "rb") as file:
+            long_data = file.read()
+        for size in (50000, 100000, 900000):
+            self.interrupted("list(mr.RecordReader(pipe))", long_data[:size])
         self.interrupted("mr.count_records(pipe)", data)
         os.mkfifo(self.path("fifo"))
         self.interrupted(f"mr.RecordReader({self.path('fifo')!r})")
+
+    def test_signal_that_another_thread_receives(self):
+        self.write([b"1", b"22"])
+        with open(self.file, "rb") as file:
+            data = file.read()
+        kill = "signal.pthread_kill(threading.get_ident(), signal.SIGINT)"
+        for call, writes in (("list(mr.RecordReader(pipe))", b""), ("list(mr.RecordReader(pipe))", data),
+                             ("mr.count_records(pipe)", data)):  # fmt: skip
+            self.interrupted(call, writes, kill)
 
     def test_pipe_continues_after_ctrl_c(self):
         self.write([b"1", b"22"])
@@ -844,62 +612,41 @@ class Interrupt(Files):
             "os.close(writer)\n"
             "print(list(records))\n"
         )
-        run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), timeout=60)
+        run = run_script(script)
         self.assertEqual(run.stdout, b"b'1'\ninterrupted\n[b'22']\n", run.stderr)
 
-    def test_index(self):
-        with mr.RecordWriter(self.file) as writer:
-            writer.write_many([b"x" * 200] * 400000)
+    def test_signal_handlers(self):
+        """A handler uses what the main thread is using: it is refused inside a call, and waits for nothing."""
         script = (
-            "import millrace as mr, os, signal, threading\n"
-            "count = 0\n"
-            "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-            "try:\n"
-            f"    while True: count += mr.write_index({self.file!r}, threads=1)\n"
-            "except KeyboardInterrupt: print('interrupted')\n"
+            "import millrace as mr, signal, time\n"
+            "used, refused = [], []\n"
+            "def handler(number, frame):\n"
+            "    try:\n"
+            "        use()\n"
+            "        used.append(1)\n"
+            "    except RuntimeError: refused.append(1)\n"
+            "    except StopIteration: pass\n"
+            "signal.signal(signal.SIGALRM, handler)\n"
+            "end = time.monotonic() + 0.3\n"
+            f"with mr.RecordWriter({self.file!r}) as writer:\n"
+            "    use = lambda: writer.write(b'handler')\n"
+            "    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)\n"
+            "    count = 0\n"
+            "    while time.monotonic() < end or not (used and refused):\n"
+            "        writer.write(b'12345678' * 40)\n"
+            "        count += 1\n"
+            "    signal.setitimer(signal.ITIMER_REAL, 0)\n"
+            f"file = mr.RecordFile({self.file!r})\n"
+            "print(len(file) == count + len(used))\n"
+            f"reader = mr.RecordReader({self.file!r})\n"
+            "use, rest = (lambda: rest.append(next(reader))), []\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)\n"
+            "rest.extend(reader)\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0)\n"
+            "print(len(rest) == len(file))\n"
         )
-        run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), timeout=60)
-        self.assertEqual(run.stdout, b"interrupted\n", run.stderr)
-
-    def test_abandoned_results_are_dropped(self):
-        from millrace._record_common import interruptible
-
-        dropped, started, ends = [], threading.Event(), threading.Event()
-
-        def call():
-            started.set()
-            ends.wait(30)
-            return "result"
-
-        def interrupt():
-            started.wait(30)
-            time.sleep(0.2)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        threading.Thread(target=interrupt).start()
-        with self.assertRaises(KeyboardInterrupt):
-            interruptible(call, drop=dropped.append)
-        self.assertEqual(dropped, [])
-        ends.set()
-        for _ in range(1000):
-            if dropped:
-                break
-            time.sleep(0.01)
-        self.assertEqual(dropped, ["result"])
-        self.assertEqual(interruptible(lambda: 3), 3)
-        with self.assertRaises(ZeroDivisionError):
-            interruptible(lambda: 1 // 0)
-
-    def test_scan_is_interrupted(self):
-        self.write([bytes(1 << 20)] * 8)
-        script = (
-            "import millrace as mr, os, signal, threading, time\n"
-            "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-            f"try: mr.scan([{self.file!r}] * 1000000, threads=1)\n"
-            "except KeyboardInterrupt: print('interrupted')\n"
-        )
-        run = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), timeout=60)
-        self.assertEqual(run.stdout, b"interrupted\n", run.stderr)
+        run = run_script(script)
+        self.assertEqual(run.stdout, b"True\nTrue\n", run.stderr)
 
 
 if __name__ == "__main__":

