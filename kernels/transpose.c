@@ -12,7 +12,7 @@ typedef struct element16 {
 constexpr int64_t BLOCK = 64;
 
 /* Each of four rounds moves one bit of a row's index into the lane's. */
-MR_TARGET_AVX512 void mr_transpose_16(float *target, int64_t target_row, const float *source, int64_t source_row)
+MR_INLINE void transpose_16_body(float *target, int64_t target_row, const float *source, int64_t source_row)
 {
     mr_vector rows[16], next[16];
     MR_UNROLL
@@ -31,6 +31,12 @@ MR_TARGET_AVX512 void mr_transpose_16(float *target, int64_t target_row, const f
     }
     MR_UNROLL
     for (int i = 0; i < 16; i++) mr_vector_store(target + i * target_row, rows[i]);
+}
+
+/* No vector may be passed to or from a function of another instruction set: the body is inlined. */
+MR_TARGET_AVX512 void mr_transpose_16(float *target, int64_t target_row, const float *source, int64_t source_row)
+{
+    transpose_16_body(target, target_row, source, source_row);
 }
 
 /* By steps that AVX2 has: pairs and quads of lanes within 128 bits, then halves. */
