@@ -1,4 +1,5 @@
-/* Products of doubles and complex numbers on BLAS, which computes in one thread: blocks of the result are distributed.
+/* Products of complex numbers, and of vectors and thin matrices of doubles, on BLAS, which computes in one thread:
+ * blocks of the result are distributed.
  *
  * BLAS is column-major, and a row-major matrix is the transposed column-major one: c = a · b is computed as
  * cᵀ = bᵀ · aᵀ. The blocks depend on the sizes alone, so the result has the same bits at any number of threads. */
