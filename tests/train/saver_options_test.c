@@ -267,3 +267,25 @@ TEST(imported_graphs_have_their_saver)
     mr_graph_free(bare);
     end(m);
 }
+
+TEST(saver_refuses_empty_keys)
+{
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "w", MR_SHAPE(2));
+    const char *const keys[] = {""};
+    mr_saver_free(mr_saver_new(g, .variables = &w.ref, .variable_count = 1, .keys = keys));
+    check_refused(g, "the saver's key of the variable w is empty");
+}
+
+TEST(checkpoint_writer_needs_a_name)
+{
+    mr_error error = {0};
+    mr_checkpoint_writer *writer = nullptr;
+    const char *const paths[] = {"", "/", test_path("directory/")};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        CHECK_STATUS(mr_checkpoint_writer_open(paths[i], &writer, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, "a checkpoint needs a name");
+        CHECK(writer == nullptr);
+    }
+    CHECK(!exists("directory"));
+}
