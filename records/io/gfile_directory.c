@@ -1,4 +1,5 @@
 /* Directories of tf.gfile: lists, patterns, trees. */
+#include "base/arguments.h"
 #include "base/status.h"
 #include "records/io/file.h"
 #include "records/io/gfile.h"
@@ -93,6 +94,7 @@ static mr_status list(const char *path, mr_gfile_names *names, mr_error *error)
 mr_status mr_gfile_list_directory(const char *path, mr_tensor *names, mr_error *error)
 {
     mr_gfile_names found = {0};
+    MR_REFUSE_NULL(names, error);
     *names = (mr_tensor){0};
     MR_TRY(mr_gfile_local(path, &path, error));
     mr_status status = list(path, &found, error);
@@ -125,6 +127,7 @@ mr_status mr_gfile_glob(const char *pattern, mr_tensor *paths, mr_error *error)
 {
     glob_t found = {0};
     mr_gfile_names names = {0};
+    MR_REFUSE_NULL(paths, error);
     *paths = (mr_tensor){0};
     MR_TRY(mr_gfile_local(pattern, &pattern, error));
     int result = *pattern != '\0' ? glob(pattern, GLOB_PERIOD | GLOB_NOSORT, is_temporary, &found) : GLOB_NOMATCH;
