@@ -4,7 +4,7 @@
 #include "tools/common/query/values.c"
 #include "tools/common/query/where.c"
 #include "tools/common/query/where_parse.c"
-#include "tools/common/query/where_pattern.c"
+#include "tools/common/regex_cost.c"
 #include "tools/common/text.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);

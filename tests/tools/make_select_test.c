@@ -279,6 +279,9 @@ TEST(make_group_by_keeps_groups_together)
     result = program_run("cd %s; tfrecord-make --out c --group-by 'cat/(p[0-9]+)_' photos", test_directory());
     CHECK_EQ(result->exit_code, 1);
     CHECK_CONTAINS(result->output, "photos/dog/p0_00.png: does not match --group-by");
+    result = program_run("cd %s; tfrecord-make --out c --group-by '(((c{255}){255}){255})' photos", test_directory());
+    CHECK_EQ(result->exit_code, 1);
+    CHECK_CONTAINS(result->output, "is not a valid pattern: the pattern has too many repetitions");
     result = program_run("cd %s; tfrecord-make --out c --group-by '(' photos", test_directory());
     CHECK_CONTAINS(result->output, "is not a valid pattern");
     CHECK(access(test_path("c"), F_OK) != 0);

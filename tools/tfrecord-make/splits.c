@@ -10,6 +10,7 @@
 #include "tfrecord-make/make.h"
 
 #include "common/arena.h"
+#include "common/regex_cost.h"
 
 #include <assert.h>
 #include <regex.h>
@@ -174,6 +175,10 @@ static mr_status group(const options *options, const source *source, pool *pool,
     if (source->names_are_positions)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "%s: rows have no paths; --group-by requires the name of a feature here", source->input);
+    const char *danger = regex_fault(mr_string_from(options->group_by));
+    if (danger)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "--group-by: \"%s\" is not a valid pattern: %s", options->group_by,
+                       danger);
     regex_t pattern;
     int fault = regcomp(&pattern, options->group_by, REG_EXTENDED);
     if (fault != 0) {
@@ -187,7 +192,8 @@ static mr_status group(const options *options, const source *source, pool *pool,
     if (pattern.re_nsub == 0 || pattern.re_nsub > GROUPS_MAX)
         status = mr_fail(error, MR_INVALID_ARGUMENT, "--group-by: \"%s\" has %zu pairs of parentheses, not 1 to %zu",
                          options->group_by, pattern.re_nsub, GROUPS_MAX);
-    if (status == MR_OK) status = run_grouping(&grouping, pool, error);
+    /* On one thread: regexec locks the pattern, so that more would only wait for each other. */
+    if (status == MR_OK) status = run_grouping(&grouping, nullptr, error);
     regfree(&pattern);
     return status;
 }

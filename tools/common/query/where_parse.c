@@ -2,6 +2,8 @@
  * node is either a condition or an operand, so that type errors are reported with their position. */
 #include "common/query/where_tree.h"
 
+#include "common/regex_cost.h"
+
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
@@ -301,7 +303,7 @@ static uint16_t parse_pattern(parser *parser, const char *at, node_kind kind, ui
     ((char *)text.data)[text.size_bytes] = '\0';
     if (kind == NODE_MATCHES) {
         regex_t regex;
-        const char *fault = where_pattern_fault(text);
+        const char *fault = regex_fault(text);
         if (fault) return fail(parser, begin, "%s", fault);
         int result = regcomp(&regex, text.data, REG_EXTENDED | REG_NOSUB);
         char words[80];

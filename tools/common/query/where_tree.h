@@ -60,7 +60,4 @@ static inline bool node_is_condition(const node *node)
     return node->kind >= NODE_EQUAL;
 }
 
-/* Why a pattern must not be passed to regcomp; null: it may be. Static storage. */
-const char *where_pattern_fault(mr_string pattern);
-
 #endif

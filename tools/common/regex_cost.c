@@ -1,7 +1,7 @@
 /* Estimates the cost of a pattern before regcomp sees it: regcomp expands x{2,9} into nine copies and x+ into two, also
  * of expanded parts, so that a short pattern can exhaust memory. Back-references, which take exponential time, are
  * refused. */
-#include "common/query/where_tree.h"
+#include "common/regex_cost.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static uint64_t repetitions(mr_string pattern, size_t at)
     return most;
 }
 
-const char *where_pattern_fault(mr_string pattern)
+const char *regex_fault(mr_string pattern)
 {
     uint64_t sums[GROUPS_MAX + 1] = {0}, last = 0; /* sums of the open groups; cost of what a repetition would copy */
     int depth = 0;
