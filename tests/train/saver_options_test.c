@@ -289,3 +289,22 @@ TEST(checkpoint_writer_needs_a_name)
     }
     CHECK(!exists("directory"));
 }
+
+/* Savers of one directory and one file "checkpoint", whose paths begin with that of another one. */
+TEST(savers_keep_checkpoints_of_longer_paths)
+{
+    mr_error error = {0};
+    const char *const longer[] = {"model2", "model-b", "model-1-b"};
+    model m = build(keep_two);
+    for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) {
+        CHECK_OK(save(m, longer[i], 7, nullptr, &error));
+        for (int64_t step = 0; step < 4; step++) CHECK_OK(save(m, "model", step, nullptr, &error));
+        CHECK(!exists("model-1.index") && exists("model-2.index") && exists("model-3.index"));
+        for (size_t j = 0; j <= i; j++) {
+            char name[32];
+            snprintf(name, sizeof name, "%s-7.index", longer[j]);
+            CHECK(exists(name));
+        }
+    }
+    end(m);
+}
