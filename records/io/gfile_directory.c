@@ -171,13 +171,9 @@ mr_status mr_gfile_make_directories(const char *path, mr_error *error)
 
 mr_status mr_gfile_make_directory(const char *path, mr_error *error)
 {
-    struct stat about;
     MR_TRY(mr_gfile_local(path, &path, error));
-    if (*path == '\0' || mkdir(path, 0777) == 0) return MR_OK;
-    const int number = errno;
-    if (number != EEXIST) return mr_gfile_fail(error, number, "create directory", path);
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return MR_OK;
-    return mr_gfile_fail(error, ENOTDIR, "create directory", path);
+    if (*path == '\0' || mkdir(path, 0777) == 0 || errno == EEXIST) return MR_OK;
+    return mr_gfile_fail(error, errno, "create directory", path);
 }
 
 /* ---- Trees ---- */
