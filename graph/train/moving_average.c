@@ -123,6 +123,7 @@ mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32
         const mr_output factor = in_dtype(graph, share, mr_output_dtype(made[i].value));
         /* Read here, where the control scope may order it after an update. */
         const mr_output value = mr_variable_read_value(graph, variables[i]);
+        assert(mr_output_dtype(factor) == mr_output_dtype(made[i].value));
         updates[i] = move(graph, made[i], value, factor).node;
         mr_graph_pop_scope(graph);
         if (averages != nullptr) averages[i] = made[i];
