@@ -1,4 +1,5 @@
 /* The devices of the process: device names, reference counts, and copies of tensors between devices. */
+#include "base/arguments.h"
 #include "base/buffer.h"
 #include "base/device.h"
 
@@ -131,6 +132,8 @@ mr_status mr_device_retain_named(const char *name, mr_device **device, mr_error 
 {
     mr_device_kind kind = MR_DEVICE_CPU;
     int index = 0;
+    if (name == nullptr || device == nullptr)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "mr_device_open: %s is null", name == nullptr ? "name" : "device");
     *device = nullptr;
     MR_TRY(mr_device_parse(name, &kind, &index, error));
     return mr_device_retain(kind, index, device, error);
@@ -156,18 +159,20 @@ void mr_device_close(mr_device *device)
 
 const char *mr_device_name(const mr_device *device)
 {
-    return device->name;
+    return device != nullptr ? device->name : "";
 }
 
 /* ---- Tensors ---- */
 
 mr_device *mr_tensor_device(const mr_tensor *tensor)
 {
-    return tensor->buffer == nullptr ? nullptr : tensor->buffer->device;
+    return tensor == nullptr || tensor->buffer == nullptr ? nullptr : tensor->buffer->device;
 }
 
 mr_status mr_tensor_to_host(const mr_tensor *tensor, mr_tensor *copy, mr_error *error)
 {
+    MR_REFUSE_NULL(tensor, error);
+    MR_REFUSE_NULL(copy, error);
     mr_device *device = mr_tensor_device(tensor);
     if (device == nullptr) {
         *copy = mr_tensor_ref(tensor);
@@ -184,6 +189,9 @@ mr_status mr_tensor_to_host(const mr_tensor *tensor, mr_tensor *copy, mr_error *
 mr_status mr_tensor_to_device(const mr_tensor *tensor, mr_device *device, mr_tensor *copy, mr_error *error)
 {
     mr_tensor host = {0};
+    MR_REFUSE_NULL(tensor, error);
+    MR_REFUSE_NULL(device, error);
+    MR_REFUSE_NULL(copy, error);
     if (device->kind == MR_DEVICE_CPU || tensor->dtype == MR_STRING || tensor->dtype == MR_DTYPE_INVALID)
         return mr_tensor_to_host(tensor, copy, error);
     if (mr_tensor_device(tensor) == device) {

@@ -76,9 +76,12 @@ mr_status mr_tensor_init_strings(mr_tensor *tensor, mr_shape shape, const mr_str
     if (count > 0 && elements == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_init_strings: elements is null");
     size_t total_bytes = head_bytes;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        if (elements[i].data == nullptr && elements[i].size_bytes > 0)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "mr_tensor_init_strings: element %" PRId64 " is null", i);
         if (__builtin_add_overflow(total_bytes, elements[i].size_bytes, &total_bytes))
             return mr_fail_memory(error, SIZE_MAX);
+    }
     mr_buffer *buffer;
     MR_TRY(mr_buffer_new(total_bytes, &buffer, error));
     mr_string *strings = mr_buffer_data(buffer);

@@ -5,6 +5,7 @@
  * Lock order: serial_mutex, replace_mutex, the mutexes of engines. serial_mutex serializes the calls of iterators with
  * a handle. replace_mutex protects the replacement of the execution against cancel and statistics, which may come from
  * any thread. */
+#include "base/arguments.h"
 #include "base/element.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -178,6 +179,7 @@ static mr_status new_iterator(const mr_element_spec *spec, const mr_iterator_opt
 mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *options, mr_iterator **iterator,
                           mr_error *error)
 {
+    MR_REFUSE_NULL(iterator, error);
     *iterator = nullptr;
     MR_TRY(mr_dataset_status(dataset, error));
     mr_iterator *made = nullptr;
@@ -193,6 +195,7 @@ mr_status mr_iterator_new(mr_dataset *dataset, const mr_iterator_options *option
 mr_status mr_iterator_new_from_spec(const mr_element_spec *spec, const mr_iterator_options *options,
                                     mr_iterator **iterator, mr_error *error)
 {
+    MR_REFUSE_NULL(iterator, error);
     *iterator = nullptr;
     if (spec == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_iterator_new_from_spec: spec is null");
     if (spec->count < 1 || spec->count > MR_COMPONENTS_MAX)
@@ -228,6 +231,7 @@ static void unlock_calls(mr_iterator *iterator)
 
 mr_status mr_iterator_initialize(mr_iterator *iterator, mr_dataset *dataset, mr_error *error)
 {
+    MR_REFUSE_NULL(iterator, error);
     MR_TRY(mr_dataset_status(dataset, error));
     mr_status status = mr_spec_check(&dataset->spec, &iterator->spec, error);
     if (status != MR_OK) return mr_fail_prefix(error, status, "initialize");
@@ -251,6 +255,8 @@ const mr_element_spec *mr_iterator_spec(const mr_iterator *iterator)
 
 mr_status mr_iterator_handle(mr_iterator *iterator, mr_tensor *handle, mr_error *error)
 {
+    MR_REFUSE_NULL(iterator, error);
+    MR_REFUSE_NULL(handle, error);
     if (!iterator->has_handle) MR_TRY(mr_handle_new(iterator, &iterator->handle, error));
     iterator->has_handle = true;
     return mr_handle_write(iterator->handle, handle, error);
@@ -300,11 +306,13 @@ static void digest_element(mr_iterator *iterator, mr_status status, const mr_ele
 
 uint64_t mr_iterator_digest(const mr_iterator *iterator)
 {
+    if (iterator == nullptr) return 0;
     return iterator->has_digest ? iterator->digest : 0;
 }
 
 mr_status mr_iterator_trace_stop(mr_iterator *iterator, mr_error *error)
 {
+    MR_REFUSE_NULL(iterator, error);
     mr_trace *trace = mr_watch_trace(iterator->watch);
     return trace == nullptr ? MR_OK : mr_trace_stop(trace, error);
 }
@@ -366,6 +374,8 @@ static mr_status next_element(mr_iterator *iterator, mr_element *element, mr_err
 
 mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error *error)
 {
+    MR_REFUSE_NULL(iterator, error);
+    MR_REFUSE_NULL(element, error);
     MR_TRY(mr_element_reserve(element, iterator->spec.count, error));
     lock_calls(iterator);
     mr_status status = next_element(iterator, element, error);
@@ -376,6 +386,7 @@ mr_status mr_iterator_next(mr_iterator *iterator, mr_element *element, mr_error 
 
 void mr_iterator_cancel(mr_iterator *iterator)
 {
+    if (iterator == nullptr) return;
     pthread_mutex_lock(&iterator->replace_mutex);
     iterator->is_cancelled = true;
     if (iterator->pending != nullptr) mr_engines_cancel(&iterator->pending->engines);
@@ -434,6 +445,8 @@ static mr_status save(execution *execution, mr_state *state, mr_tensor *tensor, 
 
 mr_status mr_iterator_save(mr_iterator *iterator, mr_tensor *state, mr_error *error)
 {
+    MR_REFUSE_NULL(iterator, error);
+    MR_REFUSE_NULL(state, error);
     mr_state bytes = {0};
     lock_calls(iterator);
     mr_status status =
@@ -481,6 +494,8 @@ static mr_status restore(mr_iterator *iterator, const mr_tensor *state, mr_error
 
 mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *state, mr_error *error)
 {
+    MR_REFUSE_NULL(iterator, error);
+    MR_REFUSE_NULL(state, error);
     lock_calls(iterator);
     mr_status status = restore(iterator, state, error);
     unlock_calls(iterator);
@@ -489,6 +504,8 @@ mr_status mr_iterator_restore(mr_iterator *iterator, const mr_tensor *state, mr_
 
 void mr_iterator_tuned(const mr_iterator *iterator, mr_tuned *tuned)
 {
+    if (iterator == nullptr) return;
+    if (tuned == nullptr) return;
     *tuned = (mr_tuned){0};
     if (iterator->execution != nullptr && iterator->execution->run.tuning != nullptr)
         mr_tuning_report(iterator->execution->run.tuning, tuned);
@@ -522,6 +539,7 @@ static int32_t read_statistics(const mr_pipeline *pipeline, mr_stage_statistics 
 /* May be called while next waits. It therefore acquires only replace_mutex. */
 int32_t mr_iterator_statistics(mr_iterator *iterator, mr_stage_statistics *statistics, int32_t capacity)
 {
+    if (iterator == nullptr) return 0;
     pthread_mutex_lock(&iterator->replace_mutex);
     int32_t count =
         iterator->execution == nullptr ? 0 : read_statistics(&iterator->execution->pipeline, statistics, capacity);

@@ -1,4 +1,5 @@
 /* Use of iterators by their handles, from any thread and from graphs. The handle's entry is pinned during each call. */
+#include "base/arguments.h"
 #include "pipeline/handle.h"
 
 #include "pipeline/pipeline.h"
@@ -24,6 +25,8 @@ static mr_status next_by_handle(const mr_tensor *handle, const mr_element_spec *
 mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_spec *spec, mr_element *element,
                                      mr_error *error)
 {
+    MR_REFUSE_NULL(handle, error);
+    MR_REFUSE_NULL(element, error);
     mr_status status = next_by_handle(handle, spec, element, error);
     if (status != MR_OK) mr_element_deinit(element);
     return status;
@@ -31,6 +34,8 @@ mr_status mr_iterator_next_by_handle(const mr_tensor *handle, const mr_element_s
 
 mr_status mr_iterator_save_by_handle(const mr_tensor *handle, mr_tensor *state, mr_error *error)
 {
+    MR_REFUSE_NULL(handle, error);
+    MR_REFUSE_NULL(state, error);
     mr_handle acquired;
     mr_iterator *iterator = nullptr;
     MR_TRY(mr_handle_acquire(handle, &acquired, &iterator, error));
@@ -41,6 +46,8 @@ mr_status mr_iterator_save_by_handle(const mr_tensor *handle, mr_tensor *state, 
 
 mr_status mr_iterator_restore_by_handle(const mr_tensor *handle, const mr_tensor *state, mr_error *error)
 {
+    MR_REFUSE_NULL(handle, error);
+    MR_REFUSE_NULL(state, error);
     mr_handle acquired;
     mr_iterator *iterator = nullptr;
     MR_TRY(mr_handle_acquire(handle, &acquired, &iterator, error));

@@ -66,6 +66,7 @@ static void put_stage(text *t, int32_t width, const mr_stage_statistics *s)
 
 size_t mr_iterator_statistics_text(mr_iterator *iterator, int32_t columns, char *bytes, size_t capacity_bytes)
 {
+    if (iterator == nullptr) return 0;
     /* Widths of the numbers, and of the longest stage name. */
     constexpr int32_t NUMBERS = 46, NAME_MAX = 28, NAME_MIN = 14;
     mr_stage_statistics stages[STAGES_SHOWN];

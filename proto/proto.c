@@ -72,6 +72,9 @@ static mr_status check_value(const frame *top, const uint8_t *bytes, uint32_t wi
 
 mr_status mr_proto_check(const ProtobufCMessageDescriptor *descriptor, mr_string message, mr_error *error)
 {
+    if (message.data == nullptr && message.size_bytes > 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the bytes of a %s are null, with a size of %zu",
+                       descriptor->short_name, message.size_bytes);
     const uint8_t *bytes = (const uint8_t *)message.data;
     frame stack[MR_PROTO_DEPTH_MAX];
     size_t depth = 0, offset = 0;

@@ -1,4 +1,5 @@
 /* Input producers and batches on queues: tf.train of TensorFlow 1 (queue.h). */
+#include "base/arguments.h"
 #include "base/element.h"
 #include "base/options.h"
 #include "base/random.h"
@@ -146,6 +147,8 @@ mr_status mr_range_input_producer(int64_t limit, const mr_input_producer_options
 mr_status mr_limit_epochs_produce(void *limit_epochs, mr_element *output, mr_error *error)
 {
     mr_limit_epochs *l = limit_epochs;
+    MR_REFUSE_NULL(limit_epochs, error);
+    MR_REFUSE_NULL(output, error);
     if (l->element == nullptr || l->component_count < 0 || l->component_count > MR_COMPONENTS_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "limit_epochs: element is null, or the number of components is invalid: %d", l->component_count);

@@ -24,8 +24,9 @@ struct mr_run_call {
 
 mr_status mr_run_return(mr_run_call *run, int32_t index, const mr_array *value, mr_error *error)
 {
-    const mr_kernel_node *node = run->call->node;
     mr_shape shape;
+    if (run == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_run_return: call is null");
+    const mr_kernel_node *node = run->call->node;
     if (value == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_run_return: value is null");
     if (index < 0 || index >= node->output_count)
         return mr_fail(error, MR_INVALID_ARGUMENT, "there is no result %d", (int)index);

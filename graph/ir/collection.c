@@ -40,6 +40,10 @@ void mr_graph_add_to_collection(mr_graph *graph, const char *name, mr_output ite
         mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_add_to_collection: collection is null");
         return;
     }
+    if (graph->is_finalized) {
+        mr_graph_fail(graph, MR_FAILED_PRECONDITION, "collection %s: the graph is finalized", name);
+        return;
+    }
     if (item.node == nullptr || item.node->id < 0) {
         mr_graph_fail(graph, MR_INVALID_ARGUMENT, "collection %s: an item is not an output", name);
         return;
@@ -137,6 +141,10 @@ void mr_graph_add_variable_to_collection(mr_graph *graph, const char *name, mr_v
         return;
     }
     mr_error error = {0};
+    if (graph->is_finalized) {
+        mr_graph_fail(graph, MR_FAILED_PRECONDITION, "collection %s: the graph is finalized", name);
+        return;
+    }
     bool trainable = strcmp(name, MR_TRAINABLE_VARIABLES) == 0 || is_trainable(graph, variable);
     mr_status status = mr_graph_add_variable(graph, name, variable, trainable, (mr_string){0}, &error);
     if (status != MR_OK) mr_graph_record(graph, status, &error);

@@ -72,7 +72,7 @@ void mr_graph_truncate(mr_graph *graph, int32_t node_count)
 
 mr_node *mr_graph_find(const mr_graph *graph, const char *name)
 {
-    int32_t id = name == nullptr ? -1 : mr_name_table_get(&graph->ids, name, -1);
+    int32_t id = graph == nullptr || name == nullptr ? -1 : mr_name_table_get(&graph->ids, name, -1);
     return id < 0 || id >= graph->node_count ? nullptr : graph->nodes[id];
 }
 
@@ -80,6 +80,7 @@ mr_node *mr_graph_find(const mr_graph *graph, const char *name)
  * has no name. */
 static mr_output missing_output(mr_graph *graph, const char *name)
 {
+    if (graph == nullptr) return (mr_output){0};
     int32_t i = 0;
     while (i < graph->missing_count && strcmp(graph->missing[i], name) != 0) i++;
     if (i == MR_MISSING_MAX) return (mr_output){0};
@@ -154,6 +155,9 @@ void mr_graph_set_seed(mr_graph *graph, int64_t seed)
 void mr_graph_seed_pair(mr_graph *graph, const int64_t *op_seed, int64_t *seed, int64_t *seed2)
 {
     constexpr int64_t default_seed = 87654321;
+    int64_t none, none2;
+    if (seed == nullptr) seed = &none;
+    if (seed2 == nullptr) seed2 = &none2;
     if (graph != nullptr && graph->has_seed) {
         *seed = graph->seed;
         *seed2 = op_seed != nullptr ? truncate_seed(*op_seed) : graph->seed_count++;

@@ -353,6 +353,8 @@ mr_status mr_graph_import_meta_with(mr_graph *graph, const void *bytes, size_t s
         return mr_fail(error, MR_INVALID_ARGUMENT, "\"%.200s\" is not a valid prefix", options.prefix);
     if (bytes == nullptr && size_bytes > 0)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_graph_import_meta: bytes is null");
+    if (graph->is_finalized)
+        return mr_fail(error, MR_FAILED_PRECONDITION, "the graph is finalized: nothing can be imported");
     mr_arena arena = {0};
     Mr__MetaGraphDef *meta = nullptr;
     mr_status status = mr_proto_unpack_as(meta_graph_def, ((mr_string){bytes, size_bytes}), &arena, &meta, error);

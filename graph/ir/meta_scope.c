@@ -19,6 +19,7 @@ typedef struct scoping {
 
 static mr_status add_unbound(scoping *s, const char *name)
 {
+    assert(strncmp(name, UNBOUND, strlen(UNBOUND)) == 0);
     if (mr_name_table_get(&s->seen, name, -1) >= 0) return MR_OK;
     s->unbound[s->unbound_count] = name;
     return mr_name_table_set(&s->seen, name, (int32_t)s->unbound_count++, s->error);
@@ -114,7 +115,9 @@ static mr_status add_collection(scoping *s, Mr__MetaGraphDef *meta)
         all[made++] = meta->collection_def[at++];
     all[made++] = entry;
     if (at < count && strcmp(meta->collection_def[at]->key, entry->key) == 0) at++;
+    assert(at == count || strcmp(meta->collection_def[at]->key, entry->key) > 0); /* keys are sorted, each once */
     while (at < count) all[made++] = meta->collection_def[at++];
+    assert(made == count || made == count + 1);
     meta->collection_def = all;
     meta->n_collection_def = made;
     return MR_OK;
@@ -124,6 +127,7 @@ static mr_status keep_scope(scoping *s, Mr__MetaGraphDef *meta)
 {
     Mr__GraphDef *graph = meta->graph_def;
     size_t kept = 0, inputs = 0;
+    assert(*s->scope != '\0' && s->scope[strlen(s->scope) - 1] != '/');
     for (size_t i = 0; i < graph->n_node; i++) {
         if (mr_meta_without_scope(graph->node[i]->name, s->scope) == graph->node[i]->name) continue;
         inputs += graph->node[i]->n_input;

@@ -120,6 +120,10 @@ static const char *make_unique(mr_graph *graph, const char *name)
 const char *mr_graph_unique_name(mr_graph *graph, const char *name)
 {
     if (graph == nullptr) return "";
+    if (name == nullptr) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_unique_name: name is null");
+        return "";
+    }
     const char *scope = mr_graph_scope(graph);
     const char *full =
         *scope == '\0' ? mr_arena_strdup(&graph->arena, name) : mr_arena_printf(&graph->arena, "%s/%s", scope, name);

@@ -134,7 +134,7 @@ static mr_status check_input(const mr_node *node, mr_output input, mr_error *err
 
 void mr_node_add_input_list(mr_node_builder *builder, mr_outputs inputs)
 {
-    if (builder->node == nullptr) return;
+    if (builder == nullptr || builder->node == nullptr) return;
     mr_error error = {0};
     mr_status status = MR_OK;
     if (inputs.count < 0 || (inputs.items == nullptr && inputs.count > 0))
@@ -168,7 +168,7 @@ void mr_node_add_input(mr_node_builder *builder, mr_output input)
 void mr_node_add_control_input(mr_node_builder *builder, mr_node *before)
 {
     mr_error error = {0};
-    if (builder->node == nullptr || before == nullptr || before->id < 0) return;
+    if (builder == nullptr || builder->node == nullptr || before == nullptr || before->id < 0) return;
     mr_status status = mr_node_append_control(builder->node, before, &error);
     if (status != MR_OK) fail(builder, status, &error);
 }
@@ -176,7 +176,7 @@ void mr_node_add_control_input(mr_node_builder *builder, mr_node *before)
 void mr_node_set_device(mr_node_builder *builder, const char *device)
 {
     mr_error error = {0};
-    if (builder->node == nullptr || device == nullptr) return;
+    if (builder == nullptr || builder->node == nullptr || device == nullptr) return;
     const char *merged = mr_device_name_merge(&builder->graph->arena, "", device, &error);
     if (merged == nullptr)
         fail(builder, error.status, &error);
@@ -189,8 +189,12 @@ void mr_node_set_device(mr_node_builder *builder, const char *device)
 static void set(mr_node_builder *builder, const char *name, mr_attr_kind kind, bool is_list, int32_t count,
                 mr_attr_value *values)
 {
-    if (builder->node == nullptr) return;
+    if (builder == nullptr || builder->node == nullptr) return;
     mr_error error = {0};
+    if (name == nullptr) {
+        fail(builder, mr_fail(&error, MR_INVALID_ARGUMENT, "the name of an attr is null"), &error);
+        return;
+    }
     mr_attr attr = {.name = name, .kind = kind, .is_list = is_list, .count = count, .values = values}, copy = {0};
     mr_status status = mr_attr_copy(builder->graph, &attr, &copy, &error);
     if (status == MR_OK) status = mr_node_put_attr(builder->node, copy, &error);
@@ -205,7 +209,7 @@ static void set_one(mr_node_builder *builder, const char *name, mr_attr_kind kin
 /* Memory for the values of a list during the copy. */
 static mr_attr_value *list_values(mr_node_builder *builder, int32_t count)
 {
-    if (builder->node == nullptr) return nullptr;
+    if (builder == nullptr || builder->node == nullptr) return nullptr;
     if (count < 0) {
         mr_error negative = {0};
         fail(builder, mr_fail(&negative, MR_INVALID_ARGUMENT, "an attr is a list of %d values", (int)count), &negative);
@@ -382,6 +386,7 @@ static mr_status add_frame_controls(mr_node *node, mr_error *error)
 
 mr_output mr_node_finish(mr_node_builder *builder)
 {
+    if (builder == nullptr) return (mr_output){0};
     mr_node *node = builder->node;
     if (node == nullptr) return mr_graph_failed_output(builder->graph);
     mr_error error = {0};

@@ -89,7 +89,8 @@ void mr_output_set_shape(mr_output output, mr_shape shape)
 
 char *mr_output_name(mr_output output, char *text, size_t size_bytes)
 {
-    if (size_bytes > 0) (void)snprintf(text, size_bytes, "%s:%d", mr_node_name(output.node), output.index);
+    if (text != nullptr && size_bytes > 0)
+        (void)snprintf(text, size_bytes, "%s:%d", mr_node_name(output.node), output.index);
     return text;
 }
 
@@ -106,7 +107,7 @@ mr_output mr_output_at(mr_output_range range, int32_t index)
 mr_output_range mr_node_output_range(const mr_node *node, const char *argument)
 {
     mr_output_range range = {.node = (mr_node *)node};
-    if (node == nullptr || node->def == nullptr) return range;
+    if (node == nullptr || node->def == nullptr || argument == nullptr) return range;
     for (int32_t i = 0; i < node->def->output_count; i++) {
         const mr_op_argument *output = &node->def->outputs[i];
         if (mr_argument_count(output, &node->attrs, &range.count, nullptr) != MR_OK) break;

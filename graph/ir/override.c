@@ -14,7 +14,7 @@ const mr_custom_gradient *mr_graph_custom_gradient(const mr_graph *graph, const 
 
 void mr_graph_register_gradient(mr_graph *graph, const char *name, mr_custom_gradient_function function, void *context)
 {
-    if (graph->status != MR_OK) return;
+    if (graph == nullptr || graph->status != MR_OK) return;
     const mr_op_def *known = name != nullptr ? mr_op_find(name) : nullptr;
     if (name == nullptr || *name == '\0' || function == nullptr) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "mr_graph_register_gradient: %s is missing",

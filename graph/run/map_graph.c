@@ -154,10 +154,12 @@ mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs 
         mr_graph_free(graph);
         return input == nullptr ? nullptr : mr_dataset_fail(input, MR_RESOURCE_EXHAUSTED, "map: out of memory");
     }
-    *map = (graph_map){.graph = graph, .input_count = inputs.count, .output_count = outputs.count};
+    *map = (graph_map){.graph = graph,
+                       .input_count = inputs.items != nullptr ? inputs.count : 0,
+                       .output_count = outputs.items != nullptr ? outputs.count : 0};
     pthread_mutex_init(&map->mutex, nullptr);
-    for (int32_t i = 0; i < inputs.count && i < MR_COMPONENTS_MAX; i++) map->inputs[i] = inputs.items[i];
-    for (int32_t i = 0; i < outputs.count && i < MR_COMPONENTS_MAX; i++) map->outputs[i] = outputs.items[i];
+    for (int32_t i = 0; i < map->input_count && i < MR_COMPONENTS_MAX; i++) map->inputs[i] = inputs.items[i];
+    for (int32_t i = 0; i < map->output_count && i < MR_COMPONENTS_MAX; i++) map->outputs[i] = outputs.items[i];
     mr_error error = {0};
     uint64_t digest = 0;
     mr_status status = mr_dataset_failed(input) ? MR_OK : check(map, mr_dataset_spec(input), &error);

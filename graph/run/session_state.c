@@ -105,6 +105,7 @@ mr_iterator *mr_session_iterator(mr_session *session, mr_node *iterator)
     mr_arena arena = {0};
     const char *container, *name;
     mr_resource *resource = nullptr;
+    if (session == nullptr || iterator == nullptr) return nullptr;
     pthread_mutex_lock(&session->mutex);
     if (mr_resource_names(iterator, &arena, &container, &name, nullptr) == MR_OK)
         resource = mr_resource_find(&session->resources, &mr_iterator_class, container, name);

@@ -308,12 +308,14 @@ mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *datase
                            mr_output *outputs)
 {
     mr_error error = {0};
-    for (int i = 0; dataset && i < mr_dataset_spec(dataset)->count; i++) outputs[i] = (mr_output){0};
+    for (int i = 0; dataset && outputs && i < mr_dataset_spec(dataset)->count; i++) outputs[i] = (mr_output){0};
     mr_status status =
         dataset ? mr_dataset_status(dataset, &error) : mr_fail(&error, MR_INVALID_ARGUMENT, "the dataset is null");
+    if (status == MR_OK && outputs == nullptr && mr_dataset_spec(dataset)->count > 0)
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "the array of outputs is null");
     if (status != MR_OK) {
         mr_output failed = mr_graph_fail(graph, status, "%s: %s", name ? name : "iterator", error.message);
-        for (int i = 0; dataset && i < mr_dataset_spec(dataset)->count; i++) outputs[i] = failed;
+        for (int i = 0; dataset && outputs && i < mr_dataset_spec(dataset)->count; i++) outputs[i] = failed;
         return failed.node;
     }
     const mr_element_spec *spec = mr_dataset_spec(dataset);

@@ -293,7 +293,8 @@ static mr_node *check_known(const assertion *a, mr_output x, bool holds, const c
 static bool check_rank(const assertion *a, int64_t rank)
 {
     if (rank >= 0 && rank <= INT32_MAX) return true;
-    (void)mr_graph_fail(a->graph, MR_INVALID_ARGUMENT, "rank is %lld, but must be at least 0", (long long)rank);
+    (void)mr_graph_fail(a->graph, MR_INVALID_ARGUMENT, "rank is %lld, but must be at least 0, and at most %d",
+                        (long long)rank, INT32_MAX);
     return false;
 }
 

@@ -1,4 +1,5 @@
 /* Reads event files: each record is an Event, whose parts are borrowed from the unpacked message. */
+#include "base/arguments.h"
 #include "graph/ir/convert.h"
 #include "proto/event.pb-c.h"
 #include "proto/proto.h"
@@ -19,6 +20,7 @@ struct mr_event_reader {
 
 mr_status mr_event_reader_open(const char *path, mr_event_reader **reader, mr_error *error)
 {
+    MR_REFUSE_NULL(reader, error);
     *reader = nullptr;
     if (path == nullptr || *path == '\0')
         return mr_fail(error, MR_INVALID_ARGUMENT, "the path of the event file is empty");
@@ -156,7 +158,9 @@ mr_status mr_event_reader_next(mr_event_reader *reader, const mr_event_message *
 {
     mr_string record;
     Mr__Event *message = nullptr;
+    MR_REFUSE_NULL(event, error);
     *event = nullptr;
+    MR_REFUSE_NULL(reader, error);
     clear(reader);
     MR_TRY(mr_record_reader_next(reader->records, &record, error));
     reader->count++;

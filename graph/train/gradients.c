@@ -537,8 +537,9 @@ void mr_gradients_with(mr_graph *graph, mr_outputs ys, mr_outputs xs, const mr_o
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: %d ys and %d xs", (int)ys.count, (int)xs.count);
         return;
     }
-    if (gradients == nullptr && xs.count > 0) {
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: the array of results is null");
+    if ((xs.items == nullptr || gradients == nullptr) && xs.count > 0) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "gradients: the array of %s is null",
+                            xs.items == nullptr ? "xs" : "results");
         return;
     }
     for (int32_t i = 0; i < xs.count; i++) gradients[i] = (mr_output){0};

@@ -141,17 +141,17 @@ void mr_step_timer_update(mr_step_timer *timer, int64_t step, double *elapsed_se
 
 mr_session *mr_hook_run_session(const mr_hook_run *run)
 {
-    return run->session;
+    return run != nullptr ? run->session : nullptr;
 }
 
 mr_feeds mr_hook_run_caller_feeds(const mr_hook_run *run)
 {
-    return run->caller_feeds;
+    return run != nullptr ? run->caller_feeds : (mr_feeds){0};
 }
 
 mr_outputs mr_hook_run_caller_fetches(const mr_hook_run *run)
 {
-    return run->caller_fetches;
+    return run != nullptr ? run->caller_fetches : (mr_outputs){0};
 }
 
 /* Grows an array of the run by `more` items. */
@@ -168,6 +168,7 @@ static void *grown(void *items, int32_t count, int32_t more, size_t item_size, m
 
 static mr_status check_time(const mr_hook_run *run, const char *function, mr_error *error)
 {
+    if (run == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "%s: run is null", function);
     if (run->results == nullptr) return MR_OK;
     return mr_fail(error, MR_FAILED_PRECONDITION, "%s is for before_run: this run has taken place", function);
 }
@@ -209,12 +210,13 @@ mr_status mr_hook_run_feed(mr_hook_run *run, mr_feeds feeds, mr_error *error)
 
 void mr_hook_run_trace(mr_hook_run *run)
 {
-    if (run->results == nullptr) run->trace = true;
+    if (run != nullptr && run->results == nullptr) run->trace = true;
 }
 
 mr_status mr_hook_run_watch(mr_hook_run *run, const mr_watch *watch, mr_error *error)
 {
     if (watch == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_hook_run_watch: watch is null");
+    if (run == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "mr_hook_run_watch: run is null");
     if (run->results != nullptr)
         return mr_fail(error, MR_FAILED_PRECONDITION, "mr_hook_run_watch: the run has already ended");
     if (run->watch != nullptr) return mr_fail(error, MR_ALREADY_EXISTS, "two hooks watch the same run");
@@ -224,6 +226,8 @@ mr_status mr_hook_run_watch(mr_hook_run *run, const mr_watch *watch, mr_error *e
 
 const mr_tensor *mr_hook_run_results(const mr_hook_run *run, int32_t *count)
 {
+    if (count != nullptr) *count = 0;
+    if (run == nullptr) return nullptr;
     const mr_hook_range range = run->ranges[run->hook];
     const bool has_run = run->results != nullptr;
     if (count != nullptr) *count = has_run ? range.count : 0;
@@ -232,6 +236,7 @@ const mr_tensor *mr_hook_run_results(const mr_hook_run *run, int32_t *count)
 
 const mr_tensor *mr_hook_run_metadata(const mr_hook_run *run)
 {
+    if (run == nullptr) return nullptr;
     return run->results != nullptr && mr_tensor_count(&run->metadata) == 1 && run->metadata.dtype == MR_STRING
                ? &run->metadata
                : nullptr;

@@ -40,6 +40,10 @@ int64_t mr_layer_channels(mr_graph *graph, mr_output input, int32_t rank, int32_
 bool mr_layer_sizes(mr_graph *graph, const char *option, int32_t plain, const char *list_option, mr_ints list,
                     int32_t rank, int32_t plain_unset, int64_t *sizes)
 {
+    if (list.count < 0 || (list.items == nullptr && list.count > 0)) {
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s is null, with a count of %d", list_option, list.count);
+        return false;
+    }
     if (list.count > 0 && plain != 0 && plain != plain_unset) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s and %s are both set, but only one may be", option,
                             list_option);

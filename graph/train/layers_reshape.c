@@ -91,7 +91,8 @@ static bool check_noise_shape(mr_graph *graph, mr_output input, mr_ints sizes)
 {
     if (sizes.count == 0 || mr_graph_status(graph, nullptr) != MR_OK) return true;
     mr_shape shape = mr_output_shape(input);
-    bool fits = sizes.count <= MR_RANK_MAX && (shape.rank < 0 || shape.rank == sizes.count);
+    bool fits = sizes.items != nullptr && sizes.count > 0 && sizes.count <= MR_RANK_MAX &&
+                (shape.rank < 0 || shape.rank == sizes.count);
     for (int32_t i = 0; i < sizes.count && fits; i++)
         fits = sizes.items[i] == -1 || sizes.items[i] == 1 ||
                (shape.rank >= 0 && (shape.dims[i] < 0 || shape.dims[i] == sizes.items[i]));

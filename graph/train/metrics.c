@@ -6,6 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Limits the memory of variables and of a batch, which have elements for each threshold. */
+constexpr int32_t THRESHOLDS_MAX = 1'000'000;
+
 bool mr_metric_begin(mr_graph *graph, const char *name, const mr_metric_options *given, int choices,
                      mr_metric_options *options)
 {
@@ -30,6 +33,9 @@ bool mr_metric_begin(mr_graph *graph, const char *name, const mr_metric_options 
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "summation %d is not one of mr_auc_summation",
                             (int)options->summation);
     if (options->threshold_count == MR_COUNT_UNSET) options->threshold_count = 200;
+    if (options->threshold_count > THRESHOLDS_MAX)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "threshold_count is %d, but must be at most %d",
+                            (int)options->threshold_count, (int)THRESHOLDS_MAX);
     return mr_train_check_count(graph, "threshold_count", options->threshold_count, 2) &&
            mr_graph_status(graph, nullptr) == MR_OK;
 }

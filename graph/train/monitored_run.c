@@ -13,12 +13,12 @@ constexpr int RECOVERIES_MAX = 10;
 
 void mr_hook_run_request_stop(mr_hook_run *run)
 {
-    mr_monitored_session_request_stop(run->owner);
+    if (run != nullptr) mr_monitored_session_request_stop(run->owner);
 }
 
 bool mr_hook_run_should_stop(const mr_hook_run *run)
 {
-    return mr_monitored_session_should_stop(run->owner);
+    return run == nullptr || mr_monitored_session_should_stop(run->owner);
 }
 
 static void run_deinit(mr_hook_run *run)

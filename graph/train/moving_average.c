@@ -39,6 +39,8 @@ static bool read_options(mr_graph *graph, const mr_moving_average_options *given
     mr_status status = MR_OPTIONS_READ(mr_moving_average_options, options, given, &error);
     if (status == MR_OK && !has_items)
         status = mr_fail(&error, MR_INVALID_ARGUMENT, "a moving average needs variables or outputs");
+    if (status == MR_OK && options->name != nullptr && *options->name == '\0')
+        status = mr_fail(&error, MR_INVALID_ARGUMENT, "the name of a moving average is empty");
     if (status == MR_OK && isnan(options->decay))
         status = mr_fail(&error, MR_INVALID_ARGUMENT, "the option decay of a moving average is required");
     if (status != MR_OK) (void)mr_graph_fail(graph, status, "%s", error.message);
@@ -63,6 +65,34 @@ static mr_output in_dtype(mr_graph *graph, mr_output number, mr_dtype dtype)
     return mr_output_dtype(number) == dtype ? number : mr_cast(graph, number, dtype);
 }
 
+/* The averages after an error, which later builders pass on. */
+static void set_failed(mr_graph *graph, mr_variable *averages, int32_t count)
+{
+    const mr_output failed = mr_graph_failed_output(graph);
+    for (int32_t i = 0; averages != nullptr && i < count; i++)
+        averages[i] = (mr_variable){failed, failed, failed.node, failed};
+}
+
+/* The first place of variables[index] in the list: a variable that is there twice has one average, updated twice. */
+static int32_t first_of(const mr_variable *variables, int32_t index)
+{
+    int32_t first = 0;
+    while (variables[first].ref.node != variables[index].ref.node) first++;
+    assert(first <= index);
+    return first;
+}
+
+static bool check_variable(mr_graph *graph, mr_variable variable)
+{
+    if (variable.ref.node == nullptr || variable.ref.node->id < 0 || mr_node_graph(variable.ref.node) != graph)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a moving average of what is not a variable of the graph");
+    else if (!mr_train_is_floating(mr_variable_dtype_of(variable)))
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "a moving average of the variable %s, which is %s, not floating point",
+                            mr_node_name(variable.ref.node), mr_dtype_name(mr_variable_dtype_of(variable)));
+    return mr_graph_status(graph, nullptr) == MR_OK;
+}
+
 mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32_t count, mr_variable *averages,
                             const mr_moving_average_options *given)
 {
@@ -70,19 +100,22 @@ mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32
     mr_error error = {0};
     if (graph == nullptr) return nullptr;
     mr_node *failed = mr_graph_failed_output(graph).node;
+    if (variables != nullptr) set_failed(graph, averages, count);
     if (!read_options(graph, given, count > 0 && variables != nullptr, &options) || variables == nullptr) return failed;
     if (options.zero_debias)
         return mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                              "zero_debias has no effect: the averages of variables begin with their initial values")
             .node;
     for (int32_t i = 0; i < count; i++)
-        if (variables[i].ref.node == nullptr || variables[i].ref.node->id < 0)
-            return mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a moving average of what is not a variable").node;
+        if (!check_variable(graph, variables[i])) return failed;
     mr_variable *made = MR_ARENA_NEW(&graph->arena, mr_variable, (size_t)count);
     mr_node **updates = MR_ARENA_NEW(&graph->arena, mr_node *, (size_t)count);
     if (made == nullptr || updates == nullptr)
         return mr_graph_fail(graph, MR_RESOURCE_EXHAUSTED, "no memory for moving averages").node;
-    for (int32_t i = 0; i < count; i++) made[i] = average_new(graph, variables[i], options.name);
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t first = first_of(variables, i);
+        made[i] = first < i ? made[first] : average_new(graph, variables[i], options.name);
+    }
     mr_graph_push_scope(graph, options.name);
     mr_output share = mr_sub(graph, mr_constant_float(graph, 1), decay_of(graph, &options));
     for (int32_t i = 0; i < count && mr_graph_status(graph, nullptr) == MR_OK; i++) {
@@ -90,6 +123,7 @@ mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32
         const mr_output factor = in_dtype(graph, share, mr_output_dtype(made[i].value));
         /* Read here, where the control scope may order it after an update. */
         const mr_output value = mr_variable_read_value(graph, variables[i]);
+        assert(mr_output_dtype(factor) == mr_output_dtype(made[i].value));
         updates[i] = move(graph, made[i], value, factor).node;
         mr_graph_pop_scope(graph);
         if (averages != nullptr) averages[i] = made[i];
@@ -98,6 +132,7 @@ mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32
     mr_node *all = mr_graph_status(graph, nullptr) == MR_OK ? mr_group(graph, updates, count, own) : failed;
     mr_graph_pop_scope(graph);
     for (int32_t i = 0; i < count && mr_graph_status(graph, nullptr) == MR_OK; i++) {
+        if (first_of(variables, i) < i) continue;
         const mr_status status =
             mr_graph_add_variable(graph, MR_MOVING_AVERAGE_VARIABLES, variables[i], true, (mr_string){0}, &error);
         if (status != MR_OK) (void)mr_graph_record(graph, status, &error);
@@ -162,6 +197,7 @@ mr_node *mr_moving_average_of_(mr_graph *graph, mr_outputs outputs, mr_variable 
     const int32_t count = outputs.count;
     if (graph == nullptr) return nullptr;
     mr_node *failed = mr_graph_failed_output(graph).node;
+    if (outputs.items != nullptr) set_failed(graph, averages, count);
     if (!read_options(graph, given, count > 0 && outputs.items != nullptr, &options) || outputs.items == nullptr)
         return failed;
     for (int32_t i = 0; i < count; i++)

@@ -192,6 +192,8 @@ mr_output mr_piecewise_constant_with(mr_graph *graph, mr_output global_step, mr_
         wrong = "there must be one value more than boundaries";
     for (int32_t i = 1; wrong == nullptr && i < boundaries.count; i++)
         if (boundaries.items[i] <= boundaries.items[i - 1]) wrong = "the boundaries must increase";
+    for (int32_t i = 0; wrong == nullptr && i < values.count; i++)
+        if (!isfinite(values.items[i])) wrong = "the values must be finite";
     if (graph == nullptr) return value;
     if (wrong != nullptr) {
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s", wrong);

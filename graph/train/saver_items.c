@@ -76,7 +76,10 @@ static bool describe(mr_graph *graph, mr_arena *arena, mr_saver_item *item, mr_o
         if (def != nullptr) mr__variable_def__free_unpacked(def, nullptr);
     }
     if (key != nullptr) item->key = mr_arena_strdup(arena, key);
-    if (reshapes && mr_shape_count(item->shape) < 0)
+    if (key != nullptr && *key == '\0')
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "the saver's key of the variable %s is empty",
+                            mr_node_name(ref.node));
+    else if (reshapes && mr_shape_count(item->shape) < 0)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                             "the saver's reshape needs the shape of the variable %s, which is not known",
                             mr_node_name(ref.node));

@@ -11,6 +11,7 @@
 #include "records/checkpoint/checkpoint_part.h"
 #include "records/io/file.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -152,6 +153,15 @@ mr_names mr_saver_last_checkpoints(const mr_saver *saver)
     return saver != nullptr ? saver->last : (mr_names){0};
 }
 
+/* Whether a checkpoint is one of this path, "path" or "path-STEP": not "path2-STEP", which another saver may keep. */
+static bool is_of_path(const char *checkpoint, const char *path)
+{
+    const size_t length = strlen(path);
+    if (strncmp(checkpoint, path, length) != 0) return false;
+    const char *rest = checkpoint + length;
+    return *rest == '\0' || (*rest == '-' && rest[1] != '\0' && rest[1 + strspn(rest + 1, "0123456789")] == '\0');
+}
+
 /* "checkpoint" lists the earlier checkpoints that still exist and belong to the same path, then this one. Those beyond
  * max_to_keep are removed after it has been written. */
 static mr_status update_state(mr_saver *s, const char *directory, const char *path, const char *prefix, mr_error *error)
@@ -166,11 +176,12 @@ static mr_status update_state(mr_saver *s, const char *directory, const char *pa
         return mr_fail_memory(error, sizeof *paths);
     }
     for (int32_t i = 0; i < known; i++) {
-        bool ours = strncmp(state.paths[i], path, strlen(path)) == 0 && strcmp(state.paths[i], prefix) != 0;
+        bool ours = is_of_path(state.paths[i], path) && strcmp(state.paths[i], prefix) != 0;
         if (ours && mr_checkpoint_exists(state.paths[i])) paths[count++] = state.paths[i];
     }
     paths[count++] = prefix;
     int32_t first = is_named && s->max_to_keep > 0 && count > s->max_to_keep ? count - s->max_to_keep : 0;
+    assert(count <= known + 1 && first < count); /* what has just been written is not removed */
     status = MR_OK;
     if (is_named) status = mr_checkpoint_state_write(directory, state_file(s), paths + first, count - first, error);
     for (int32_t i = 0; status == MR_OK && i < first; i++)
@@ -254,6 +265,7 @@ static mr_status save(mr_saver *s, mr_session *session, const char *directory, c
     const char *prefix =
         step < 0 ? path : mr_arena_printf(&s->scratch, "%s-%0*" PRId64, path, s->pads_step ? 8 : 1, step);
     if (prefix == nullptr) return mr_fail_memory(error, strlen(path));
+    assert(strncmp(prefix, directory, strlen(directory)) == 0 && strchr(base, '/') == nullptr);
     const char *own = strrchr(prefix, '/') + 1;
     const size_t length = strlen(own);
     if (strncmp(state_file(s), own, length) == 0 && (state_file(s)[length] == '\0' || state_file(s)[length] == '.'))

@@ -72,8 +72,9 @@ bool mr_summary_read(mr_graph *graph, const char *name, const mr_summary_options
     if (options->max_outputs < 1)
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: max_outputs is %d, but must be at least 1", name,
                             options->max_outputs);
-    if (options->threshold_count < 2)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "%s: threshold_count is %d, but must be at least 2", name,
+    if (options->threshold_count < 2 || options->threshold_count > 1'000'000)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "%s: threshold_count is %d, but must be at least 2, and at most 1000000", name,
                             options->threshold_count);
     return check_names(graph, name, options->collections) && mr_graph_status(graph, nullptr) == MR_OK;
 }

@@ -1,4 +1,5 @@
 /* The training loop: restores, runs, summarizes, saves, stops, and reports progress. */
+#include "base/arguments.h"
 #include "base/options.h"
 #include "graph/run/session.h"
 #include "graph/train/progress.h"
@@ -54,6 +55,7 @@ static mr_status read_step(mr_training *t, mr_error *error)
 
 mr_status mr_training_save(mr_training *training, mr_error *error)
 {
+    MR_REFUSE_NULL(training, error);
     if (training->saver == nullptr || training->saved_step == training->step) return MR_OK;
     assert(training->saved_step < training->step);
     if (training->events != nullptr) MR_TRY(mr_event_writer_flush(training->events, error));
@@ -292,6 +294,9 @@ mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds
                            mr_tensor *results, mr_error *error)
 {
     mr_training *t = training;
+    MR_REFUSE_NULL(training, error);
+    MR_TRY(mr_session_check_list("mr_training_step: fetches", fetches.items, fetches.count, error));
+    if (fetches.count > 0) MR_REFUSE_NULL(results, error);
     if (t->done || (t->options.last_step >= 0 && t->step >= t->options.last_step)) return finish(t, error);
     if (fetches.count > FETCHES_MAX - 2)
         return mr_fail(error, MR_INVALID_ARGUMENT, "a training step may fetch at most %d outputs", FETCHES_MAX - 2);
@@ -326,12 +331,12 @@ mr_status mr_training_step(mr_training *training, mr_node *train, mr_feeds feeds
 
 int64_t mr_training_global_step(const mr_training *training)
 {
-    return training->step;
+    return training != nullptr ? training->step : -1;
 }
 
 mr_session *mr_training_session(mr_training *training)
 {
-    return training->session;
+    return training != nullptr ? training->session : nullptr;
 }
 
 void mr_training_free(mr_training *training)

@@ -76,7 +76,7 @@ mr_while_loop *mr_while_loop_begin_(mr_graph *graph, mr_outputs initial, mr_outp
     if (graph == nullptr) return nullptr;
     mr_while_loop_options options;
     bool is_good = read_options(graph, given, initial, &options);
-    int32_t count = initial.count > 0 ? initial.count : 0;
+    int32_t count = initial.items != nullptr && initial.count > 0 ? initial.count : 0;
     set_failed(graph, variables, count);
     mr_while_loop *loop = MR_ARENA_NEW(&graph->arena, mr_while_loop, 1);
     if (loop == nullptr) {

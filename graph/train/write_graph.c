@@ -1,5 +1,6 @@
 /* The graph in the files of a training run: with the shapes of its outputs, as TensorFlow writes it. */
 #include "graph/train/write_graph.h"
+#include "base/arguments.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "graph/ir/convert.h"
@@ -37,6 +38,7 @@ mr_status mr_event_writer_add_graph(mr_event_writer *writer, const mr_graph *gra
     mr_arena arena = {0};
     mr_string bytes = {0};
     Mr__GraphDef *def = nullptr;
+    MR_REFUSE_NULL(writer, error);
     mr_status status = with_shapes(graph, &arena, &def, error);
     if (status == MR_OK) status = mr_proto_pack(def, &arena, &bytes, error);
     if (status == MR_OK) status = mr_event_writer_add_graph_def(writer, 0, bytes, error);

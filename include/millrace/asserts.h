@@ -90,7 +90,7 @@ MR_API mr_output mr_verify_all_finite(mr_graph *graph, mr_output x, const char *
 
 /* ---- Ranks. If the graph knows the rank, nothing is left to be checked when it runs. ---- */
 
-/* ranks  one of them, at least 0; at least 1 of them */
+/* ranks  one of them, at least 0; 1 to 64 of them */
 MR_API mr_node *mr_assert_rank_in_(mr_graph *graph, mr_output x, mr_ints ranks, const mr_assertion_options *options);
 #define mr_assert_rank_in(graph, x, ranks, ...)                                                                        \
     MR_ASSERTION_(mr_assert_rank_in_((graph), (x), (ranks), &options_), __VA_ARGS__)

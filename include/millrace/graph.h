@@ -155,7 +155,7 @@ MR_API void mr_graph_push_device_function(mr_graph *graph, mr_device_function fu
 MR_API void mr_graph_push_colocation(mr_graph *graph, const mr_node *node);
 MR_API void mr_graph_pop_colocation(mr_graph *graph);
 
-/* No node can be added from now on: that is an error of the graph (tf.Graph.finalize). */
+/* No node and no item of a collection can be added from now on: that is an error of the graph (tf.Graph.finalize). */
 MR_API void mr_graph_finalize(mr_graph *graph);
 MR_API bool mr_graph_is_finalized(const mr_graph *graph);
 

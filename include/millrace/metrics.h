@@ -46,7 +46,7 @@ typedef struct mr_metric_options {
     size_t size; /* of this struct (api.h) */
     /* Weights of the elements: a scalar, or of the values' rank with sizes of 1 or theirs. Default: 1. */
     mr_output weights;
-    int32_t threshold_count;       /* of AUC and the two …_at_…: default 200, at least 2 */
+    int32_t threshold_count;       /* of AUC and the two …_at_…: default 200, at least 2, at most 1,000,000 */
     bool is_precision_recall;      /* of AUC: the curve of precision and recall, instead of the ROC curve */
     mr_auc_summation summation;    /* of AUC */
     const char *values_collection; /* a collection to which value is added; default: none */

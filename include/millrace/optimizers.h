@@ -219,7 +219,8 @@ typedef struct mr_moving_average_options {
 } mr_moving_average_options;
 /* Creates an average for each variable, w/ExponentialMovingAverage, which begins with its initial value, and adds the
  * variables to the collection "moving_average_variables".
- * averages  receives the averages, as many as variables; null is allowed
+ * variables  of floating point. One that is in the list twice has one average, which is updated twice
+ * averages   receives the averages, as many as variables; null is allowed
  * Returns a node that updates all of them; it runs after the nodes in whose control scope it is built. */
 MR_API mr_node *mr_moving_average_(mr_graph *graph, const mr_variable *variables, int32_t count, mr_variable *averages,
                                    const mr_moving_average_options *options);
@@ -278,7 +279,7 @@ MR_API mr_output mr_inverse_time_decay(mr_graph *graph, float learning_rate, mr_
 MR_API mr_output mr_polynomial_decay(mr_graph *graph, float learning_rate, mr_output global_step, int64_t decay_steps,
                                      float end, float power, bool cycle);
 /* values[0] up to step boundaries[0], then values[1] up to boundaries[1], …; one value more than boundaries, which
- * increase. */
+ * increase. Values are finite. */
 MR_API mr_output mr_piecewise_constant(mr_graph *graph, mr_output global_step, mr_ints boundaries, mr_floats values);
 /* Cosine decay that restarts: period i has first_decay_steps * t_mul ^ i steps and begins at
  * learning_rate * m_mul ^ i (tf.train.cosine_decay_restarts; its defaults are t_mul 2, m_mul 1, alpha 0). */

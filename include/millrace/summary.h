@@ -39,7 +39,7 @@ typedef struct mr_summary_options {
     mr_string plugin_data;
     /* Of PR curves: factors of the elements, float, of the labels' shape or one that is broadcast to it. Default: 1 */
     mr_output weights;
-    int32_t threshold_count; /* of PR curves: at equal distances from 0 to 1, at least 2; default 201 */
+    int32_t threshold_count; /* of PR curves: from 0 to 1, 2 to 1,000,000; default 201 */
 } mr_summary_options;
 #define MR_SUMMARY_DEFAULTS .max_outputs = MR_COUNT_UNSET, .threshold_count = MR_COUNT_UNSET
 #define MR_SUMMARY_(call, ...) MR_WITH_SIZE_(call, mr_summary_options, MR_SUMMARY_DEFAULTS, __VA_ARGS__)

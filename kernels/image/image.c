@@ -1,4 +1,5 @@
 /* Dispatch by image format. The format is determined by the first bytes, not by the file name. */
+#include "base/arguments.h"
 #include "base/bytes.h"
 #include "base/options.h"
 #include "kernels/image/exif.h"
@@ -198,6 +199,7 @@ static mr_status probe_bmp(const unsigned char *bytes, size_t size_bytes, mr_ima
 
 mr_status mr_image_probe(const void *bytes, size_t size_bytes, mr_image_info *info, mr_error *error)
 {
+    MR_REFUSE_NULL(info, error);
     *info = (mr_image_info){.format = sniff(bytes, size_bytes), .bits = 8};
     switch (info->format) {
     case MR_IMAGE_JPEG:
@@ -244,6 +246,7 @@ static mr_status widen(mr_tensor *image, mr_error *error)
 mr_status mr_image_decode(const void *bytes, size_t size_bytes, const mr_image_decode_options *options,
                           mr_tensor *image, mr_error *error)
 {
+    MR_REFUSE_NULL(image, error);
     mr_image_decode_options chosen;
     MR_TRY(MR_OPTIONS_READ(mr_image_decode_options, &chosen, options, error));
     if (chosen.dtype == MR_DTYPE_INVALID) chosen.dtype = MR_UINT8;

@@ -4,6 +4,7 @@
  * that must survive the jump is stored in its struct. */
 #include "kernels/image/image_encode.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <setjmp.h>
@@ -92,6 +93,7 @@ static void write_jpeg(jpeg_writer *writer, const mr_tensor *image, const mr_jpe
 
 mr_status mr_image_encode_jpeg(const mr_tensor *image, int32_t quality, mr_tensor *bytes, mr_error *error)
 {
+    MR_REFUSE_NULL(image, error);
     return mr_jpeg_encode(image, &(mr_jpeg_encoding){.quality = quality}, bytes, error);
 }
 
@@ -195,6 +197,7 @@ static void write_png(png_writer *writer, const mr_tensor *image, int compressio
 
 mr_status mr_image_encode_png(const mr_tensor *image, mr_tensor *bytes, mr_error *error)
 {
+    MR_REFUSE_NULL(image, error);
     return mr_png_encode(image, Z_DEFAULT_COMPRESSION, bytes, error);
 }
 

@@ -7,6 +7,7 @@
  * image nor a float image. A flip reverses the column table; normalization is one multiply-add in the horizontal pass.
  * Color changes are applied to the same row. Only a change of contrast, which needs the mean of the complete image,
  * stores all rows as floats and processes them in a second pass. */
+#include "base/arguments.h"
 #include "base/halves.h"
 #include "base/options.h"
 #include "kernels/image/image_colors.h"
@@ -37,6 +38,7 @@ void mr_image_scratch_stop(mr_image_scratch *scratch, const _Atomic bool *stop)
 
 mr_status mr_image_scratch_new(mr_image_scratch **scratch, mr_error *error)
 {
+    MR_REFUSE_NULL(scratch, error);
     *scratch = calloc(1, sizeof(**scratch));
     return *scratch != nullptr ? MR_OK : mr_fail_memory(error, sizeof(**scratch));
 }
@@ -574,6 +576,8 @@ static mr_status walk_down(region_walk *walk, mr_error *error)
 mr_status mr_image_decode_region(const void *bytes, size_t size_bytes, const mr_image_options *given,
                                  mr_image_region region, void *target, mr_image_scratch *scratch, mr_error *error)
 {
+    MR_REFUSE_NULL(target, error);
+    MR_REFUSE_NULL(scratch, error);
     mr_image_options options;
     MR_TRY(MR_OPTIONS_READ(mr_image_options, &options, given, error));
     MR_TRY(mr_image_check(&options, error));

@@ -7,6 +7,7 @@
  *
  * Images that would decode to other pixels are rejected: damaged ones, which every decoder repairs differently, and
  * progressive ones without their last scans, which decoders smooth. */
+#include "base/arguments.h"
 #include "base/options.h"
 #include "kernels/image/jpeg.h"
 
@@ -214,6 +215,7 @@ static mr_status rewrite(rewriter *work, const void *bytes, size_t size_bytes, m
 mr_status mr_image_crop_ready(const void *bytes, size_t size_bytes, const mr_crop_ready_options *given,
                               mr_tensor *ready, mr_crop_ready_info *info, mr_error *error)
 {
+    MR_REFUSE_NULL(ready, error);
     mr_crop_ready_options options;
     mr_crop_ready_info own_info;
     if (info == nullptr) info = &own_info;

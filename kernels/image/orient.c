@@ -4,6 +4,7 @@
  * decreases with the result's row or column. So a single loop with two strides handles all of them. */
 #include <millrace/image.h>
 
+#include "base/arguments.h"
 #include "kernels/image/orient.h"
 
 #include <string.h>
@@ -23,6 +24,7 @@ static void gather(unsigned char *target, const unsigned char *source, int64_t c
 
 mr_status mr_image_orient(const mr_tensor *image, int32_t orientation, mr_tensor *oriented, mr_error *error)
 {
+    MR_REFUSE_NULL(image, error);
     char text[MR_SHAPE_TEXT_SIZE];
     if (image->shape.rank != 3 || mr_dtype_size(image->dtype) == 0)
         return mr_fail(error, MR_INVALID_ARGUMENT,

@@ -5,6 +5,7 @@
  * coordinates are computed in float as in TensorFlow, since at an integral coordinate a rounding error selects another
  * pixel. */
 #include "kernels/image/resize.h"
+#include "base/arguments.h"
 #include "base/options.h"
 
 #include "base/arena.h"
@@ -296,6 +297,7 @@ static mr_status prepare(resize_work *work, int64_t height, int64_t width, const
 mr_status mr_image_resize(const mr_tensor *images, int64_t height, int64_t width, const mr_resize_options *options,
                           mr_tensor *resized, mr_error *error)
 {
+    MR_REFUSE_NULL(images, error);
     mr_resize_options chosen;
     MR_TRY(MR_OPTIONS_READ(mr_resize_options, &chosen, options, error));
     MR_TRY(check(images, height, width, &chosen, error));

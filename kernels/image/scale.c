@@ -8,6 +8,7 @@
  *
  * A pixel's color contributes in proportion to its alpha: with an alpha channel, colors are multiplied by alpha before
  * scaling and divided by it afterwards, in 16 bits. */
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <millrace/image.h>
@@ -212,6 +213,7 @@ static mr_status scale_with_alpha(const mr_tensor *image, int64_t height, int64_
 
 mr_status mr_image_scale(const mr_tensor *image, int64_t height, int64_t width, mr_tensor *scaled, mr_error *error)
 {
+    MR_REFUSE_NULL(image, error);
     char text[MR_SHAPE_TEXT_SIZE];
     const mr_shape *shape = &image->shape;
     if ((image->dtype != MR_UINT8 && image->dtype != MR_UINT16) || shape->rank != 3 || shape->dims[0] < 1 ||

@@ -1,5 +1,6 @@
 /* scan: passes a state from element to element. And reduce, a scan of which only the last state is used. */
 #include "pipeline/scan.h"
+#include "base/arguments.h"
 #include "base/element.h"
 
 #include <assert.h>
@@ -237,6 +238,7 @@ mr_status mr_dataset_reduce(mr_dataset *dataset, mr_element *state, mr_reduce_fu
 
 mr_status mr_dataset_get_single_element(mr_dataset *dataset, mr_element *element, mr_error *error)
 {
+    MR_REFUSE_NULL(element, error);
     mr_iterator *iterator = nullptr;
     mr_element more = {0};
     mr_element_deinit(element);

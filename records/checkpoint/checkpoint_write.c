@@ -67,6 +67,10 @@ mr_status mr_checkpoint_writer_open(const char *path, mr_checkpoint_writer **wri
     if (path == nullptr || writer == nullptr)
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_checkpoint_writer_open: %s is null",
                        path == nullptr ? "path" : "writer");
+    *writer = nullptr;
+    const char *slash = strrchr(path, '/');
+    if (*path == '\0' || (slash != nullptr && slash[1] == '\0'))
+        return mr_fail(error, MR_INVALID_ARGUMENT, "\"%s\": a checkpoint needs a name", path);
     *writer = calloc(1, sizeof **writer);
     if (*writer == nullptr) return mr_fail_memory(error, sizeof **writer);
     mr_status status = open_files(*writer, path, error);

@@ -4,6 +4,7 @@
  * record. */
 #include "records/event/event.h"
 
+#include "base/arguments.h"
 #include "base/options.h"
 #include "proto/event.pb-c.h"
 #include "proto/meta_graph.pb-c.h"
@@ -73,11 +74,13 @@ static mr_status append(mr_event_writer *writer, Mr__Event *event, mr_error *err
 
 mr_status mr_event_writer_append(mr_event_writer *writer, Mr__Event *event, mr_error *error)
 {
+    if (writer == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "the event writer is null");
     return append(writer, event, error);
 }
 
 mr_status mr_event_writer_check_tag(const mr_event_writer *writer, const char *tag, mr_error *error)
 {
+    if (writer == nullptr) return mr_fail(error, MR_INVALID_ARGUMENT, "the event writer is null");
     if (tag != nullptr && *tag != '\0') return MR_OK;
     return mr_fail(error, MR_INVALID_ARGUMENT, "%s: an event has no tag", writer->path);
 }
@@ -137,6 +140,7 @@ mr_status mr_event_writer_open_with(const char *directory, const mr_event_writer
                                     mr_event_writer **writer, mr_error *error)
 {
     mr_event_writer_options options;
+    MR_REFUSE_NULL(writer, error);
     *writer = nullptr;
     MR_TRY(MR_OPTIONS_READ(mr_event_writer_options, &options, given, error));
     if (directory == nullptr || *directory == '\0')
@@ -173,6 +177,7 @@ mr_status mr_event_writer_open_suffix(const char *directory, const char *suffix,
 
 mr_status mr_event_writer_reopen(mr_event_writer *writer, mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     mr_status status = writer->records != nullptr ? mr_record_writer_close(writer->records, error) : MR_OK;
     writer->records = nullptr;
     mr_tag_set_deinit(&writer->with_metadata); /* each file is complete */
@@ -186,7 +191,7 @@ mr_status mr_event_writer_open(const char *directory, mr_event_writer **writer, 
 
 const char *mr_event_writer_path(const mr_event_writer *writer)
 {
-    return writer->path;
+    return writer != nullptr ? writer->path : nullptr;
 }
 
 /* Removes the metadata of values whose tags have been written with it, and notes the tags of the others. */
@@ -219,6 +224,7 @@ static mr_status add_summary(mr_event_writer *writer, int64_t step, mr_string su
 
 mr_status mr_event_writer_add(mr_event_writer *writer, int64_t step, mr_string summary, mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     return add_summary(writer, step, summary, true, error);
 }
 
@@ -261,6 +267,7 @@ static mr_status check_message(const mr_event_writer *writer, const ProtobufCMes
 mr_status mr_event_writer_add_graph_def(mr_event_writer *writer, int64_t step, mr_string graph_def, mr_error *error)
 {
     Mr__Event event = MR__EVENT__INIT;
+    MR_REFUSE_NULL(writer, error);
     MR_TRY(check_message(writer, &mr__graph_def__descriptor, graph_def, error));
     event.step = step;
     event.what_case = MR__EVENT__WHAT_GRAPH_DEF;
@@ -272,6 +279,7 @@ mr_status mr_event_writer_add_meta_graph_def(mr_event_writer *writer, int64_t st
                                              mr_error *error)
 {
     Mr__Event event = MR__EVENT__INIT;
+    MR_REFUSE_NULL(writer, error);
     MR_TRY(check_message(writer, &mr__meta_graph_def__descriptor, meta_graph_def, error));
     event.step = step;
     event.what_case = MR__EVENT__WHAT_META_GRAPH_DEF;
@@ -306,12 +314,14 @@ mr_status mr_event_writer_import_event(mr_event_writer *writer, int64_t, mr_stri
 
 mr_status mr_event_writer_add_event(mr_event_writer *writer, mr_string event, mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     return mr_event_writer_import_event(writer, 0, event, error);
 }
 
 mr_status mr_event_writer_add_session_log(mr_event_writer *writer, int64_t step, mr_session_event session,
                                           const char *checkpoint, mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     if (session < MR_SESSION_START || session > MR_SESSION_CHECKPOINT)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: session event %d is not one of mr_session_event", writer->path,
                        (int)session);
@@ -327,6 +337,7 @@ mr_status mr_event_writer_add_session_log(mr_event_writer *writer, int64_t step,
 
 mr_status mr_event_writer_flush(mr_event_writer *writer, mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     MR_TRY(check_open(writer, error));
     writer->flushed_secs = clock_secs(CLOCK_MONOTONIC);
     return mr_record_writer_flush(writer->records, false, error);

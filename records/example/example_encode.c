@@ -2,6 +2,7 @@
  * finish sorts the entries by name and writes the enclosing messages, so that equal Examples have equal bytes. */
 #include "records/example/example_encode.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <assert.h>
@@ -252,6 +253,8 @@ void mr_encoded_free(struct mr_example_state *state)
 
 mr_status mr_example_finish(mr_example_encoder *encoder, mr_string *record, mr_error *error)
 {
+    MR_REFUSE_NULL(encoder, error);
+    MR_REFUSE_NULL(record, error);
     struct mr_example_state *state = mr_encoded_state(&encoder->state);
     mr_status status = assemble(state, error);
     if (status == MR_OK) *record = (mr_string){(const char *)state->record.data, state->record.size};
@@ -261,36 +264,43 @@ mr_status mr_example_finish(mr_example_encoder *encoder, mr_string *record, mr_e
 
 void mr_example_encoder_deinit(mr_example_encoder *encoder)
 {
+    if (encoder == nullptr) return;
     mr_encoded_free(encoder->state);
     *encoder = (mr_example_encoder){0};
 }
 
 void mr_example_add_bytes_list(mr_example_encoder *encoder, const char *name, const mr_string *values, size_t count)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_bytes(&encoder->state, name, values, count);
 }
 
 void mr_example_add_int64_list(mr_example_encoder *encoder, const char *name, const int64_t *values, size_t count)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_int64s(&encoder->state, name, values, count);
 }
 
 void mr_example_add_float_list(mr_example_encoder *encoder, const char *name, const float *values, size_t count)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_floats(&encoder->state, name, values, count);
 }
 
 void mr_example_add_bytes(mr_example_encoder *encoder, const char *name, mr_string value)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_bytes(&encoder->state, name, &value, 1);
 }
 
 void mr_example_add_int64(mr_example_encoder *encoder, const char *name, int64_t value)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_int64s(&encoder->state, name, &value, 1);
 }
 
 void mr_example_add_float(mr_example_encoder *encoder, const char *name, float value)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_floats(&encoder->state, name, &value, 1);
 }

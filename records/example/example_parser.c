@@ -2,6 +2,7 @@
  * record. */
 #include "records/example/example_batch.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <assert.h>
@@ -63,6 +64,8 @@ static const unsigned char *locate(const mr_example_parser *parser, mr_string re
 
 mr_status mr_example_find(const mr_example_parser *parser, mr_string record, mr_feature_view *views, mr_error *error)
 {
+    MR_REFUSE_NULL(parser, error);
+    MR_REFUSE_NULL(views, error);
     static constexpr int32_t ON_STACK = 32;
     mr_located few[ON_STACK], *located = few;
     if (parser->slot_count > ON_STACK) {
@@ -164,6 +167,7 @@ mr_status mr_example_parse_checked(const mr_example_parser *parser, const mr_str
 mr_status mr_example_parse(const mr_example_parser *parser, const mr_string *records, int64_t record_count, bool single,
                            mr_tensor *tensors, mr_error *error)
 {
+    MR_REFUSE_NULL(parser, error);
     mr_example_fault fault;
     return mr_example_parse_checked(parser, records, record_count, single, tensors, &fault, error);
 }

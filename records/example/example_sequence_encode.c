@@ -3,27 +3,32 @@
  * enclosing messages. Like protobuf's deterministic serialization it omits empty messages. */
 #include "records/example/example_encode.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <assert.h>
 
 void mr_sequence_add_bytes_list(mr_sequence_encoder *encoder, const char *name, const mr_string *values, size_t count)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_bytes(&encoder->lists, name, values, count);
 }
 
 void mr_sequence_add_int64_list(mr_sequence_encoder *encoder, const char *name, const int64_t *values, size_t count)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_int64s(&encoder->lists, name, values, count);
 }
 
 void mr_sequence_add_float_list(mr_sequence_encoder *encoder, const char *name, const float *values, size_t count)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_floats(&encoder->lists, name, values, count);
 }
 
 void mr_sequence_add_list(mr_sequence_encoder *encoder, const char *name)
 {
+    if (encoder == nullptr) return;
     mr_encoded_add_name(&encoder->lists, name);
 }
 
@@ -102,6 +107,8 @@ static mr_status assemble(struct mr_example_state *context, struct mr_example_st
 
 mr_status mr_sequence_finish(mr_sequence_encoder *encoder, mr_string *record, mr_error *error)
 {
+    MR_REFUSE_NULL(encoder, error);
+    MR_REFUSE_NULL(record, error);
     struct mr_example_state *context = mr_encoded_state(&encoder->context.state);
     struct mr_example_state *lists = mr_encoded_state(&encoder->lists);
     mr_status status = assemble(context, lists, error);
@@ -113,6 +120,7 @@ mr_status mr_sequence_finish(mr_sequence_encoder *encoder, mr_string *record, mr
 
 void mr_sequence_encoder_deinit(mr_sequence_encoder *encoder)
 {
+    if (encoder == nullptr) return;
     mr_example_encoder_deinit(&encoder->context);
     mr_encoded_free(encoder->lists);
     *encoder = (mr_sequence_encoder){0};

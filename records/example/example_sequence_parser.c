@@ -2,6 +2,7 @@
  * lists, which are then processed as two batches of the same records. */
 #include "records/example/example_batch.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -96,6 +97,7 @@ mr_status mr_sequence_parse_checked(const mr_sequence_parser *parser, const mr_s
 mr_status mr_sequence_parse(const mr_sequence_parser *parser, const mr_string *records, int64_t record_count,
                             bool single, mr_tensor *tensors, mr_error *error)
 {
+    MR_REFUSE_NULL(parser, error);
     mr_example_fault fault;
     return mr_sequence_parse_checked(parser, records, record_count, single, tensors, &fault, error);
 }

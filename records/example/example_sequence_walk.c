@@ -2,6 +2,7 @@
  *
  *     SequenceExample { 1: Features  2: FeatureLists }     FeatureLists { 1: map entry, repeated }
  *     entry { 1: name  2: FeatureList }                    FeatureList  { 1: Feature, repeated } */
+#include "base/arguments.h"
 #include "records/example/example_wire.h"
 
 #include <assert.h>
@@ -17,6 +18,8 @@ static mr_status damaged(mr_error *error, const mr_wire *at, mr_string record)
 
 mr_status mr_sequence_next_list(mr_example_cursor *walk, mr_feature_list_view *list, mr_error *error)
 {
+    MR_REFUSE_NULL(walk, error);
+    MR_REFUSE_NULL(list, error);
     mr_wire record = mr_wire_of(walk->record);
     const unsigned char *begin = record.next;
     while (walk->inner_offset == walk->inner_end) {
@@ -52,6 +55,8 @@ static mr_status damaged_list(mr_error *error, const mr_feature_list_view *list)
 
 mr_status mr_feature_list_count(const mr_feature_list_view *list, size_t *count, mr_error *error)
 {
+    MR_REFUSE_NULL(list, error);
+    MR_REFUSE_NULL(count, error);
     mr_wire steps = mr_wire_of(list->steps), step;
     for (*count = 0; steps.next < steps.end; ++*count)
         if (!mr_wire_tag(&steps, MR_TAG_BYTES(1)) || !mr_wire_bytes(&steps, &step)) return damaged_list(error, list);
@@ -60,6 +65,8 @@ mr_status mr_feature_list_count(const mr_feature_list_view *list, size_t *count,
 
 mr_status mr_feature_list_next(mr_feature_list_view *list, mr_feature_view *step, mr_error *error)
 {
+    MR_REFUSE_NULL(list, error);
+    MR_REFUSE_NULL(step, error);
     mr_wire steps = mr_wire_of(list->steps), feature;
     mr_feature_kind kind;
     if (steps.next == steps.end) return mr_fail(error, MR_OUT_OF_RANGE, "the feature list has no more steps");

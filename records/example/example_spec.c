@@ -23,6 +23,7 @@ int32_t mr_example_ragged_count(const mr_feature *feature)
 
 int32_t mr_feature_tensor_count(const mr_feature *feature)
 {
+    if (feature == nullptr) return 0;
     switch (feature->form) {
     case MR_FIXED_LEN:
     case MR_FIXED_LEN_SEQUENCE:
@@ -38,6 +39,7 @@ int32_t mr_feature_tensor_count(const mr_feature *feature)
 
 int32_t mr_sequence_tensor_count(const mr_feature *list)
 {
+    if (list == nullptr) return 0;
     return list->form == MR_FIXED_LEN_SEQUENCE ? 2 : mr_feature_tensor_count(list) + (list->form == MR_RAGGED);
 }
 
@@ -73,6 +75,9 @@ static void sparse_spec(const mr_feature *feature, int64_t rank, int32_t index, 
 
 void mr_feature_tensor_spec(const mr_feature *feature, int64_t batch, int32_t index, mr_dtype *dtype, mr_shape *shape)
 {
+    if (feature == nullptr) return;
+    if (dtype == nullptr) return;
+    if (shape == nullptr) return;
     bool is_batch = batch != MR_SINGLE;
     *dtype = feature->dtype;
     switch (feature->form) {
@@ -96,6 +101,9 @@ void mr_feature_tensor_spec(const mr_feature *feature, int64_t batch, int32_t in
 
 void mr_sequence_tensor_spec(const mr_feature *list, int64_t batch, int32_t index, mr_dtype *dtype, mr_shape *shape)
 {
+    if (list == nullptr) return;
+    if (dtype == nullptr) return;
+    if (shape == nullptr) return;
     *dtype = list->dtype;
     if (list->form == MR_VAR_LEN) {
         sparse_spec(list, batch == MR_SINGLE ? 2 : 3, index, dtype, shape);

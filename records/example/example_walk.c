@@ -1,4 +1,5 @@
 /* Iterates over the features of one Example, in file order, as views into the record. */
+#include "base/arguments.h"
 #include "records/example/example_wire.h"
 
 #include <assert.h>
@@ -15,6 +16,8 @@ static mr_status damaged(mr_error *error, const mr_wire *at, const mr_example_cu
 
 mr_status mr_example_next_feature(mr_example_cursor *walk, mr_feature_view *feature, mr_error *error)
 {
+    MR_REFUSE_NULL(walk, error);
+    MR_REFUSE_NULL(feature, error);
     mr_wire record = mr_wire_of(walk->record);
     const unsigned char *begin = record.next;
     while (walk->inner_offset == walk->inner_end) {
@@ -65,6 +68,8 @@ static mr_status counted(const mr_feature_view *feature, mr_feature_kind kind, s
 
 mr_status mr_feature_count(const mr_feature_view *feature, size_t *count, mr_error *error)
 {
+    MR_REFUSE_NULL(feature, error);
+    MR_REFUSE_NULL(count, error);
     if (mr_wire_count(feature->kind, mr_wire_of(feature->list), count)) return MR_OK;
     int shown = feature->name.size_bytes < NAME_BYTES_SHOWN ? (int)feature->name.size_bytes : NAME_BYTES_SHOWN;
     return mr_fail(error, MR_DATA_LOSS, "the values of feature \"%.*s\" are damaged", shown, feature->name.data);
@@ -72,6 +77,7 @@ mr_status mr_feature_count(const mr_feature_view *feature, size_t *count, mr_err
 
 mr_status mr_feature_bytes(const mr_feature_view *feature, mr_string *values, size_t capacity, mr_error *error)
 {
+    MR_REFUSE_NULL(feature, error);
     size_t count;
     MR_TRY(counted(feature, MR_FEATURE_BYTES, capacity, &count, error));
     mr_wire_strings(mr_wire_of(feature->list), values);
@@ -80,6 +86,7 @@ mr_status mr_feature_bytes(const mr_feature_view *feature, mr_string *values, si
 
 mr_status mr_feature_floats(const mr_feature_view *feature, float *values, size_t capacity, mr_error *error)
 {
+    MR_REFUSE_NULL(feature, error);
     size_t count;
     MR_TRY(counted(feature, MR_FEATURE_FLOAT, capacity, &count, error));
     mr_wire_floats(mr_wire_of(feature->list), count, values);
@@ -88,6 +95,7 @@ mr_status mr_feature_floats(const mr_feature_view *feature, float *values, size_
 
 mr_status mr_feature_int64s(const mr_feature_view *feature, int64_t *values, size_t capacity, mr_error *error)
 {
+    MR_REFUSE_NULL(feature, error);
     size_t count;
     MR_TRY(counted(feature, MR_FEATURE_INT64, capacity, &count, error));
     mr_wire_int64s(mr_wire_of(feature->list), count, values);
@@ -102,6 +110,9 @@ static mr_status find_one(mr_string record, const char *name, mr_feature_kind ki
     mr_feature_view feature;
     mr_string wanted = mr_string_from(name);
     mr_status status;
+    if (record.data == nullptr && record.size_bytes > 0)
+        return mr_fail(error, MR_INVALID_ARGUMENT, "the bytes of the Example are null, with a size of %zu",
+                       record.size_bytes);
     found->kind = MR_FEATURE_NONE;
     mr_error end;
     while ((status = mr_example_next_feature(&walk, &feature, &end)) == MR_OK)

@@ -3,6 +3,7 @@
  * copied. */
 #include "records/io/input_file.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <assert.h>
@@ -139,6 +140,8 @@ static mr_status split_quoted(split *split, cell_end *end, mr_error *error)
 
 mr_status mr_csv_split(mr_csv_row *row, mr_string text, bool is_end, char separator, size_t *used, mr_error *error)
 {
+    MR_REFUSE_NULL(row, error);
+    MR_REFUSE_NULL(used, error);
     split split = {.row = row,
                    .text = text.data,
                    .size = text.size_bytes,
@@ -167,6 +170,7 @@ mr_status mr_csv_split(mr_csv_row *row, mr_string text, bool is_end, char separa
 
 void mr_csv_row_deinit(mr_csv_row *row)
 {
+    if (row == nullptr) return;
     free(row->cells);
     free(row->text);
     free(row->buffer);
@@ -184,6 +188,8 @@ static mr_status fail_long(const char *name, uint64_t offset, mr_error *error)
 
 mr_status mr_csv_row_at(const mr_input_file *file, uint64_t offset, char separator, mr_csv_row *row, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(row, error);
     for (size_t size = ROW_AT_BYTES;; size *= 4) {
         if (size > MR_CSV_ROW_SIZE_MAX + 2) size = MR_CSV_ROW_SIZE_MAX + 2;
         if (row->buffer_capacity < size) {
@@ -224,6 +230,8 @@ struct mr_csv_reader {
 
 mr_status mr_csv_reader_new(const mr_input_file *file, char separator, mr_csv_reader **reader, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(reader, error);
     unsigned char mark[4] = {0};
     size_t done = 0;
     *reader = nullptr;
@@ -299,6 +307,8 @@ static uint64_t count_lines(const char *text, size_t size)
 
 mr_status mr_csv_reader_next(mr_csv_reader *reader, const mr_csv_row **row, mr_error *error)
 {
+    MR_REFUSE_NULL(reader, error);
+    MR_REFUSE_NULL(row, error);
     size_t used;
     for (;;) {
         mr_string text = {reader->window + reader->begin, reader->end - reader->begin};
@@ -329,6 +339,7 @@ mr_status mr_csv_reader_next(mr_csv_reader *reader, const mr_csv_row **row, mr_e
 
 mr_status mr_csv_reader_skip_line(mr_csv_reader *reader, mr_error *error)
 {
+    MR_REFUSE_NULL(reader, error);
     for (;;) {
         assert(reader->begin <= reader->end && reader->end <= reader->capacity);
         const char *text = reader->window + reader->begin;
@@ -350,16 +361,19 @@ mr_status mr_csv_reader_skip_line(mr_csv_reader *reader, mr_error *error)
 
 uint64_t mr_csv_reader_offset(const mr_csv_reader *reader)
 {
+    if (reader == nullptr) return 0;
     return reader->offset + reader->row_begin;
 }
 
 mr_string mr_csv_reader_text(const mr_csv_reader *reader)
 {
+    if (reader == nullptr) return (mr_string){0};
     assert(reader->row_begin <= reader->begin);
     return (mr_string){reader->window + reader->row_begin, reader->begin - reader->row_begin};
 }
 
 uint64_t mr_csv_reader_line(const mr_csv_reader *reader)
 {
+    if (reader == nullptr) return 0;
     return reader->row_line;
 }

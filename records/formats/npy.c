@@ -3,6 +3,7 @@
  * evaluated. */
 #include "records/io/input_file.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 #include "records/io/file.h"
 
@@ -181,6 +182,8 @@ static mr_status parse_header(const mr_input_file *file, const char *text, size_
 
 mr_status mr_npy_open(const mr_input_file *file, uint64_t offset, mr_npy *array, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(array, error);
     unsigned char start[12] = {0};
     size_t done = 0;
     *array = (mr_npy){0};
@@ -365,6 +368,9 @@ static mr_status read_shape(const mr_input_file *file, const mr_npy *array, mr_s
 mr_status mr_npy_read_rows(const mr_input_file *file, const mr_npy *array, int64_t begin, int64_t end,
                            mr_tensor *tensor, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(array, error);
+    MR_REFUSE_NULL(tensor, error);
     *tensor = (mr_tensor){0};
     if (array->shape.rank == 0 || begin < 0 || begin > end || end > array->shape.dims[0])
         return mr_fail(error, MR_OUT_OF_RANGE, "%s: the array does not have rows %" PRId64 " to %" PRId64,
@@ -376,6 +382,9 @@ mr_status mr_npy_read_rows(const mr_input_file *file, const mr_npy *array, int64
 
 mr_status mr_npy_read(const mr_input_file *file, const mr_npy *array, mr_tensor *tensor, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(array, error);
+    MR_REFUSE_NULL(tensor, error);
     *tensor = (mr_tensor){0};
     int64_t rows = array->shape.rank > 0 ? array->shape.dims[0] : 1;
     return read_shape(file, array, array->shape, 0, rows, tensor, error);
@@ -383,6 +392,9 @@ mr_status mr_npy_read(const mr_input_file *file, const mr_npy *array, mr_tensor 
 
 mr_status mr_npy_to_c_order(const mr_input_file *file, mr_npy *array, mr_input_file **transposed, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(array, error);
+    MR_REFUSE_NULL(transposed, error);
     int64_t rows = array->shape.rank > 0 ? array->shape.dims[0] : 1, count = mr_shape_count(array->shape);
     uint64_t row_bytes = rows > 0 ? (uint64_t)count / (uint64_t)rows * array->item_bytes : 0;
     int64_t block = row_bytes < TRANSPOSE_BYTES ? (int64_t)(TRANSPOSE_BYTES / (row_bytes + 1)) + 1 : 1;
@@ -410,6 +422,8 @@ mr_status mr_npy_to_c_order(const mr_input_file *file, mr_npy *array, mr_input_f
 
 mr_status mr_npy_load(const char *path, mr_tensor *tensor, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(tensor, error);
     mr_input_file *file = nullptr;
     mr_npy array;
     *tensor = (mr_tensor){0};
@@ -422,6 +436,8 @@ mr_status mr_npy_load(const char *path, mr_tensor *tensor, mr_error *error)
 
 mr_status mr_npy_save(const char *path, const mr_tensor *tensor, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(tensor, error);
     char text[512];
     size_t i = 0;
     while (i < NUMBER_COUNT && numbers[i].dtype != tensor->dtype) i++;

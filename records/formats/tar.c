@@ -7,6 +7,7 @@
  * 'L' with a long name. Numbers are octal text, or binary if their first bit is set. */
 #include "records/io/input_file.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 
 #include <assert.h>
@@ -31,6 +32,7 @@ struct mr_tar_reader {
 
 mr_status mr_tar_reader_new(const mr_input_file *file, uint64_t offset, mr_tar_reader **reader, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
     *reader = calloc(1, sizeof(**reader));
     if (*reader == nullptr) return mr_fail_memory(error, sizeof(**reader));
     (*reader)->file = file;
@@ -339,6 +341,8 @@ static mr_status take_member(mr_tar_reader *reader, const header *header, const 
 
 mr_status mr_tar_reader_next(mr_tar_reader *reader, mr_tar_member *member, mr_error *error)
 {
+    MR_REFUSE_NULL(reader, error);
+    MR_REFUSE_NULL(member, error);
     unsigned char block[BLOCK_BYTES];
     header header;
     *member = (mr_tar_member){};

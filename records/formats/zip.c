@@ -2,6 +2,7 @@
  * into its 32-bit fields are stored in zip64 records. All numbers are checked against the file before they are used. */
 #include "records/io/input_file.h"
 
+#include "base/arguments.h"
 #include "base/bytes.h"
 #include "base/status.h"
 
@@ -127,6 +128,8 @@ static mr_status take_entry(const mr_input_file *file, const unsigned char *entr
 
 mr_status mr_zip_open(const mr_input_file *file, mr_zip *zip, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(zip, error);
     directory directory = {0};
     *zip = (mr_zip){0};
     MR_TRY(find_directory(file, &directory, error));
@@ -150,6 +153,7 @@ mr_status mr_zip_open(const mr_input_file *file, mr_zip *zip, mr_error *error)
 
 void mr_zip_deinit(mr_zip *zip)
 {
+    if (zip == nullptr) return;
     for (int64_t i = 0; i < zip->count; i++) free(zip->members[i].name);
     free(zip->members);
     *zip = (mr_zip){0};
@@ -209,6 +213,9 @@ static mr_status extract(const mr_input_file *file, const mr_zip_member *member,
 
 mr_status mr_zip_extract(const mr_input_file *file, const mr_zip_member *member, mr_input_file **part, mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(member, error);
+    MR_REFUSE_NULL(part, error);
     const char *directory = mr_input_file_name(file);
     size_t directory_size = strlen(directory), name_size = strlen(member->name);
     char *name = malloc(directory_size + name_size + 3);

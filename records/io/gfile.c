@@ -1,5 +1,6 @@
 /* Files of tf.gfile: questions, reading, writing, copying, renaming. */
 #include "records/io/gfile.h"
+#include "base/arguments.h"
 #include "base/status.h"
 #include "records/io/file.h"
 
@@ -98,6 +99,7 @@ bool mr_gfile_is_directory(const char *path)
 mr_status mr_gfile_stat(const char *path, mr_gfile_about *about, mr_error *error)
 {
     struct stat found;
+    MR_REFUSE_NULL(about, error);
     *about = (mr_gfile_about){0};
     MR_TRY(mr_gfile_local(path, &path, error));
     if (stat(path, &found) != 0) return mr_gfile_fail(error, errno, "find", path);
@@ -112,6 +114,7 @@ mr_status mr_gfile_read(const char *path, mr_tensor *contents, mr_error *error)
     struct stat about;
     char *bytes = nullptr;
     size_t size = 0;
+    MR_REFUSE_NULL(contents, error);
     *contents = (mr_tensor){0};
     MR_TRY(mr_gfile_local(path, &path, error));
     if (stat(path, &about) != 0) return mr_gfile_fail(error, errno, "open", path);

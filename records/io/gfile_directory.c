@@ -1,4 +1,5 @@
 /* Directories of tf.gfile: lists, patterns, trees. */
+#include "base/arguments.h"
 #include "base/status.h"
 #include "records/io/file.h"
 #include "records/io/gfile.h"
@@ -93,6 +94,7 @@ static mr_status list(const char *path, mr_gfile_names *names, mr_error *error)
 mr_status mr_gfile_list_directory(const char *path, mr_tensor *names, mr_error *error)
 {
     mr_gfile_names found = {0};
+    MR_REFUSE_NULL(names, error);
     *names = (mr_tensor){0};
     MR_TRY(mr_gfile_local(path, &path, error));
     mr_status status = list(path, &found, error);
@@ -125,6 +127,7 @@ mr_status mr_gfile_glob(const char *pattern, mr_tensor *paths, mr_error *error)
 {
     glob_t found = {0};
     mr_gfile_names names = {0};
+    MR_REFUSE_NULL(paths, error);
     *paths = (mr_tensor){0};
     MR_TRY(mr_gfile_local(pattern, &pattern, error));
     int result = *pattern != '\0' ? glob(pattern, GLOB_PERIOD | GLOB_NOSORT, is_temporary, &found) : GLOB_NOMATCH;
@@ -168,13 +171,9 @@ mr_status mr_gfile_make_directories(const char *path, mr_error *error)
 
 mr_status mr_gfile_make_directory(const char *path, mr_error *error)
 {
-    struct stat about;
     MR_TRY(mr_gfile_local(path, &path, error));
-    if (*path == '\0' || mkdir(path, 0777) == 0) return MR_OK;
-    const int number = errno;
-    if (number != EEXIST) return mr_gfile_fail(error, number, "create directory", path);
-    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return MR_OK;
-    return mr_gfile_fail(error, ENOTDIR, "create directory", path);
+    if (*path == '\0' || mkdir(path, 0777) == 0 || errno == EEXIST) return MR_OK;
+    return mr_gfile_fail(error, errno, "create directory", path);
 }
 
 /* ---- Trees ---- */

@@ -3,6 +3,7 @@
  * closed, even if the process crashes. */
 #include "records/io/input_file.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 #include "records/io/file.h"
 #include "records/io/open_file.h"
@@ -51,11 +52,13 @@ void mr_input_file_close(mr_input_file *file)
 
 uint64_t mr_input_file_size(const mr_input_file *file)
 {
+    if (file == nullptr) return 0;
     return file->size_bytes;
 }
 
 int64_t mr_input_file_modified_ns(const mr_input_file *file)
 {
+    if (file == nullptr) return 0;
     return file->modified_ns;
 }
 
@@ -66,6 +69,8 @@ const char *mr_input_file_name(const mr_input_file *file)
 
 mr_status mr_input_file_from(mr_string bytes, const char *name, mr_input_file **file, mr_error *error)
 {
+    MR_REFUSE_NULL(name, error);
+    MR_REFUSE_NULL(file, error);
     MR_TRY(new_file(name, file, error));
     (*file)->bytes = bytes.data != nullptr ? bytes.data : "";
     (*file)->size_bytes = bytes.size_bytes;
@@ -87,6 +92,8 @@ mr_status mr_input_file_part(const mr_input_file *file, uint64_t offset, uint64_
 mr_status mr_input_file_read(const mr_input_file *file, uint64_t offset, void *bytes, size_t size_bytes, size_t *done,
                              mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(done, error);
     assert((file->source != nullptr) + (file->descriptor >= 0) + (file->bytes != nullptr) + (file->parent != nullptr) ==
            1);
     *done = 0;
@@ -303,6 +310,8 @@ static mr_status gunzip_file(mr_input_file **file, mr_error *error)
 
 mr_status mr_input_file_open(const char *path, bool gunzip, mr_input_file **file, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(file, error);
     struct stat about;
     *file = nullptr;
     mr_input_file *created = nullptr;

@@ -1,4 +1,5 @@
 /* Expansion of path patterns: a name, a glob, or "name@16" for sharded names. */
+#include "base/arguments.h"
 #include "base/status.h"
 #include "records/io/file.h"
 
@@ -116,6 +117,8 @@ static mr_status match_glob(const char *pattern, char ***paths, int32_t *count, 
 
 mr_status mr_paths_match(const char *pattern, char ***paths, int32_t *count, mr_error *error)
 {
+    MR_REFUSE_NULL(paths, error);
+    MR_REFUSE_NULL(count, error);
     *paths = nullptr;
     *count = 0;
     size_t stem_bytes;

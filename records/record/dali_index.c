@@ -1,4 +1,5 @@
 /* DALI's index of a record file, in the format of tfrecord2idx: a line "OFFSET SIZE" for each record. */
+#include "base/arguments.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "records/record/record_format.h"
@@ -50,6 +51,8 @@ static mr_status write_lines(mr_file_output *output, const mr_record_index *inde
 
 mr_status mr_dali_index_write(const char *index_path, const mr_record_index *index, mr_error *error)
 {
+    MR_REFUSE_NULL(index_path, error);
+    MR_REFUSE_NULL(index, error);
     if (index->compression != MR_COMPRESSION_NONE)
         return mr_fail(error, MR_INVALID_ARGUMENT, "%s: the records are compressed, but DALI reads only plain files",
                        index_path);
@@ -139,6 +142,8 @@ mr_status mr_dali_index_parse(const char *path, const char *text, size_t size_by
 
 mr_status mr_dali_index_read(const char *index_path, mr_record_index *index, mr_error *error)
 {
+    MR_REFUSE_NULL(index_path, error);
+    MR_REFUSE_NULL(index, error);
     char *text;
     size_t size;
     *index = (mr_record_index){0};
@@ -201,6 +206,8 @@ static mr_status check_all(const mr_index_source *file, const mr_record_index *i
 
 mr_status mr_record_index_check(const char *path, int32_t threads, mr_record_index *index, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(index, error);
     if (index->compression != MR_COMPRESSION_NONE)
         return mr_fail(error, MR_UNIMPLEMENTED, "%s: the file is compressed, so its headers cannot be read separately",
                        path);

@@ -1,5 +1,6 @@
 /* Opening the index of a record file: loads the stored one if it belongs to the file, otherwise builds it from the
  * file's headers. */
+#include "base/arguments.h"
 #include "records/record/record_format.h"
 #include "records/record/record_index.h"
 #include "records/record/record_stream.h"
@@ -75,6 +76,8 @@ static mr_status check_loaded(const mr_index_source *source, const mr_file_stamp
 
 mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(index, error);
     *index = (mr_record_index){0};
     mr_index_source source;
     mr_file_stamp stamp;
@@ -102,6 +105,8 @@ mr_status mr_record_index_open(const char *path, mr_record_index *index, mr_erro
 
 mr_status mr_record_index_build(const char *path, int32_t threads, mr_record_index *index, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(index, error);
     *index = (mr_record_index){.origin = MR_INDEX_BUILT};
     mr_index_source source;
     mr_file_stamp stamp;

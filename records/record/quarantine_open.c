@@ -1,5 +1,6 @@
 /* Opening a quarantine: reads its existing contents, so that known ranges are not written again. Apart from
  * record_quarantine.c because it uses the record reader, which writes to the quarantine. */
+#include "base/arguments.h"
 #include "records/record/record_damage.h"
 
 #include <millrace/example.h>
@@ -26,6 +27,8 @@ static void remember_ranges(mr_record_quarantine *quarantine, const char *path)
 
 mr_status mr_record_quarantine_open(const char *path, mr_record_quarantine **quarantine, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(quarantine, error);
     MR_TRY(mr_record_quarantine_new(path, quarantine, error));
     remember_ranges(*quarantine, path);
     return MR_OK;

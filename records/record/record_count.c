@@ -1,4 +1,5 @@
 /* Counting records: from the index if there is a valid one, otherwise from the headers, or by reading a stream. */
+#include "base/arguments.h"
 #include "records/record/record_index.h"
 
 #include <string.h>
@@ -22,6 +23,8 @@ static mr_status count_stream(const char *path, uint64_t *count, mr_error *error
 
 mr_status mr_record_count(const char *path, int32_t threads, uint64_t *count, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(count, error);
     mr_index_source source;
     mr_file_stamp stamp;
     mr_compression compression;

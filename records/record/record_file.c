@@ -1,6 +1,7 @@
 /* Random access to records: one pread for each record, whose checksums are all verified. Reads share only the
  * descriptor and the index, so any number of threads may read concurrently. Seekable GZIP is decompressed by
  * gzip_seek.c. */
+#include "base/arguments.h"
 #include "base/status.h"
 #include "records/io/file.h"
 #include "records/io/open_file.h"
@@ -22,6 +23,8 @@ struct mr_record_file {
 
 mr_status mr_record_file_open(const char *path, mr_record_file **file, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(file, error);
     mr_record_file *opened = calloc(1, sizeof(*opened));
     char *name = strdup(path);
     if (opened == nullptr || name == nullptr) {
@@ -66,26 +69,31 @@ void mr_record_file_close(mr_record_file *file)
 
 uint64_t mr_record_file_count(const mr_record_file *file)
 {
+    if (file == nullptr) return 0;
     return file->index.count;
 }
 
 const char *mr_record_file_path(const mr_record_file *file)
 {
+    if (file == nullptr) return nullptr;
     return file->path;
 }
 
 mr_compression mr_record_file_compression(const mr_record_file *file)
 {
+    if (file == nullptr) return 0;
     return file->index.compression;
 }
 
 uint64_t mr_record_file_offset(const mr_record_file *file, uint64_t number)
 {
+    if (file == nullptr) return 0;
     return file->index.offsets[number < file->index.count ? number : file->index.count];
 }
 
 uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number)
 {
+    if (file == nullptr) return 0;
     if (number >= file->index.count) return 0;
     assert(file->index.offsets[number + 1] - file->index.offsets[number] >=
            MR_RECORD_HEADER_BYTES + MR_RECORD_FOOTER_BYTES);
@@ -95,6 +103,7 @@ uint64_t mr_record_file_record_size(const mr_record_file *file, uint64_t number)
 
 void mr_record_file_prefetch(const mr_record_file *file, uint64_t number)
 {
+    if (file == nullptr) return;
     if (number >= file->index.count || file->seek != nullptr) return;
     uint64_t data_bytes = mr_record_file_record_size(file, number);
     int descriptor;
@@ -107,6 +116,8 @@ void mr_record_file_prefetch(const mr_record_file *file, uint64_t number)
 mr_status mr_record_file_read(const mr_record_file *file, uint64_t number, void *bytes, mr_string *record,
                               mr_error *error)
 {
+    MR_REFUSE_NULL(file, error);
+    MR_REFUSE_NULL(record, error);
     if (number >= file->index.count)
         return mr_fail(error, MR_OUT_OF_RANGE,
                        "%s: record %" PRIu64 " does not exist: the number of records is %" PRIu64, file->path, number,

@@ -16,6 +16,7 @@
  * index is ignored. Two indexes of the same file are byte-identical. */
 #include "records/record/record_index.h"
 
+#include "base/arguments.h"
 #include "base/status.h"
 #include "records/record/record_format.h"
 
@@ -69,6 +70,7 @@ mr_status mr_record_index_append_point(mr_record_index *index, uint64_t *capacit
 
 void mr_record_index_deinit(mr_record_index *index)
 {
+    if (index == nullptr) return;
     free(index->offsets);
     free(index->points);
     *index = (mr_record_index){0};
@@ -104,6 +106,8 @@ static void encode(const mr_record_index *index, unsigned char *bytes, size_t si
 
 mr_status mr_record_index_write(const char *path, const mr_record_index *index, mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(index, error);
     size_t size = HEAD_BYTES + 4 * index->count + POINT_BYTES * index->point_count + 4;
     char *name = index_path(path);
     unsigned char *bytes = malloc(size);

@@ -134,11 +134,13 @@ mr_status mr_record_quarantine_close(mr_record_quarantine *quarantine, mr_error 
 
 uint64_t mr_record_quarantine_count(const mr_record_quarantine *quarantine)
 {
+    if (quarantine == nullptr) return 0;
     return quarantine->count;
 }
 
 uint64_t mr_record_quarantine_size(const mr_record_quarantine *quarantine)
 {
+    if (quarantine == nullptr) return 0;
     return quarantine->size_bytes;
 }
 

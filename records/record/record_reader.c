@@ -6,6 +6,7 @@
  * inserted into a record, so that no valid header follows it. In all cases the reader has moved on when it reports, so
  * it reaches the end of every file. */
 #include "records/record/record_reader.h"
+#include "base/arguments.h"
 #include "base/options.h"
 
 #include "base/status.h"
@@ -154,6 +155,8 @@ static mr_status open_reader(const char *path, const mr_record_reader_options *o
 mr_status mr_record_reader_open(const char *path, const mr_record_reader_options *given, mr_record_reader **reader,
                                 mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(reader, error);
     mr_record_reader_options options;
     MR_TRY(MR_OPTIONS_READ(mr_record_reader_options, &options, given, error));
     MR_TRY(check_options(path, &options, error));
@@ -432,6 +435,7 @@ static bool is_past_range(const mr_record_reader *reader)
 
 mr_status mr_record_reader_wait(mr_record_reader *reader, int32_t timeout_ms, bool *is_ready, mr_error *error)
 {
+    MR_REFUSE_NULL(reader, error);
     mr_record_stream *stream = &reader->stream;
     uint64_t deadline_ms = mr_record_stream_deadline(timeout_ms);
     *is_ready = true;
@@ -453,6 +457,8 @@ mr_status mr_record_reader_wait(mr_record_reader *reader, int32_t timeout_ms, bo
 
 mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_error *error)
 {
+    MR_REFUSE_NULL(reader, error);
+    MR_REFUSE_NULL(record, error);
     mr_record_stream *stream = &reader->stream;
     const mr_record_reader_options *options = &reader->options;
     mr_record_stream_consume(stream, reader->consumed);
@@ -509,25 +515,30 @@ mr_status mr_record_reader_next(mr_record_reader *reader, mr_string *record, mr_
 
 uint64_t mr_record_reader_number(const mr_record_reader *reader)
 {
+    if (reader == nullptr) return 0;
     return reader->number;
 }
 
 uint64_t mr_record_reader_offset(const mr_record_reader *reader)
 {
+    if (reader == nullptr) return 0;
     return reader->offset;
 }
 
 uint64_t mr_record_reader_lost(const mr_record_reader *reader)
 {
+    if (reader == nullptr) return 0;
     return reader->lost;
 }
 
 mr_record_damage mr_record_reader_damage(const mr_record_reader *reader)
 {
+    if (reader == nullptr) return (mr_record_damage){0};
     return reader->damage;
 }
 
 mr_compression mr_record_reader_compression(const mr_record_reader *reader)
 {
+    if (reader == nullptr) return 0;
     return reader->stream.compression;
 }

@@ -619,6 +619,9 @@ mr_status mr_record_scan(const char *const *paths, int32_t count, const mr_recor
     if (count < 0 || (count > 0 && paths == nullptr))
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: count is %" PRId32 "%s", count,
                        paths != nullptr ? "" : ", but paths is null");
+    for (int32_t i = 0; i < count; i++)
+        if (paths[i] == nullptr)
+            return mr_fail(error, MR_INVALID_ARGUMENT, "mr_record_scan: path %" PRId32 " is null", i);
     MR_TRY(MR_OPTIONS_READ(mr_record_scan_options, options, given, error));
     MR_TRY(check_options(options, error));
     scan *scan = calloc(1, sizeof(*scan));

@@ -3,6 +3,7 @@
  *
  * Closing an atomic writer proceeds in this order: sync the data, write the index under its final name, rename the
  * file. Anyone who sees the file therefore also sees its index. An index without its file is stale and not used. */
+#include "base/arguments.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "records/io/file.h"
@@ -85,6 +86,8 @@ static mr_status check_indexable(mr_record_writer *writer, mr_error *error)
 mr_status mr_record_writer_open(const char *path, const mr_record_writer_options *options, mr_record_writer **writer,
                                 mr_error *error)
 {
+    MR_REFUSE_NULL(path, error);
+    MR_REFUSE_NULL(writer, error);
     mr_record_writer *opened = calloc(1, sizeof(*opened));
     if (opened == nullptr) return mr_fail_memory(error, sizeof(*opened));
     mr_status status = MR_OPTIONS_READ(mr_record_writer_options, &opened->options, options, error);
@@ -205,6 +208,7 @@ static mr_status append(mr_record_writer *writer, const void *bytes, size_t size
 
 mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, size_t size_bytes, mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     if (size_bytes > MR_RECORD_SIZE_MAX)
         return mr_fail(error, MR_INVALID_ARGUMENT,
                        "%s: record %" PRIu64 " has %zu bytes (expected at most %" PRIu64 ")", writer->output.path,
@@ -217,6 +221,7 @@ mr_status mr_record_writer_append(mr_record_writer *writer, const void *bytes, s
 mr_status mr_record_writer_append_many(mr_record_writer *writer, const void *bytes, const uint64_t *sizes, size_t count,
                                        mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     assert(count == 0 || (bytes != nullptr && sizes != nullptr));
     const char *next = bytes;
     for (size_t i = 0; i < count; i++) {
@@ -242,6 +247,7 @@ static mr_status flush(mr_record_writer *writer, int mode, bool sync, mr_error *
 
 mr_status mr_record_writer_flush(mr_record_writer *writer, bool sync, mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     if (writer->fault.status != MR_OK) return mr_fail(error, writer->fault.status, "%s", writer->fault.message);
     mr_error problem = {0};
     return keep(writer, flush(writer, Z_SYNC_FLUSH, sync, &problem), &problem, error);
@@ -249,11 +255,13 @@ mr_status mr_record_writer_flush(mr_record_writer *writer, bool sync, mr_error *
 
 uint64_t mr_record_writer_count(const mr_record_writer *writer)
 {
+    if (writer == nullptr) return 0;
     return writer->count;
 }
 
 uint64_t mr_record_writer_size(const mr_record_writer *writer)
 {
+    if (writer == nullptr) return 0;
     return writer->size_bytes;
 }
 
@@ -274,6 +282,7 @@ static mr_status write_index(mr_record_writer *writer, mr_error *error)
 
 mr_status mr_record_writer_close(mr_record_writer *writer, mr_error *error)
 {
+    MR_REFUSE_NULL(writer, error);
     mr_status status = writer->fault.status;
     if (status != MR_OK)
         (void)mr_fail(error, status, "%s", writer->fault.message);

@@ -308,6 +308,33 @@ TEST(finalized_graphs_do_not_change)
     mr_graph_free(g);
 }
 
+TEST(finalized_graphs_take_no_meta_graphs_and_no_collection_items)
+{
+    mr_error error = {0};
+    for (int kind = 0; kind < 3; kind++) {
+        mr_graph *g = mr_graph_new();
+        mr_variable w = mr_get_variable(g, "w", MR_SHAPE(2));
+        mr_tensor bytes = {0};
+        CHECK_OK(mr_graph_export_meta(g, &bytes, &error));
+        const int32_t count = mr_graph_node_count(g);
+        const mr_string meta = mr_tensor_strings(&bytes)[0];
+        mr_graph_finalize(g);
+        CHECK_STATUS(mr_graph_import_meta_with(g, meta.data, meta.size_bytes,
+                                               MR_OPTIONS(mr_meta_import_options, .prefix = "again"), &error),
+                     MR_FAILED_PRECONDITION);
+        CHECK_EQ(mr_graph_node_count(g), count);
+        CHECK_OK(mr_graph_status(g, &error));
+        if (kind == 0) mr_graph_add_to_collection(g, "mine", w.value);
+        if (kind == 1) mr_graph_add_variable_to_collection(g, MR_MODEL_VARIABLES, w);
+        if (kind == 2) mr_graph_add_variable_to_collection(g, "mine", w);
+        CHECK_STATUS(mr_graph_status(g, &error), MR_FAILED_PRECONDITION);
+        CHECK_CONTAINS(error.message, "the graph is finalized");
+        CHECK_EQ(mr_graph_collection_count(g, "mine") + mr_graph_collection_count(g, MR_MODEL_VARIABLES), 0);
+        mr_tensor_deinit(&bytes);
+        mr_graph_free(g);
+    }
+}
+
 /* ---- Imports ---- */
 
 TEST(imports_map_inputs_and_return_elements)

@@ -221,7 +221,8 @@ TEST(wrong_assertions_are_refused)
     REFUSE("x is int32, not floating point", mr_assert_near(r.g, mr_constant_int32(r.g, 1), r.y))
     REFUSE("rank is -1, but must be at least 0", mr_assert_rank(r.g, r.u, -1))
     REFUSE("there must be 1 to 64 ranks", mr_assert_rank_in(r.g, r.u, (mr_ints){0}))
-    REFUSE("rank is 4294967296, but", mr_assert_rank_in(r.g, r.u, MR_INTS(4294967296)))
+    REFUSE("rank is 4294967296, but must be at least 0, and at most 2147483647",
+           mr_assert_rank_in(r.g, r.u, MR_INTS(4294967296)))
     REFUSE("message is null", mr_verify_all_finite(r.g, r.x, nullptr))
     REFUSE("is_non_decreasing: x is not an output of the graph", mr_is_non_decreasing(r.g, (mr_output){0}))
     CHECK(mr_assert_equal(nullptr, (mr_output){0}, (mr_output){0}) == nullptr);

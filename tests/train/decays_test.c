@@ -265,3 +265,12 @@ TEST(slots_of_a_second_optimizer_have_numbers)
     CHECK_STR(mr_node_name(mr_graph_variable(g, MR_GLOBAL_VARIABLES, 8).ref.node), "w/Adam_3");
     mr_graph_free(g);
 }
+
+TEST(piecewise_constants_are_finite)
+{
+    for (int i = 0; i < 2; i++) {
+        mr_graph *g = mr_graph_new();
+        (void)mr_piecewise_constant(g, mr_global_step(g).value, MR_INTS(5), MR_FLOATS(1, i == 0 ? NAN : INFINITY));
+        check_refused(g, "the values must be finite");
+    }
+}

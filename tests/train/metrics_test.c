@@ -152,3 +152,18 @@ TEST(metrics_with_too_few_thresholds_are_refused)
             mr_graph_free(g);
         }
 }
+
+TEST(metrics_and_curves_with_too_many_thresholds_are_refused)
+{
+    mr_error error = {0};
+    for (int what = 0; what < 2; what++) {
+        mr_graph *g = mr_graph_new();
+        mr_output labels = mr_placeholder(g, MR_BOOL, .shape = MR_SHAPE(3));
+        mr_output predictions = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3));
+        if (what == 0) (void)mr_metric_auc(g, labels, predictions, .threshold_count = INT32_MAX);
+        if (what == 1) (void)mr_summary_pr_curve(g, "curve", labels, predictions, .threshold_count = INT32_MAX);
+        CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, "at most 1000000");
+        mr_graph_free(g);
+    }
+}

@@ -189,3 +189,63 @@ TEST(wrong_averages_are_refused)
     CHECK(mr_moving_average(nullptr, &w, 1, nullptr, .decay = 0.5f) == nullptr);
     mr_graph_free(other);
 }
+
+TEST(moving_average_refuses_variables_that_are_not_floating_point)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable i = mr_get_variable(g, "i", MR_SHAPE(2), .dtype = MR_INT32), average;
+    mr_node *update = mr_moving_average(g, &i, 1, &average, .decay = 0.5f);
+    CHECK(update != nullptr);
+    CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "the variable i, which is int32, not floating point");
+    /* The averages of a failed graph are passed on by later builders. */
+    CHECK(mr_add_v2(g, average.value, average.value).node != nullptr);
+    CHECK(average.initializer != nullptr);
+    mr_graph_free(g);
+}
+
+TEST(moving_average_without_a_name_or_of_another_graph_is_an_error)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new(), *other = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "w", MR_SHAPE(2)), average;
+    (void)mr_moving_average(g, &w, 1, &average, .decay = 0.5f, .name = "");
+    CHECK_STATUS(mr_graph_status(g, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "the name of a moving average is empty");
+    CHECK(average.value.node != nullptr);
+    (void)mr_moving_average(other, &w, 1, &average, .decay = 0.5f);
+    CHECK_STATUS(mr_graph_status(other, &error), MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "not a variable of the graph");
+    mr_graph_free(other);
+    mr_graph_free(g);
+}
+
+TEST(moving_average_of_a_variable_twice_updates_one_average_twice)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "w", MR_SHAPE(1), .initializer = {.kind = MR_INIT_ONES});
+    const mr_variable twice[] = {w, w};
+    mr_variable averages[2];
+    mr_node *update = mr_moving_average(g, twice, 2, averages, .decay = 0.5f);
+    CHECK(averages[0].ref.node == averages[1].ref.node);
+    CHECK_EQ(mr_graph_variable_count(g, MR_GLOBAL_VARIABLES), 2);
+    CHECK_EQ(mr_graph_variable_count(g, MR_MOVING_AVERAGE_VARIABLES), 1);
+    mr_node *init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, "init");
+    mr_session *session = nullptr;
+    mr_tensor value = {0};
+    const float five = 5;
+    CHECK_OK(mr_session_new(g, nullptr, &session, &error));
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
+    CHECK_OK(mr_tensor_init_copy(&value, MR_FLOAT, MR_SHAPE(1), &five, &error));
+    CHECK_OK(mr_session_write_variable(session, w.ref, &value, &error));
+    mr_tensor_deinit(&value);
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &update, 1, &error));
+    CHECK_OK(mr_session_read_variable(session, averages[0].ref, &value, &error));
+    CHECK_NEAR(mr_tensor_floats(&value)[0], 5,
+               1e-6); /* 1 + 2 + 2: both updates use the same average, as in TensorFlow */
+    mr_tensor_deinit(&value);
+    mr_session_free(session);
+    mr_graph_free(g);
+}

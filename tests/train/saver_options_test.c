@@ -267,3 +267,44 @@ TEST(imported_graphs_have_their_saver)
     mr_graph_free(bare);
     end(m);
 }
+
+TEST(saver_refuses_empty_keys)
+{
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_get_variable(g, "w", MR_SHAPE(2));
+    const char *const keys[] = {""};
+    mr_saver_free(mr_saver_new(g, .variables = &w.ref, .variable_count = 1, .keys = keys));
+    check_refused(g, "the saver's key of the variable w is empty");
+}
+
+TEST(checkpoint_writer_needs_a_name)
+{
+    mr_error error = {0};
+    mr_checkpoint_writer *writer = nullptr;
+    const char *const paths[] = {"", "/", test_path("directory/")};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        CHECK_STATUS(mr_checkpoint_writer_open(paths[i], &writer, &error), MR_INVALID_ARGUMENT);
+        CHECK_CONTAINS(error.message, "a checkpoint needs a name");
+        CHECK(writer == nullptr);
+    }
+    CHECK(!exists("directory"));
+}
+
+/* Savers of one directory and one file "checkpoint", whose paths begin with that of another one. */
+TEST(savers_keep_checkpoints_of_longer_paths)
+{
+    mr_error error = {0};
+    const char *const longer[] = {"model2", "model-b", "model-1-b"};
+    model m = build(keep_two);
+    for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) {
+        CHECK_OK(save(m, longer[i], 7, nullptr, &error));
+        for (int64_t step = 0; step < 4; step++) CHECK_OK(save(m, "model", step, nullptr, &error));
+        CHECK(!exists("model-1.index") && exists("model-2.index") && exists("model-3.index"));
+        for (size_t j = 0; j <= i; j++) {
+            char name[32];
+            snprintf(name, sizeof name, "%s-7.index", longer[j]);
+            CHECK(exists(name));
+        }
+    }
+    end(m);
+}
