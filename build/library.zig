@@ -100,8 +100,9 @@ fn addCuda(c: Context, m: *Build.Module) void {
         _ = fatbins.addCopyFile(fatbin, b.fmt("cuda/{s}.fatbin", .{stem}));
     }
     m.addEmbedPath(fatbins.getDirectory());
-    m.addIncludePath(.{ .cwd_relative = b.fmt("{s}/../include", .{std.fs.path.dirname(nvcc).?}) });
-    c.addSources(m, sources, &.{"-DMR_CUDA=1"});
+    // Only these files get the directory of headers: the other objects are then the same on a machine without nvcc.
+    const headers = b.fmt("-I{s}/../include", .{std.fs.path.dirname(nvcc).?});
+    c.addSources(m, sources, &.{ "-DMR_CUDA=1", headers });
 }
 
 pub fn addLibrary(c: Context) *Build.Step.Compile {
