@@ -71,6 +71,8 @@ pub const Context = struct {
     /// For another architecture: Debian's packages for it, unpacked by packaging/sysroot.
     sysroot: ?LazyPath = null,
     nvcc: ?[]const u8 = null,
+    /// Writes the compiled GPU kernels, which the library embeds.
+    fatbins: ?*Build.Step = null,
     /// <millrace/ops.h>, which is generated.
     ops_header: ?LazyPath = null,
     /// Check invariants with assert(); always on without optimization and under a sanitizer.
