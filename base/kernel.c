@@ -9,8 +9,21 @@
 
 constexpr int TABLES_MAX = 256;
 
+/* Which operators a table may have kernels of: a bit for the hash of each. A search passes over the other tables. */
+typedef struct op_filter {
+    uint64_t bits[4];
+} op_filter;
+
 static const mr_kernel_table *tables[TABLES_MAX];
+static op_filter filters[TABLES_MAX];
 static atomic_int table_count;
+
+static uint8_t op_hash(const char *op)
+{
+    uint32_t hash = 2166136261;
+    for (; *op; op++) hash = (hash ^ (uint8_t)*op) * 16777619;
+    return (uint8_t)(hash >> 24);
+}
 
 void mr_kernel_table_register(const mr_kernel_table *table)
 {
@@ -23,6 +36,10 @@ void mr_kernel_table_register(const mr_kernel_table *table)
     if (!known) {
         assert(count < TABLES_MAX);
         tables[count] = table;
+        for (size_t i = 0; i < table->count; i++) {
+            const uint8_t hash = op_hash(table->kernels[i].op);
+            filters[count].bits[hash / 64] |= 1ull << hash % 64;
+        }
         atomic_store(&table_count, count + 1);
     }
     pthread_mutex_unlock(&mutex);
@@ -76,9 +93,10 @@ static bool serves(const char *types, const mr_attrs *attrs)
 
 const mr_kernel *mr_kernel_find(const char *op, mr_device_kind device, const mr_attrs *attrs)
 {
-    int count = atomic_load(&table_count);
+    const int count = atomic_load(&table_count);
+    const uint8_t hash = op_hash(op);
     for (int i = 0; i < count; i++)
-        for (size_t j = 0; j < tables[i]->count; j++) {
+        for (size_t j = 0; filters[i].bits[hash / 64] >> hash % 64 & 1 && j < tables[i]->count; j++) {
             const mr_kernel *kernel = &tables[i]->kernels[j];
             if (kernel->device == device && strcmp(kernel->op, op) == 0 && serves(kernel->types, attrs)) return kernel;
         }

@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/device.h"
+#include "base/elementwise.h"
 #include "base/random.h"
 
 typedef struct mr_kernel mr_kernel;
@@ -56,15 +57,6 @@ typedef struct mr_kernel_call {
     bool may_wait, would_wait;
 } mr_kernel_call;
 
-/* How a row's operands advance. */
-typedef enum mr_operands {
-    MR_BOTH_ROWS,
-    MR_A_SCALAR, /* a is one element */
-    MR_B_SCALAR,
-} mr_operands;
-/* Computes the elements of a row from those of two others. */
-typedef void (*mr_binary_loop)(void *target, const void *a, const void *b, int64_t count, mr_operands operands);
-
 typedef mr_status (*mr_kernel_run)(mr_kernel_call *call, mr_error *error);
 typedef mr_status (*mr_kernel_prepare)(const mr_kernel_node *node, void *prepared, mr_error *error);
 
@@ -85,9 +77,9 @@ struct mr_kernel {
      * call. The kernel writes the elements of inputs[i] and must not replace the tensor. The session creates outputs
      * that are references. An optimizer's kernel therefore only computes numbers, on every device. */
     uint32_t updates;
-    /* CPU: what computes the output from two scalars of that dtype, which cannot fail and is used instead of run; or
-     * null. Counters, conditions and losses are scalars. */
-    mr_binary_loop (*scalars)(mr_dtype dtype);
+    /* CPU, elementwise operators: describes the kernel for inputs of that dtype; false if it needs more than a loop. Of
+     * a kernel with two operands the loop is used instead of run if both are scalars: counters, conditions, losses. */
+    bool (*elementwise)(mr_dtype dtype, mr_elementwise *elementwise);
 };
 
 typedef struct mr_kernel_table {

@@ -36,7 +36,8 @@
     X(string_format) X(string_join) X(string_split) X(string_bytes) X(string_hash) \
     X(string_regex) X(unicode) X(decode_csv) X(decode_raw) X(decode_json) \
     X(sparse_cross) X(image_glimpse) X(image_transform) X(image_filter) X(resampler) \
-    X(matrix_function) X(tridiagonal) X(cholesky_grad) X(quantized) X(quantized_math) X(conv_fused) X(clustering)
+    X(matrix_function) X(tridiagonal) X(cholesky_grad) X(quantized) X(quantized_math) X(conv_fused) X(clustering) \
+    X(elementwise_chain)
 /* clang-format on */
 /* cuda/FAMILY.c: mr_cuda_kernels_FAMILY */
 /* clang-format off */

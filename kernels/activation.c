@@ -4,6 +4,10 @@
 #include "kernels/vector_math.h"
 
 #define RUN(name)                                                                                                      \
+    static bool name##_describe(mr_dtype dtype, mr_elementwise *elementwise)                                           \
+    {                                                                                                                  \
+        return mr_unary_describe(&name##_unary, dtype, elementwise);                                                   \
+    }                                                                                                                  \
     static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
     {                                                                                                                  \
         return mr_unary_run(call, &name##_unary, error);                                                               \
@@ -137,13 +141,14 @@ static mr_status leaky_relu_grad(mr_kernel_call *call, mr_error *error)
     return leaky(call, true, error);
 }
 
+#define UNARY(op_, name) {.op = op_, .run = name, .elementwise = name##_describe}
 static const mr_kernel kernels[] = {
-    {.op = "Relu", .run = relu},
-    {.op = "Relu6", .run = relu6},
-    {.op = "Elu", .run = elu},
-    {.op = "Selu", .run = selu},
-    {.op = "Softplus", .run = softplus},
-    {.op = "Softsign", .run = softsign},
+    UNARY("Relu", relu),
+    UNARY("Relu6", relu6),
+    UNARY("Elu", elu),
+    UNARY("Selu", selu),
+    UNARY("Softplus", softplus),
+    UNARY("Softsign", softsign),
     {.op = "LeakyRelu", .types = "T: float, double, half, bfloat16", .run = leaky_relu},
     {.op = "LeakyReluGrad", .types = "T: float, double, half, bfloat16", .run = leaky_relu_grad},
 };

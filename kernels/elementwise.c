@@ -234,21 +234,62 @@ static mr_status check_divisor(mr_kernel_call *call, const mr_binary *binary, mr
     return MR_OK;
 }
 
-mr_binary_loop mr_binary_scalars(const mr_binary *binary, mr_dtype dtype)
+bool mr_unary_describe(const mr_unary *unary, mr_dtype dtype, mr_elementwise *elementwise)
+{
+    mr_unary_loop loop = dtype == MR_FLOAT && unary->float_levels ? unary->float_levels[mr_cpu()] : unary->loops[dtype];
+    *elementwise = (mr_elementwise){.unary = loop};
+    return loop != nullptr;
+}
+
+bool mr_binary_describe(const mr_binary *binary, mr_dtype dtype, mr_elementwise *elementwise)
 {
     bool is_checked = (binary->nonzero_b || binary->nonnegative_b) && dtype != MR_FLOAT && dtype != MR_DOUBLE;
-    if (is_checked) return nullptr;
-    return dtype == MR_FLOAT && binary->float_levels != nullptr ? binary->float_levels[mr_cpu()] : binary->loops[dtype];
+    mr_binary_loop loop =
+        dtype == MR_FLOAT && binary->float_levels ? binary->float_levels[mr_cpu()] : binary->loops[dtype];
+    *elementwise = (mr_elementwise){.binary = loop, .rule = binary->rule};
+    return loop != nullptr && !is_checked;
+}
+
+mr_status mr_bias_check(const mr_kernel_call *call, int channel, bool is_last, mr_error *error)
+{
+    const mr_shape value = call->inputs[0].shape, bias = call->inputs[1].shape;
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    if (value.rank >= 2 && bias.rank == 1 && bias.dims[0] == value.dims[channel]) return MR_OK;
+    mr_shape_text(bias, a, sizeof a);
+    mr_shape_text(value, b, sizeof b);
+    if (value.rank < 2)
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Input tensor must be at least 2D: %s", b);
+    if (bias.rank != 1) return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Biases must be 1D: %s", a);
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                          "Must provide as many biases as the %s dimension of the input tensor: %s vs. %s",
+                          is_last ? "last" : "channel", a, b);
+}
+
+mr_status mr_binary_shape(const mr_kernel_call *call, mr_operand_rule rule, mr_shape *b, mr_shape *result,
+                          mr_error *error)
+{
+    const mr_shape a = call->inputs[0].shape;
+    *b = call->inputs[1].shape;
+    *result = a;
+    switch (rule) {
+    case MR_OPERANDS_SAME_SHAPE:
+        return mr_kernel_same_shape(call, 0, 1, error);
+    case MR_OPERANDS_SAME_COUNT:
+        *b = a;
+        return mr_kernel_same_count(call, 0, 1, error);
+    case MR_OPERANDS_BIAS:
+        return mr_bias_check(call, a.rank - 1, true, error);
+    case MR_OPERANDS_BROADCAST:
+        return mr_kernel_broadcast(call, a, *b, result, error);
+    }
+    unreachable();
 }
 
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error)
 {
     const mr_tensor *a = &call->inputs[0], *b = &call->inputs[1];
-    mr_shape wide;
-    if (binary->same_shape) MR_TRY(mr_kernel_same_shape(call, 0, 1, error));
-    if (binary->same_count) MR_TRY(mr_kernel_same_count(call, 0, 1, error));
-    mr_shape a_shape = a->shape, b_shape = binary->same_count ? a->shape : b->shape;
-    MR_TRY(mr_kernel_broadcast(call, a_shape, b_shape, &wide, error));
+    mr_shape a_shape = a->shape, b_shape, wide;
+    MR_TRY(mr_binary_shape(call, binary->rule, &b_shape, &wide, error));
     binary_job job = {.dtype = a->dtype, .out_dtype = call->node->output_dtypes[0], .row_blocks = 1};
     job.through_float = mr_is_half(a->dtype) && binary->loops[a->dtype] == nullptr;
     mr_dtype served = job.through_float ? MR_FLOAT : a->dtype;

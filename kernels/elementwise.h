@@ -11,8 +11,6 @@
 /* Asserts to the compiler that the elements of a row are independent, even if the output is one of the inputs. */
 #define MR_EACH_ELEMENT _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < count; i++)
 
-typedef void (*mr_unary_loop)(void *target, const void *source, int64_t count);
-
 /* loops is indexed by the input's dtype. float_levels, if set, replaces loops[MR_FLOAT]. Half types without a loop of
  * their own use the float loop. */
 typedef struct mr_unary {
@@ -20,18 +18,24 @@ typedef struct mr_unary {
     const mr_unary_loop *float_levels;
 } mr_unary;
 mr_status mr_unary_run(mr_kernel_call *call, const mr_unary *unary, mr_error *error);
+/* See mr_kernel.elementwise. */
+bool mr_unary_describe(const mr_unary *unary, mr_dtype dtype, mr_elementwise *elementwise);
 
 typedef struct mr_binary {
     mr_binary_loop loops[MR_DTYPE_COUNT];
     const mr_binary_loop *float_levels;
     bool nonzero_b;     /* integers: a 0 in b is an error */
     bool nonnegative_b; /* integers: a negative number in b is an error */
-    bool same_shape;    /* a and b do not broadcast */
-    bool same_count;    /* they do not either, but b may have another shape with as many elements */
+    mr_operand_rule rule;
 } mr_binary;
 mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error *error);
-/* The loop for two scalars of a dtype (see mr_kernel); null if they need more than a loop. */
-mr_binary_loop mr_binary_scalars(const mr_binary *binary, mr_dtype dtype);
+bool mr_binary_describe(const mr_binary *binary, mr_dtype dtype, mr_elementwise *elementwise);
+/* The shape of the result for operands with the shapes of the call's two inputs. Where the rule is that of a bias, or
+ * that of the same count, b is used with the shape *b. */
+mr_status mr_binary_shape(const mr_kernel_call *call, mr_operand_rule rule, mr_shape *b, mr_shape *result,
+                          mr_error *error);
+/* Checks the operands of a BiasAdd with the channels in that dimension. */
+mr_status mr_bias_check(const mr_kernel_call *call, int channel, bool is_last, mr_error *error);
 
 /* Concatenates strings, with broadcasting. */
 mr_status mr_string_add(mr_kernel_call *call, mr_error *error);

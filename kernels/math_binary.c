@@ -3,13 +3,13 @@
 #include "kernels/vector_math.h"
 #include <string.h>
 
-#define SCALARS(name)                                                                                                  \
-    static mr_binary_loop name##_scalars(mr_dtype dtype)                                                               \
+#define DESCRIBE(name)                                                                                                 \
+    static bool name##_describe(mr_dtype dtype, mr_elementwise *elementwise)                                           \
     {                                                                                                                  \
-        return mr_binary_scalars(&name##_binary, dtype);                                                               \
+        return mr_binary_describe(&name##_binary, dtype, elementwise);                                                 \
     }
 #define RUN(name)                                                                                                      \
-    SCALARS(name)                                                                                                      \
+    DESCRIBE(name)                                                                                                     \
     static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
     {                                                                                                                  \
         return mr_binary_run(call, &name##_binary, error);                                                             \
@@ -39,13 +39,13 @@
         .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double, INTEGER_ROWS(name)}, __VA_ARGS__};        \
     RUN(name)
 /* Floats and doubles, for gradients. Those of functions fail with another message for other shapes. */
-#define REALS(...) REALS_OF(same_shape, __VA_ARGS__)
-#define FUNCTION_GRAD(...) REALS_OF(same_count, __VA_ARGS__)
-#define REALS_OF(rule, name, float_expression, double_expression, ...)                                                 \
+#define REALS(...) REALS_OF(MR_OPERANDS_SAME_SHAPE, __VA_ARGS__)
+#define FUNCTION_GRAD(...) REALS_OF(MR_OPERANDS_SAME_COUNT, __VA_ARGS__)
+#define REALS_OF(rule_, name, float_expression, double_expression, ...)                                                \
     MR_BINARY_LEVELS(name##_float, float, float, float_expression)                                                     \
     MR_BINARY_LOOP(name##_double, double, double, double_expression)                                                   \
     static const mr_binary name##_binary = {                                                                           \
-        .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}, .rule = true, __VA_ARGS__};              \
+        .float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}, .rule = rule_, __VA_ARGS__};             \
     RUN(name)
 
 /* Division and remainder that do not trap for the lowest number divided by -1 and need no sign test for unsigned
@@ -161,8 +161,8 @@ MR_COMPLEX_BINARY(sigmoid_grad, mr_complex_times(mr_complex_times(b, a), 1.0 - a
 FUNCTION_GRAD(sigmoid_grad, b *a * (1.0f - a), b *a * (1.0 - a), COMPLEX(sigmoid_grad))
 /* Gradients of activations: gradients (a), then features or outputs (b). */
 /* Products with 0 or 1: as in TensorFlow, a gradient of NaN stays NaN. */
-NUMBERS(relu_grad, a *(float)(b > 0), a *(b > 0), .same_shape = true)
-NUMBERS(relu6_grad, a *(float)(b > 0 && b < 6), a *(b > 0 && b < 6), .same_shape = true)
+NUMBERS(relu_grad, a *(float)(b > 0), a *(b > 0), .rule = MR_OPERANDS_SAME_SHAPE)
+NUMBERS(relu6_grad, a *(float)(b > 0 && b < 6), a *(b > 0 && b < 6), .rule = MR_OPERANDS_SAME_SHAPE)
 REALS(elu_grad, b < 0 ? (b + 1) * a : a, b < 0 ? (b + 1) * a : a)
 REALS(selu_grad, b < 0 ? a * (b + 1.7580993408473768f) : a * 1.0507009873554805f,
       b < 0 ? a * (b + 1.7580993408473768) : a * 1.0507009873554805)
@@ -226,13 +226,13 @@ static mr_status equality(mr_kernel_call *call, const mr_binary *binary, bool di
     return mr_binary_run(call, binary, error);
 }
 
-SCALARS(equal)
+DESCRIBE(equal)
 static mr_status equal(mr_kernel_call *call, mr_error *error)
 {
     return equality(call, &equal_binary, false, error);
 }
 
-SCALARS(not_equal)
+DESCRIBE(not_equal)
 static mr_status not_equal(mr_kernel_call *call, mr_error *error)
 {
     return equality(call, &not_equal_binary, true, error);
@@ -255,17 +255,7 @@ static mr_status bias_add(mr_kernel_call *call, mr_error *error)
     mr_shape value = inputs[0].shape;
     bool nchw = mr_string_equal(mr_attr_string_or(call->node->attrs, "data_format", "NHWC"), MR_STR("NCHW"));
     int channel = nchw ? MR_MIN(1, value.rank - 1) : value.rank - 1;
-    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-    mr_shape_text(inputs[1].shape, a, sizeof a);
-    mr_shape_text(value, b, sizeof b);
-    if (value.rank < 2)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Input tensor must be at least 2D: %s", b);
-    if (inputs[1].shape.rank != 1)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Biases must be 1D: %s", a);
-    if (inputs[1].shape.dims[0] != value.dims[channel])
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "Must provide as many biases as the %s dimension of the input tensor: %s vs. %s",
-                              nchw ? "channel" : "last", a, b);
+    MR_TRY(mr_bias_check(call, channel, !nchw, error));
     inputs[1].shape.rank = value.rank - channel;
     for (int i = 1; i < inputs[1].shape.rank; i++) inputs[1].shape.dims[i] = 1;
     mr_status status = mr_binary_run(&shaped, &add_binary, error);
@@ -273,10 +263,18 @@ static mr_status bias_add(mr_kernel_call *call, mr_error *error)
     return status;
 }
 
-#define BINARY(op_, name) {.op = op_, .run = name, .scalars = name##_scalars}
+/* Of channels that are the last dimension. */
+static bool bias_add_describe(mr_dtype dtype, mr_elementwise *elementwise)
+{
+    bool is_described = mr_binary_describe(&add_binary, dtype, elementwise);
+    elementwise->rule = MR_OPERANDS_BIAS;
+    return is_described;
+}
+
+#define BINARY(op_, name) {.op = op_, .run = name, .elementwise = name##_describe}
 static const mr_kernel kernels[] = {
-    {.op = "BiasAdd", .run = bias_add},
-    {.op = "BiasAddV1", .run = bias_add},
+    BINARY("BiasAdd", bias_add),
+    BINARY("BiasAddV1", bias_add),
     {.op = "Add", .types = "T: string", .run = mr_string_add},
     BINARY("Add", add),
     BINARY("AddV2", add),

@@ -4,16 +4,25 @@
 #include "kernels/vector_math.h"
 #include <stdlib.h>
 
+#define DESCRIBE(name)                                                                                                 \
+    static bool name##_describe(mr_dtype dtype, mr_elementwise *elementwise)                                           \
+    {                                                                                                                  \
+        return mr_unary_describe(&name##_unary, dtype, elementwise);                                                   \
+    }
+#define RUN(name)                                                                                                      \
+    DESCRIBE(name)                                                                                                     \
+    static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
+    {                                                                                                                  \
+        return mr_unary_run(call, &name##_unary, error);                                                               \
+    }
+
 /* Floats and doubles, with separate expressions. Further arguments are loops of other types. */
 #define REAL(name, float_expression, double_expression, ...)                                                           \
     MR_UNARY_LEVELS(name##_float, float, float, float_expression)                                                      \
     MR_UNARY_LOOP(name##_double, double, double, double_expression)                                                    \
     static const mr_unary name##_unary = {.float_levels = name##_float,                                                \
                                           .loops = {[MR_DOUBLE] = name##_double, __VA_ARGS__}};                        \
-    static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
-    {                                                                                                                  \
-        return mr_unary_run(call, &name##_unary, error);                                                               \
-    }
+    RUN(name)
 /* The same, but the float version calls the C library for each element. */
 #define LIBRARY(name, float_expression, double_expression, ...)                                                        \
     static void name##_float(void *target, const void *source, int64_t count)                                          \
@@ -32,10 +41,7 @@
     }                                                                                                                  \
     static const mr_unary name##_unary = {                                                                             \
         .loops = {[MR_FLOAT] = name##_float, [MR_DOUBLE] = name##_double, __VA_ARGS__}};                               \
-    static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
-    {                                                                                                                  \
-        return mr_unary_run(call, &name##_unary, error);                                                               \
-    }
+    RUN(name)
 /* The same with complex numbers: complex_expression is a function of z. */
 #define FIELD(name, float_expression, double_expression, complex_expression)                                           \
     MR_COMPLEX_UNARY(name, complex_expression)                                                                         \
@@ -58,10 +64,7 @@
                                                     [MR_INT8] = name##_int8,                                           \
                                                     [MR_INT16] = name##_int16,                                         \
                                                     __VA_ARGS__}};                                                     \
-    static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
-    {                                                                                                                  \
-        return mr_unary_run(call, &name##_unary, error);                                                               \
-    }
+    RUN(name)
 
 /* exp(z) - 1, accurate near 0. */
 static mr_complex128 complex_expm1(mr_complex128 z)
@@ -112,6 +115,7 @@ MR_UNARY_LEVELS(round_even_float, float, float, __builtin_roundevenf(x))
 MR_UNARY_LOOP(round_even_double, double, double, __builtin_roundeven(x))
 static const mr_unary round_even_unary = {.float_levels = round_even_float, .loops = {[MR_DOUBLE] = round_even_double}};
 
+DESCRIBE(round_even)
 static mr_status round_even(mr_kernel_call *call, mr_error *error)
 {
     mr_dtype dtype = call->inputs[0].dtype;
@@ -127,10 +131,7 @@ static mr_status round_even(mr_kernel_call *call, mr_error *error)
     MR_UNARY_LEVELS(name##_float, float, bool, expression)                                                             \
     MR_UNARY_LOOP(name##_double, double, bool, expression)                                                             \
     static const mr_unary name##_unary = {.float_levels = name##_float, .loops = {[MR_DOUBLE] = name##_double}};       \
-    static mr_status name(mr_kernel_call *call, mr_error *error)                                                       \
-    {                                                                                                                  \
-        return mr_unary_run(call, &name##_unary, error);                                                               \
-    }
+    RUN(name)
 PREDICATE(is_nan, x != x)
 PREDICATE(is_infinite, __builtin_elementwise_abs(x) == INFINITY)
 PREDICATE(is_finite, __builtin_elementwise_abs(x) < INFINITY)
@@ -224,43 +225,55 @@ static mr_status add_n(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
+/* Two of the operands. */
+MR_BINARY_LEVELS(add_pair_float, float, float, a + b)
+MR_BINARY_LOOP(add_pair_double, double, double, a + b)
+static const mr_binary add_pair = {
+    .float_levels = add_pair_float, .loops = {[MR_DOUBLE] = add_pair_double}, .rule = MR_OPERANDS_SAME_SHAPE};
+
+static bool add_n_describe(mr_dtype dtype, mr_elementwise *elementwise)
+{
+    return mr_binary_describe(&add_pair, dtype, elementwise);
+}
+
+#define UNARY(op_, name) {.op = op_, .run = name, .elementwise = name##_describe}
 static const mr_kernel kernels[] = {
-    {.op = "Neg", .run = negate},
-    {.op = "Abs", .run = absolute},
-    {.op = "Sign", .run = sign},
-    {.op = "Square", .run = square},
-    {.op = "Sqrt", .run = root},
-    {.op = "Rsqrt", .run = reciprocal_root},
-    {.op = "Reciprocal", .run = reciprocal},
-    {.op = "Inv", .run = reciprocal},
-    {.op = "Exp", .run = exponential},
-    {.op = "Expm1", .run = exponential_minus_1},
-    {.op = "Log", .run = logarithm},
-    {.op = "Log1p", .run = logarithm_plus_1},
-    {.op = "Tanh", .run = hyperbolic_tangent},
-    {.op = "Sigmoid", .run = sigmoid},
-    {.op = "Floor", .run = round_down},
-    {.op = "Ceil", .run = round_up},
-    {.op = "Round", .run = round_even},
-    {.op = "Rint", .run = round_even},
-    {.op = "Sin", .run = sine},
-    {.op = "Cos", .run = cosine},
-    {.op = "Tan", .run = tangent},
-    {.op = "Asin", .run = arc_sine},
-    {.op = "Acos", .run = arc_cosine},
-    {.op = "Atan", .run = arc_tangent},
-    {.op = "Sinh", .run = hyperbolic_sine},
-    {.op = "Cosh", .run = hyperbolic_cosine},
-    {.op = "Asinh", .run = arc_hyperbolic_sine},
-    {.op = "Acosh", .run = arc_hyperbolic_cosine},
-    {.op = "Atanh", .run = arc_hyperbolic_tangent},
-    {.op = "Erf", .run = error_function},
-    {.op = "Erfc", .run = error_function_complement},
-    {.op = "IsNan", .run = is_nan},
-    {.op = "IsInf", .run = is_infinite},
-    {.op = "IsFinite", .run = is_finite},
+    UNARY("Neg", negate),
+    UNARY("Abs", absolute),
+    UNARY("Sign", sign),
+    UNARY("Square", square),
+    UNARY("Sqrt", root),
+    UNARY("Rsqrt", reciprocal_root),
+    UNARY("Reciprocal", reciprocal),
+    UNARY("Inv", reciprocal),
+    UNARY("Exp", exponential),
+    UNARY("Expm1", exponential_minus_1),
+    UNARY("Log", logarithm),
+    UNARY("Log1p", logarithm_plus_1),
+    UNARY("Tanh", hyperbolic_tangent),
+    UNARY("Sigmoid", sigmoid),
+    UNARY("Floor", round_down),
+    UNARY("Ceil", round_up),
+    UNARY("Round", round_even),
+    UNARY("Rint", round_even),
+    UNARY("Sin", sine),
+    UNARY("Cos", cosine),
+    UNARY("Tan", tangent),
+    UNARY("Asin", arc_sine),
+    UNARY("Acos", arc_cosine),
+    UNARY("Atan", arc_tangent),
+    UNARY("Sinh", hyperbolic_sine),
+    UNARY("Cosh", hyperbolic_cosine),
+    UNARY("Asinh", arc_hyperbolic_sine),
+    UNARY("Acosh", arc_hyperbolic_cosine),
+    UNARY("Atanh", arc_hyperbolic_tangent),
+    UNARY("Erf", error_function),
+    UNARY("Erfc", error_function_complement),
+    UNARY("IsNan", is_nan),
+    UNARY("IsInf", is_infinite),
+    UNARY("IsFinite", is_finite),
     {.op = "LogicalNot", .run = logical_not},
-    {.op = "AddN", .run = add_n},
-    {.op = "AccumulateNV2", .run = add_n},
+    {.op = "AddN", .run = add_n, .elementwise = add_n_describe},
+    {.op = "AccumulateNV2", .run = add_n, .elementwise = add_n_describe},
 };
 MR_KERNEL_FAMILY(math_unary);

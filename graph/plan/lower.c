@@ -130,7 +130,7 @@ static mr_origin origin_of(const mr_planner *planner, const mr_plan_value *value
     mr_origin_kind kind = value->kind == MR_VALUE_CONSTANT ? MR_ORIGIN_CONSTANT
                           : producer->is_copy              ? MR_ORIGIN_COPY
                                                            : MR_ORIGIN_OUTPUT;
-    return (mr_origin){producer->node, value->index, kind};
+    return (mr_origin){producer->node, value->index, kind, value->computes};
 }
 
 /* What the slots of each region contain before a run. */
@@ -284,11 +284,13 @@ static mr_status prepare(mr_lowering *l, const mr_plan_node *node, mr_call *call
 
 static void lower_scalars(const mr_plan_node *node, mr_call *call)
 {
-    bool has = !node->is_copy && node->kernel && node->kernel->scalars && call->device->kind == MR_DEVICE_CPU;
+    bool has = !node->is_copy && node->kernel && node->kernel->elementwise && call->device->kind == MR_DEVICE_CPU;
     if (!has || !call->plain || call->input_count != 2 || call->output_count != 1) return;
     mr_dtype dtype = call->node.input_dtypes[0];
-    if (call->node.input_dtypes[1] != dtype) return;
-    call->scalars = node->kernel->scalars(dtype);
+    mr_elementwise elementwise;
+    if (call->node.input_dtypes[1] != dtype || !node->kernel->elementwise(dtype, &elementwise)) return;
+    if (elementwise.rule == MR_OPERANDS_BIAS) return;
+    call->scalars = elementwise.binary;
     call->scalars_in_place = mr_dtype_size(dtype) == mr_dtype_size(call->node.output_dtypes[0]);
 }
 

@@ -24,11 +24,13 @@ mr_status mr_plan_after_updates(mr_planner *planner, bool **after, mr_error *err
     int32_t *order, count;
     MR_TRY(mr_plan_topological(planner, &order, &count, error));
     bool *found = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->node_count + 1);
+    bool *updates = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->node_count + 1);
     bool *regions = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->region_count + 1); /* that have an update */
-    if (!found || !regions) return mr_fail_memory(error, (size_t)planner->node_count);
+    if (!found || !updates || !regions) return mr_fail_memory(error, (size_t)planner->node_count);
     for (int32_t i = 0; i < count; i++) {
         const mr_plan_node *node = &planner->nodes[order[i]];
-        if (node->region <= 0 || !updates_reference(planner, node)) continue;
+        updates[order[i]] = updates_reference(planner, node);
+        if (node->region <= 0 || !updates[order[i]]) continue;
         for (int32_t r = node->region; r > 0 && !regions[r]; r = planner->regions[r].parent) regions[r] = true;
     }
     for (int32_t i = 0; i < count; i++) {
@@ -38,7 +40,7 @@ mr_status mr_plan_after_updates(mr_planner *planner, bool **after, mr_error *err
             int32_t before = j < node->input_count ? planner->values[node->inputs[j]].producer
                                                    : node->controls[j - node->input_count];
             if (before < 0) continue;
-            is_after = found[before] || updates_reference(planner, &planner->nodes[before]);
+            is_after = found[before] || updates[before];
         }
         found[order[i]] = is_after;
     }

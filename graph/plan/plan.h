@@ -7,6 +7,7 @@
  *   drop   does not compute what nobody uses
  *   fuse   replaces chains for which a single kernel exists by one node
  *   fuse_products  replaces sums of matrix products, and transposes a matrix once that several products take transposed
+ *   fuse_elementwise  computes elementwise operators that depend on each other in one call
  *   copy   inserts copies of values that are needed on another device
  *   order  chooses a sequence that respects edges, frees memory early and updates variables after their readers
  *   segment  divides a program with conditionals or loops into parts that run, or do not run, together
@@ -54,6 +55,7 @@ typedef struct mr_plan_value {
     int32_t region, condition;
     mr_device *home; /* where a constant or a variable's value is stored; null: in host memory */
     bool fetched;
+    const mr_node *computes; /* of a call for several nodes: the one whose output it is; otherwise null */
 } mr_plan_value;
 
 typedef struct mr_plan_node {
@@ -145,6 +147,7 @@ mr_status mr_plan_share(mr_planner *planner, mr_error *error);
 mr_status mr_plan_drop(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error);
+mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
 mr_status mr_plan_order(mr_planner *planner, mr_error *error);
 mr_status mr_plan_segments(mr_planner *planner, mr_error *error);

@@ -6,6 +6,7 @@
  * (taking the next element, an update that the guard depends on) are not repeated: their outputs were kept. */
 #include "graph/run/execute.h"
 #include "graph/state/state.h"
+#include "kernels/elementwise_chain.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -196,6 +197,22 @@ static mr_status repeat(mr_frame *frame, int32_t index, mr_error *error)
     return mr_frame_run_calls(frame, index, index + 1, 0, error);
 }
 
+static mr_status check_result(void *context, mr_string node, const mr_tensor *result, mr_error *error)
+{
+    return check(context, result, false, "", node.data, 0, error);
+}
+
+/* Checks the results of all nodes that one call computes. */
+static mr_status check_chain(finding *f, const mr_frame *frame, const mr_call *call, mr_error *error)
+{
+    mr_tensor inputs[MR_ELEMENTWISE_INPUTS_MAX];
+    assert(call->plain && call->input_count <= MR_ELEMENTWISE_INPUTS_MAX);
+    for (int32_t i = 0; i < call->input_count; i++) inputs[i] = frame->slots[call->inputs[i].slot];
+    const mr_kernel_call examined = {
+        .node = &call->node, .prepared = call->prepared, .device = call->device, .inputs = inputs};
+    return mr_elementwise_visit(&examined, check_result, f, error);
+}
+
 static mr_status find_first(finding *f, mr_frame *frame, const mr_tensor *values, mr_error *error)
 {
     const mr_program *program = frame->program;
@@ -203,9 +220,11 @@ static mr_status find_first(finding *f, mr_frame *frame, const mr_tensor *values
     MR_TRY(check_feeds(f, &program->signature, values, error));
     for (int32_t i = 0; i < program->guard_calls && !f->nan; i++) {
         const mr_call *call = &program->calls[i];
+        const bool is_chain = call->kernel && strcmp(call->kernel->op, MR_ELEMENTWISE_OP) == 0;
         MR_TRY(check_inputs(f, frame, call, error));
+        if (is_chain) MR_TRY(check_chain(f, frame, call, error));
         MR_TRY(repeat(frame, i, error));
-        for (int32_t j = 0; j < call->output_count; j++) {
+        for (int32_t j = 0; j < call->output_count && !is_chain; j++) {
             const mr_tensor *output = &frame->slots[call->first_output + j];
             /* Without a buffer it is a handle, or was released already. */
             if (output->buffer) MR_TRY(check(f, output, false, "", call->node.name, j, error));

@@ -104,6 +104,7 @@ typedef struct mr_origin {
     const mr_node *node; /* of which it is an output; null: a feed */
     int32_t index;
     mr_origin_kind kind;
+    const mr_node *computes; /* of a call for several nodes: the one whose output it is; otherwise null */
 } mr_origin;
 
 typedef struct mr_call {

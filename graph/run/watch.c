@@ -56,7 +56,9 @@ mr_status mr_watch_call(const mr_frame *frame, const mr_call *call, mr_error *er
         int32_t slot = call->first_output + i;
         const mr_origin *origin = &frame->region->origins[slot];
         assert(origin->kind == MR_ORIGIN_OUTPUT);
-        MR_TRY(show(frame->run->watch, origin->node, origin->index, call->device, &frame->slots[slot], error));
+        const mr_node *node = origin->computes ? origin->computes : origin->node;
+        const int32_t index = origin->computes ? 0 : origin->index;
+        MR_TRY(show(frame->run->watch, node, index, call->device, &frame->slots[slot], error));
     }
     return MR_OK;
 }

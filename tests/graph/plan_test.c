@@ -76,7 +76,7 @@ TEST(plan_without_optimizations)
                                 &session, &error));
         mr_session_trace(session, true);
         CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(y), &result, nullptr, 0, &error));
-        CHECK_EQ(ran(session, nullptr), plain ? 7 : 3);
+        CHECK_EQ(ran(session, nullptr), plain ? 7 : 1);
         CHECK_NEAR(mr_tensor_floats(&result)[0], -10, 0);
         CHECK_NEAR(mr_tensor_floats(&result)[1], 30, 0);
         mr_tensor_deinit(&result);
@@ -112,7 +112,7 @@ TEST(plan_shares_equal_nodes)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
-    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 2));
+    mr_output x = mr_placeholder(g, MR_FLOAT); /* without a shape each node has a call */
     mr_output one = mr_mul(g, mr_square(g, x), mr_constant_float(g, 3.0f));
     mr_output same = mr_mul(g, mr_square(g, x), mr_constant_float(g, 3.0f));
     mr_output other = mr_mul(g, mr_square(g, x), mr_constant_float(g, 4.0f));
@@ -310,8 +310,7 @@ TEST(plan_fuses_relu_into_batch_normalization)
     CHECK_EQ(ran(session, "Relu") + ran(session, "ReluGrad"), 0);
     CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), fetches, plain, nullptr, 0, &error)); /* y is used */
     CHECK_EQ(ran(session, "_FusedBatchNormEx"), 0);
-    CHECK_EQ(ran(session, "Relu"), 1);
-    CHECK_EQ(ran(session, "ReluGrad"), 1);
+    CHECK_EQ(ran(session, "_Elementwise"), 2);
     for (int i = 0; i < 4; i++) {
         for (int64_t j = 0; j < mr_tensor_count(&plain[i]); j++)
             CHECK_NEAR(mr_tensor_floats(&fused[i])[j], mr_tensor_floats(&plain[i])[j], 1e-5);

@@ -60,7 +60,7 @@ static bool is_fused_into(const mr_fusion *fusion, const char *kernel)
 /* A kernel belongs to an operator or to a fusion. */
 static void count_without_row(void *context, const mr_kernel *kernel)
 {
-    bool found = mr_op_find(kernel->op) != nullptr;
+    bool found = mr_op_find(kernel->op) != nullptr || strcmp(kernel->op, MR_ELEMENTWISE_OP) == 0;
     for (int32_t i = 0; i < mr_op_count() && !found; i++) found = is_fused_into(&mr_op_at(i)->op->fusion, kernel->op);
     if (!found) fprintf(stderr, "the kernel %s has no row\n", kernel->op);
     *(int *)context += !found;

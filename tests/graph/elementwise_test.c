@@ -1,0 +1,164 @@
+/* Elementwise operators that one call computes: in loops, beside nodes that wait, and what is reported of them. */
+#include "tests/test.h"
+
+#include <millrace/control_flow.h>
+#include <millrace/ops.h>
+#include <millrace/session.h>
+#include <millrace/train.h>
+
+static mr_session *session_of(mr_graph *graph, bool is_plain)
+{
+    mr_error error = {0};
+    mr_session *session = nullptr;
+    CHECK_OK(mr_graph_status(graph, &error));
+    CHECK_OK(mr_session_new(graph, MR_OPTIONS(mr_session_options, .threads = 2, .no_optimization = is_plain), &session,
+                            &error));
+    return session;
+}
+
+static mr_tensor ramp(mr_shape shape)
+{
+    mr_error error = {0};
+    mr_tensor made = {0};
+    CHECK_OK(mr_tensor_init(&made, MR_FLOAT, shape, &error));
+    const int64_t count = mr_tensor_count(&made);
+    for (int64_t i = 0; i < count; i++) mr_tensor_floats(&made)[i] = (float)(i % 17) / 8 - 1;
+    return made;
+}
+
+/* Runs with and without optimizations, checks that the bits are the same, and returns the number of calls of the last
+ * optimized run that computed several nodes. */
+static int check_same(mr_graph *graph, mr_output x, mr_outputs items, mr_node *target)
+{
+    mr_error error = {0};
+    int fused = 0;
+    mr_tensor results[2][4] = {0}, value = ramp(MR_SHAPE(20, 30));
+    CHECK(items.count <= 4);
+    for (int plain = 0; plain < 2; plain++) {
+        mr_session *session = session_of(graph, plain == 1);
+        mr_session_trace(session, true);
+        mr_feeds feeds = MR_FEEDS({x, value});
+        CHECK_OK(mr_session_run(session, feeds, items, results[plain], &target, target ? 1 : 0, &error));
+        static mr_node_time times[1000];
+        const int ran = mr_session_trace_times(session, times, 1000);
+        for (int i = 0; i < ran && !plain; i++) fused += strcmp(times[i].op, "_Elementwise") == 0;
+        mr_session_free(session);
+    }
+    for (int i = 0; i < items.count; i++) {
+        CHECK(mr_shape_equal(results[0][i].shape, results[1][i].shape));
+        CHECK(memcmp(results[0][i].data, results[1][i].data, mr_tensor_size_bytes(&results[0][i])) == 0);
+        for (int plain = 0; plain < 2; plain++) mr_tensor_deinit(&results[plain][i]);
+    }
+    mr_tensor_deinit(&value);
+    return fused;
+}
+
+/* A cell like that of an LSTM, in a loop, and the gradient through all iterations. */
+TEST(elementwise_in_a_loop)
+{
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(20, 30)), v[2], after[2], gradient;
+    mr_while_loop *loop = mr_while_loop_begin(g, MR_OUTPUTS(mr_constant_int32(g, 0), x), v);
+    mr_while_loop_body(loop, mr_less(g, v[0], mr_constant_int32(g, 5)), v);
+    mr_output gate = mr_sigmoid(g, mr_add(g, v[1], mr_constant_float(g, 1))), in = mr_tanh(g, mr_mul(g, v[1], x));
+    mr_output next = mr_add(g, mr_mul(g, v[1], gate), mr_mul(g, in, mr_sigmoid(g, in)));
+    mr_while_loop_end(loop, MR_OUTPUTS(mr_add(g, v[0], mr_constant_int32(g, 1)), mr_tanh(g, next)), after);
+    mr_gradients(g, MR_OUTPUTS(after[1]), MR_OUTPUTS(x), nullptr, &gradient);
+    CHECK(check_same(g, x, MR_OUTPUTS(after[1], gradient), nullptr) >= 10); /* in both loops, five times */
+    mr_graph_free(g);
+}
+
+/* What enters a loop and what its end is added to are not computed together. */
+TEST(elementwise_around_a_loop)
+{
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(20, 30)), v[2], after[2];
+    mr_output before = mr_mul(g, x, x),
+              count = mr_placeholder_with_default(g, mr_constant_int32(g, 0), .shape = MR_SCALAR);
+    mr_while_loop *loop = mr_while_loop_begin(g, MR_OUTPUTS(count, x), v);
+    mr_while_loop_body(loop, mr_less(g, v[0], mr_constant_int32(g, 3)), v);
+    mr_output next = mr_sub(g, v[1], mr_mul(g, v[1], before));
+    mr_while_loop_end(loop, MR_OUTPUTS(mr_add(g, v[0], mr_constant_int32(g, 1)), next), after);
+    mr_output sum = mr_add(g, mr_neg(g, before), after[1]);
+    CHECK(check_same(g, x, MR_OUTPUTS(sum, mr_exp(g, sum)), nullptr) >= 3);
+    mr_graph_free(g);
+}
+
+/* The dequeue waits for the enqueue, which reads an operand of what comes after the dequeue. */
+TEST(elementwise_beside_a_queue)
+{
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(20, 30));
+    mr_output queue =
+        mr_fifo_queue_v2(g, .component_types = MR_DTYPES(MR_FLOAT), .shapes = MR_SHAPES(MR_SHAPE(20, 30)));
+    mr_output put = mr_square(g, mr_neg(g, x));
+    mr_node *enqueue = mr_queue_enqueue_v2(g, queue, MR_OUTPUTS(put));
+    mr_output taken = mr_output_at(mr_queue_dequeue_v2(g, queue, .component_types = MR_DTYPES(MR_FLOAT)), 0);
+    taken = mr_reshape(g, taken, mr_constant_int32s(g, MR_SHAPE(2), (int32_t[]){20, 30}, nullptr));
+    mr_output sum = mr_mul(g, mr_add(g, put, taken), taken);
+    CHECK_EQ(check_same(g, x, MR_OUTPUTS(sum), enqueue), 2); /* before the queue, and after it */
+    mr_graph_free(g);
+}
+
+/* An error names the node whose operands do not fit. */
+TEST(elementwise_errors)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1)),
+              y = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1));
+    mr_output sum = mr_add_v2(g, mr_tanh(g, x), y, .name = "cell/sum"), item = mr_sigmoid(g, mr_mul(g, sum, sum));
+    mr_session *session = session_of(g, false);
+    mr_tensor a = ramp(MR_SHAPE(3)), b = ramp(MR_SHAPE(4)), result = {0};
+    CHECK_EQ(mr_session_run(session, MR_FEEDS({x, a}, {y, b}), MR_OUTPUTS(item), &result, nullptr, 0, &error),
+             MR_INVALID_ARGUMENT);
+    CHECK_CONTAINS(error.message, "cell/sum (AddV2): Incompatible shapes: [3] vs. [4]");
+    /* Where shapes turn out to be different, the nodes are computed one after the other. */
+    mr_tensor one = ramp(MR_SHAPE(1));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, one}, {y, b}), MR_OUTPUTS(item), &result, nullptr, 0, &error));
+    CHECK_EQ(result.shape.dims[0], 4);
+    mr_tensor_deinit(&result);
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, a}, {y, one}), MR_OUTPUTS(item), &result, nullptr, 0, &error));
+    CHECK_EQ(result.shape.dims[0], 3);
+    mr_tensor_deinit(&result);
+    mr_tensor_deinit(&a);
+    mr_tensor_deinit(&b);
+    mr_tensor_deinit(&one);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+typedef struct seen {
+    char text[512];
+} seen;
+
+static mr_status see(void *context, const mr_watched *watched, mr_error *error)
+{
+    seen *s = context;
+    size_t used = strlen(s->text);
+    snprintf(s->text + used, sizeof s->text - used, "%s:%d ", watched->node, (int)watched->output);
+    return MR_OK;
+}
+
+/* A watch sees the outputs of a call for several nodes as those of the nodes. */
+TEST(elementwise_watched)
+{
+    mr_error error = {0};
+    seen s = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 3));
+    mr_output first = mr_tanh(g, x, .name = "first"), inner = mr_neg(g, first, .name = "inner"),
+              last = mr_mul(g, inner, first, .name = "last");
+    mr_session *session = session_of(g, false);
+    mr_tensor value = ramp(MR_SHAPE(2, 3)), results[2] = {0};
+    const mr_watch watch = {.see = see, .context = &s};
+    CHECK_OK(mr_session_run_with(session, MR_OPTIONS(mr_run_options, .watch = &watch), MR_FEEDS({x, value}),
+                                 MR_OUTPUTS(last, first), results, nullptr, 0, &error));
+    CHECK_CONTAINS(s.text, "first:0 ");
+    CHECK_CONTAINS(s.text, "last:0 ");
+    CHECK(!strstr(s.text, ":1") && !strstr(s.text, "inner"));
+    for (int i = 0; i < 2; i++) mr_tensor_deinit(&results[i]);
+    mr_tensor_deinit(&value);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
