@@ -33,6 +33,7 @@ pub fn build(b: *Build) void {
     c.sysroot = context.findSysroot(b, target);
     library_steps.addProto(&c);
     library_steps.addOpsHeader(&c);
+    library_steps.addFatbins(&c);
 
     // The library and the programs.
     const library = library_steps.addLibrary(c);

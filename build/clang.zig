@@ -20,14 +20,29 @@ const clang_flags = c_flags ++ [_][]const u8{
     "-O1",
     "-fno-omit-frame-pointer",
     "-fPIC", // for the shared library
-    "-fsanitize=address,undefined,float-cast-overflow,fuzzer-no-link",
+    "-fsanitize=address,undefined,float-cast-overflow",
     "-fno-sanitize-recover=undefined,float-cast-overflow",
     "-march=native",
 };
+/// Counts and compares what a fuzz target executes. The tests do without: it makes them slower.
+const fuzz_flags = clang_flags ++ [_][]const u8{"-fsanitize=fuzzer-no-link"};
 const clang_proto_flags = [_][]const u8{ "-std=c23", "-w", "-O1", "-gline-tables-only", "-fPIC", "-fsanitize=address" };
 
-fn clangObject(c: Context, file: []const u8) LazyPath {
-    return clangObjectOf(c, c.b.path(file), std.fs.path.stem(file), &clang_flags);
+fn clangObject(c: Context, file: []const u8, flags: []const []const u8) LazyPath {
+    return clangObjectOf(c, c.b.path(file), std.fs.path.stem(file), flags);
+}
+
+/// The objects of the library.
+fn clangLibrary(c: Context, flags: []const []const u8) []const LazyPath {
+    const b = c.b;
+    var library: std.ArrayList(LazyPath) = .empty;
+    for (librarySources(b)) |file| library.append(b.allocator, clangObject(c, file, flags)) catch @panic("OOM");
+    for (glob(b, "cuda", ".c")) |file| library.append(b.allocator, clangObject(c, file, flags)) catch @panic("OOM");
+    for (c.proto_sources, 0..) |file, i| {
+        const object = clangObjectOf(c, file, b.fmt("proto{d}", .{i}), &clang_proto_flags);
+        library.append(b.allocator, object) catch @panic("OOM");
+    }
+    return library.items;
 }
 
 fn clangObjectOf(c: Context, file: LazyPath, stem: []const u8, flags: []const []const u8) LazyPath {
@@ -58,18 +73,13 @@ fn clangProgram(c: Context, name: []const u8, objects: []const LazyPath, link_fl
 
 pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     const b = c.b;
-    var library: std.ArrayList(LazyPath) = .empty;
-    for (librarySources(b)) |file| library.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
-    for (glob(b, "cuda", ".c")) |file| library.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
-    for (c.proto_sources, 0..) |file, i| {
-        const object = clangObjectOf(c, file, b.fmt("proto{d}", .{i}), &clang_proto_flags);
-        library.append(b.allocator, object) catch @panic("OOM");
-    }
+    const library = clangLibrary(c, &clang_flags);
+    const fuzz_library = clangLibrary(c, &fuzz_flags);
 
     const asan = b.step("asan", "Run the tests and the fuzz corpora with AddressSanitizer and UBSan (clang-19)");
     var objects: std.ArrayList(LazyPath) = .empty;
-    objects.appendSlice(b.allocator, library.items) catch @panic("OOM");
-    for (testSources(b)) |file| objects.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
+    objects.appendSlice(b.allocator, library) catch @panic("OOM");
+    for (testSources(b)) |file| objects.append(b.allocator, clangObject(c, file, &clang_flags)) catch @panic("OOM");
     for (recipe_guides) |name| {
         const object = clangObjectOf(c, recipes(b, name), name, &clang_flags);
         objects.append(b.allocator, object) catch @panic("OOM");
@@ -86,24 +96,32 @@ pub fn addClangSteps(c: Context, fuzz_seconds: u32) void {
     if (b.args) |args| run_tests.addArgs(args);
     asan.dependOn(&run_tests.step);
 
-    if (wanted(b, "python")) asan.dependOn(&pythonLifeCycles(c, library.items).step);
+    if (wanted(b, "python")) asan.dependOn(&pythonLifeCycles(c, library).step);
 
     const fuzz = b.step("fuzz", "Run the fuzz targets (-Dfuzz-seconds=60; some: -- part-of-a-name)");
+    const replayer = clangObject(c, "tests/fuzz/replay.c", &clang_flags);
     for (glob(b, "tests/fuzz", "_fuzz.c")) |file| {
         const stem = std.fs.path.stem(file);
         const name = stem[0 .. stem.len - "_fuzz".len];
-        var target: std.ArrayList(LazyPath) = .empty;
-        target.appendSlice(b.allocator, library.items) catch @panic("OOM");
-        target.append(b.allocator, clangObject(c, file)) catch @panic("OOM");
-        const program = clangProgram(c, stem, target.items, &.{"-fsanitize=address,undefined,fuzzer"});
         const corpus = b.pathFromRoot(b.fmt("tests/fuzz/corpus/{s}", .{name}));
 
+        var replayed: std.ArrayList(LazyPath) = .empty;
+        replayed.appendSlice(b.allocator, library) catch @panic("OOM");
+        replayed.appendSlice(b.allocator, &.{ clangObject(c, file, &clang_flags), replayer }) catch @panic("OOM");
         const replay = Build.Step.Run.create(b, b.fmt("replay {s}", .{name}));
-        replay.addFileArg(program);
-        replay.addArgs(&.{ "-runs=0", "-rss_limit_mb=4096", corpus });
+        const replay_name = b.fmt("{s}-replay-asan", .{name});
+        replay.addFileArg(clangProgram(c, replay_name, replayed.items, &.{"-fsanitize=address,undefined"}));
+        replay.addArg(corpus);
         replay.has_side_effects = true;
         addSanitizerOptions(replay);
+        const limited = "allocator_may_return_null=1:detect_stack_use_after_return=1:hard_rss_limit_mb=4096";
+        replay.setEnvironmentVariable("ASAN_OPTIONS", limited);
         if (b.args == null) asan.dependOn(&replay.step);
+
+        var target: std.ArrayList(LazyPath) = .empty;
+        target.appendSlice(b.allocator, fuzz_library) catch @panic("OOM");
+        target.append(b.allocator, clangObject(c, file, &fuzz_flags)) catch @panic("OOM");
+        const program = clangProgram(c, stem, target.items, &.{"-fsanitize=address,undefined,fuzzer"});
 
         if (!wanted(b, name)) continue;
         const found = b.pathFromRoot(b.fmt("out/fuzz/{s}", .{name}));

@@ -71,6 +71,8 @@ pub const Context = struct {
     /// For another architecture: Debian's packages for it, unpacked by packaging/sysroot.
     sysroot: ?LazyPath = null,
     nvcc: ?[]const u8 = null,
+    /// Writes the compiled GPU kernels, which the library embeds.
+    fatbins: ?*Build.Step = null,
     /// <millrace/ops.h>, which is generated.
     ops_header: ?LazyPath = null,
     /// Check invariants with assert(); always on without optimization and under a sanitizer.
@@ -122,9 +124,17 @@ pub const Context = struct {
     }
 
     pub fn addSources(c: Context, m: *Build.Module, files: []const []const u8, extra: []const []const u8) void {
-        const checked: []const []const u8 = if (c.assertions) &.{"-UNDEBUG"} else &.{};
-        const flags = std.mem.concat(c.b.allocator, []const u8, &.{ &c_flags, checked, extra }) catch @panic("OOM");
-        m.addCSourceFiles(.{ .files = files, .flags = flags });
+        // Descriptions of variables, which optimized code rarely keeps, would take a quarter of the compiler's time.
+        const lines: []const []const u8 = if (c.optimize != .Debug) &.{"-gline-tables-only"} else &.{};
+        const parts = [_][]const []const u8{ &c_flags, lines, extra };
+        const flags = std.mem.concat(c.b.allocator, []const u8, &parts) catch @panic("OOM");
+        if (!c.assertions) return m.addCSourceFiles(.{ .files = files, .flags = flags });
+        const checked = std.mem.concat(c.b.allocator, []const u8, &.{ flags, &.{"-UNDEBUG"} }) catch @panic("OOM");
+        for (files) |file| m.addCSourceFiles(.{
+            .files = &.{file},
+            // The object of a file without assertions is the same as in the library that is installed.
+            .flags = if (asserts(c.b, file)) checked else flags,
+        });
     }
 
     /// For what Zig links, except with -Dsanitize=thread, whose runtime replaces these functions.
@@ -239,6 +249,26 @@ pub fn glob(b: *Build, directory: []const u8, ending: []const u8) []const []cons
     std.mem.sort([]const u8, list.items, {}, lessThan);
     return list.items;
 }
+
+/// Whether a file or a header that it includes has an assertion.
+fn asserts(b: *Build, file: []const u8) bool {
+    const known = asserting.getOrPut(b.allocator, file) catch @panic("OOM");
+    if (known.found_existing) return known.value_ptr.*;
+    known.value_ptr.* = false; // for headers that include each other
+    const text = b.build_root.handle.readFileAlloc(b.graph.io, file, b.allocator, .unlimited) catch return false;
+    var found = std.mem.indexOf(u8, text, "<assert.h>") != null or std.mem.indexOf(u8, text, "NDEBUG") != null;
+    var lines = std.mem.splitSequence(u8, text, "#include \"");
+    _ = lines.next();
+    while (lines.next()) |line| {
+        if (found) break;
+        const end = std.mem.indexOfScalar(u8, line, '"') orelse continue;
+        found = asserts(b, line[0..end]) or asserts(b, b.fmt("tools/{s}", .{line[0..end]}));
+    }
+    asserting.put(b.allocator, file, found) catch @panic("OOM");
+    return found;
+}
+
+var asserting: std.StringHashMapUnmanaged(bool) = .empty;
 
 /// Names of a directory's subdirectories, sorted.
 pub fn subdirectories(b: *Build, directory: []const u8) []const []const u8 {

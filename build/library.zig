@@ -72,15 +72,13 @@ fn addLibrarySources(c: Context, m: *Build.Module) void {
     addCuda(c, m);
 }
 
-/// cuda/*.c; with nvcc also cuda/*.cu, compiled for every supported GPU and embedded as cuda/NAME.fatbin.
-fn addCuda(c: Context, m: *Build.Module) void {
+/// cuda/*.cu, compiled with nvcc for every supported GPU to generated/cuda/NAME.fatbin: at a fixed path, because the
+/// path is an argument of a compilation.
+pub fn addFatbins(c: *Context) void {
     const b = c.b;
-    const sources = glob(b, "cuda", ".c");
-    const kernels = glob(b, "cuda", ".cu");
-    const nvcc = c.nvcc orelse return c.addSources(m, sources, &.{});
-    if (kernels.len == 0) return c.addSources(m, sources, &.{});
-    const fatbins = b.addWriteFiles();
-    for (kernels) |file| {
+    const nvcc = c.nvcc orelse return;
+    const update = b.addUpdateSourceFiles();
+    for (glob(b, "cuda", ".cu")) |file| {
         const run = b.addSystemCommand(&.{
             nvcc,
             "-fatbin",
@@ -97,18 +95,29 @@ fn addCuda(c: Context, m: *Build.Module) void {
         run.addFileArg(b.path(file));
         const stem = std.fs.path.stem(file);
         const fatbin = run.addPrefixedOutputFileArg("--output-file=", b.fmt("{s}.fatbin", .{stem}));
-        _ = fatbins.addCopyFile(fatbin, b.fmt("cuda/{s}.fatbin", .{stem}));
+        update.addCopyFileToSource(fatbin, b.fmt("generated/cuda/{s}.fatbin", .{stem}));
     }
-    m.addEmbedPath(fatbins.getDirectory());
-    m.addIncludePath(.{ .cwd_relative = b.fmt("{s}/../include", .{std.fs.path.dirname(nvcc).?}) });
-    c.addSources(m, sources, &.{"-DMR_CUDA=1"});
+    c.fatbins = &update.step;
+}
+
+/// cuda/*.c. With nvcc they embed the GPU kernels, and only they get its headers: the other objects are then the same
+/// on a machine without nvcc.
+fn addCuda(c: Context, m: *Build.Module) void {
+    const b = c.b;
+    const sources = glob(b, "cuda", ".c");
+    const nvcc = c.nvcc orelse return c.addSources(m, sources, &.{});
+    const headers = b.fmt("-I{s}/../include", .{std.fs.path.dirname(nvcc).?});
+    const embedded = b.fmt("--embed-dir={s}", .{b.pathFromRoot("generated")});
+    c.addSources(m, sources, &.{ "-DMR_CUDA=1", headers, embedded });
 }
 
 pub fn addLibrary(c: Context) *Build.Step.Compile {
     const m = c.module();
     m.pic = true; // libmillrace.so is linked from it
     addLibrarySources(c, m);
-    return c.prepare(c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m }));
+    const library = c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m });
+    if (c.fatbins) |step| library.step.dependOn(step);
+    return c.prepare(library);
 }
 
 /// tools/NAME/ and datasets/NAME/ with the files of tools/common/, and examples/NAME.c alone. They include public

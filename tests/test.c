@@ -1,13 +1,19 @@
 /* The test runner: runs each test in a process of its own, with as many concurrently as there are processors, and kills
- * tests that hang. */
+ * tests that hang. What a test and the programs that it starts write to standard error is printed when the test ends,
+ * after its line if it failed.
+ *
+ *     MILLRACE_TEST_TIMES=FILE   append a line for each test: its seconds, its seconds of processor time, its name */
 #include "tests/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -15,7 +21,7 @@
 
 constexpr int running_max = 64;
 constexpr unsigned hang_seconds = 600;
-constexpr time_t slow_seconds = 20; /* tests that take longer are printed */
+constexpr double slow_seconds = 20; /* tests that take longer are printed */
 constexpr int skipped_code = 77;
 
 static test_case *first, **last = &first;
@@ -111,23 +117,58 @@ static void remove_directory(int number)
 typedef struct running_test {
     pid_t process;
     int number;
-    time_t started;
+    int output; /* a file in memory, the test's standard error; -1: it has the runner's */
+    double started;
     test_case *test;
 } running_test;
 
 static running_test running[running_max];
 static int running_count, passed, failed, skipped;
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static double seconds_of(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+static void print_time(const test_case *test, double seconds, const struct rusage *used)
+{
+    const char *path = getenv("MILLRACE_TEST_TIMES");
+    FILE *file = path ? fopen(path, "a") : nullptr;
+    if (!file) return;
+    fprintf(file, "%8.2f %8.2f %s\n", seconds, seconds_of(used->ru_utime) + seconds_of(used->ru_stime), test->name);
+    fclose(file);
+}
+
+/* Ends with a new line, so that a line of the runner follows. */
+static void print_output(int output)
+{
+    char bytes[4096], end = '\n';
+    if (output < 0) return;
+    lseek(output, 0, SEEK_SET);
+    for (ssize_t count; (count = read(output, bytes, sizeof bytes)) > 0; end = bytes[count - 1])
+        fwrite(bytes, 1, (size_t)count, stderr);
+    if (end != '\n') fputc('\n', stderr);
+    close(output);
+}
+
 static void wait_one(void)
 {
     int status;
-    pid_t process = waitpid(-1, &status, 0);
+    struct rusage used;
+    pid_t process = wait4(-1, &status, 0, &used);
     for (int i = 0; i < running_count; i++) {
         if (running[i].process != process) continue;
-        test_case *test = running[i].test;
-        const time_t seconds = time(nullptr) - running[i].started;
-        remove_directory(running[i].number);
-        if (seconds >= slow_seconds) fprintf(stderr, "slow: %s %d s\n", test->name, (int)seconds);
+        const running_test ended = running[i];
+        const test_case *test = ended.test;
+        const double seconds = seconds_now() - ended.started;
+        remove_directory(ended.number);
         running[i] = running[--running_count];
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
             passed++;
@@ -139,8 +180,37 @@ static void wait_one(void)
             if (WIFSIGNALED(status)) reason = WTERMSIG(status) == SIGALRM ? "hangs" : strsignal(WTERMSIG(status));
             fprintf(stderr, "FAILED %s %s %s\n", test->file, test->name, reason);
         }
+        print_output(ended.output);
+        if (seconds >= slow_seconds) fprintf(stderr, "slow: %s %.0f s\n", test->name, seconds);
+        print_time(test, seconds, &used);
         return;
     }
+}
+
+static void start(test_case *test, int number)
+{
+    fflush(nullptr);
+    name_directory(number);
+    int output = memfd_create("test", MFD_CLOEXEC);
+    if (output >= 0) fcntl(output, F_SETFL, O_APPEND); /* for programs that open /dev/stderr */
+    const double started = seconds_now();
+    pid_t process = fork();
+    if (process < 0) {
+        perror("fork");
+        exit(1);
+    }
+    if (process == 0) {
+        if (output >= 0) {
+            dup2(output, STDERR_FILENO);
+            close(output);
+        }
+        for (int i = 0; i < running_count; i++) close(running[i].output);
+        alarm(hang_seconds);
+        test->run();
+        fflush(nullptr);
+        exit(0); /* not _exit: leak checkers run at exit */
+    }
+    running[running_count++] = (running_test){process, number, output, started, test};
 }
 
 /* ---- Counting allocations: this program's malloc counts a call, then calls the real one ---- */
@@ -278,20 +348,7 @@ int main(int argc, char **argv)
     for (test_case *test = first; test; test = test->next) {
         if (!wanted(test, argc - 1, argv + 1)) continue;
         if (running_count == jobs) wait_one();
-        fflush(nullptr);
-        name_directory(++number);
-        pid_t process = fork();
-        if (process < 0) {
-            perror("fork");
-            return 1;
-        }
-        if (process == 0) {
-            alarm(hang_seconds);
-            test->run();
-            fflush(nullptr);
-            exit(0); /* not _exit: leak checkers run at exit */
-        }
-        running[running_count++] = (running_test){process, number, time(nullptr), test};
+        start(test, ++number);
     }
     while (running_count > 0) wait_one();
     if (rmdir(run_directory) != 0) perror(run_directory);

@@ -5,6 +5,15 @@
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes);
+/* Part of the sanitizers' runtimes. */
+[[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)(void));
+
+static const char *replayed;
+
+static void name_replayed(void)
+{
+    fprintf(stderr, "FAILED %s\n", replayed);
+}
 
 static int replay_file(const char *path)
 {
@@ -17,6 +26,7 @@ static int replay_file(const char *path)
     bool whole = bytes && size >= 0 && fread(bytes, 1, (size_t)size, file) == (size_t)size;
     fclose(file);
     if (!whole) return fprintf(stderr, "%s: cannot be read\n", path), free(bytes), 1;
+    replayed = path;
     LLVMFuzzerTestOneInput(bytes, (size_t)size);
     free(bytes);
     return 0;
@@ -25,6 +35,7 @@ static int replay_file(const char *path)
 int main(int argc, char **argv)
 {
     int failed = 0;
+    if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(name_replayed);
     for (int i = 1; i < argc; i++) {
         DIR *directory = opendir(argv[i]);
         if (!directory) return perror(argv[i]), 1;
