@@ -281,6 +281,7 @@ typedef struct profiler_hook {
     char *directory;
     bool is_due;
     int64_t next;
+    mr_timeline_options options;
 } profiler_hook;
 
 static mr_status profiler_begin(void *context, mr_graph *, mr_error *error)
@@ -312,7 +313,7 @@ static mr_status write_timeline(const profiler_hook *h, const mr_hook_run *run, 
     if (metadata == nullptr) return MR_OK;
     snprintf(name, sizeof name, "timeline-%" PRId64 ".json", step);
     MR_TRY(path_of(h->directory, name, "", &path, error));
-    mr_status status = mr_timeline_write(mr_tensor_strings(metadata)[0], path, error);
+    mr_status status = mr_timeline_write_(mr_tensor_strings(metadata)[0], path, &h->options, error);
     free(path);
     return status;
 }
@@ -346,5 +347,6 @@ mr_hook *mr_profiler_hook_(const char *output_dir, const mr_profiler_hook_option
     require_directory(&h->hook, name, output_dir);
     mr_hook_timer_init(&h->timer, &h->hook, name, "save_steps", o.save_steps, "save_secs", o.save_secs);
     h->directory = mr_hook_copy_text(&h->hook, output_dir);
+    h->options = (mr_timeline_options){sizeof h->options, o.show_dataflow, o.show_memory};
     return &h->hook;
 }

@@ -227,15 +227,27 @@ typedef struct mr_profiler_hook_options {
     size_t size; /* of this struct (api.h) */
     int64_t save_steps;
     double save_secs;
+    bool show_dataflow, show_memory; /* see mr_timeline_options; default true and false */
 } mr_profiler_hook_options;
-/* Writes output_dir/timeline-STEP.json, which chrome://tracing and Perfetto show: each call of the run, by device and
- * thread. Not of the first run, which makes the plan. */
+/* Writes output_dir/timeline-STEP.json with mr_timeline_write. Not of the first run, which makes the plan. */
 MR_API mr_hook *mr_profiler_hook_(const char *output_dir, const mr_profiler_hook_options *options);
 #define mr_profiler_hook(output_dir, ...)                                                                              \
-    MR_WITH_SIZE_(mr_profiler_hook_((output_dir), &options_), mr_profiler_hook_options, __VA_ARGS__)
-/* Writes a serialized RunMetadata with step_stats (mr_run_options.metadata) as such a file.
+    MR_WITH_SIZE_(mr_profiler_hook_((output_dir), &options_), mr_profiler_hook_options, .show_dataflow = true,         \
+                  __VA_ARGS__)
+
+typedef struct mr_timeline_options {
+    size_t size;        /* of this struct (api.h) */
+    bool show_dataflow; /* arrows from a call to those on other rows that read its outputs; default true */
+    bool show_memory;   /* a counter of the bytes that the outputs take in each kind of memory; default false */
+} mr_timeline_options;
+/* Writes a serialized RunMetadata with step_stats (mr_run_options.metadata) as a file that chrome://tracing and Perfetto
+ * show: each call of the run, by device and thread (Timeline.generate_chrome_trace_format).
  * errors  MR_INVALID_ARGUMENT: not a RunMetadata; those of writing the file */
-MR_API mr_status mr_timeline_write(mr_string run_metadata, const char *path, mr_error *error);
+MR_API mr_status mr_timeline_write_(mr_string run_metadata, const char *path, const mr_timeline_options *options,
+                                    mr_error *error);
+#define mr_timeline_write(run_metadata, path, error, ...)                                                              \
+    MR_WITH_SIZE_(mr_timeline_write_((run_metadata), (path), &options_, (error)), mr_timeline_options,                 \
+                  .show_dataflow = true, __VA_ARGS__)
 
 /* Waits, before a run, until the global step has reached wait_until_step: for sessions that train in turn with others,
  * in other threads. It looks every 0.5 s, and at once when the session is asked to stop. */
