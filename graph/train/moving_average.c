@@ -84,8 +84,12 @@ static int32_t first_of(const mr_variable *variables, int32_t index)
 
 static bool check_variable(mr_graph *graph, mr_variable variable)
 {
-    if (variable.ref.node == nullptr || variable.ref.node->id < 0 || mr_node_graph(variable.ref.node) != graph)
-        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a moving average of what is not a variable of the graph");
+    if (variable.ref.node == nullptr || variable.ref.node->id < 0)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT, "a moving average of what is not a variable");
+    else if (mr_node_graph(variable.ref.node) != graph)
+        (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
+                            "a moving average of the variable %s, which is in another graph",
+                            mr_node_name(variable.ref.node));
     else if (!mr_train_is_floating(mr_variable_dtype_of(variable)))
         (void)mr_graph_fail(graph, MR_INVALID_ARGUMENT,
                             "a moving average of the variable %s, which is %s, not floating point",

@@ -259,7 +259,8 @@ static mr_status put_memory(const timeline *t, mr_arena *arena, mr_error *error)
         put_text(t->file, totals[k].allocator, strlen(totals[k].allocator));
         (void)fputs(", \"args\": {", t->file);
         put_text(t->file, totals[k].allocator, strlen(totals[k].allocator));
-        (void)fprintf(t->file, ": %" PRId64 "}}", totals[k].bytes);
+        snprintf(head, sizeof head, ": %" PRId64 "}}", totals[k].bytes);
+        (void)fputs(head, t->file);
     }
     return MR_OK;
 }

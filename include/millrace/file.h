@@ -67,8 +67,8 @@ MR_API mr_status mr_gfile_remove(const char *path, mr_error *error);
 
 /* Creates the directory and its parents; existing directories are not an error. */
 MR_API mr_status mr_gfile_make_directories(const char *path, mr_error *error);
-/* The same for one directory, whose parent must exist: MR_NOT_FOUND otherwise (MkDir). As in TensorFlow, an existing file
- * is not an error either: mr_gfile_is_directory tells. */
+/* The same for one directory, whose parent must exist: MR_NOT_FOUND otherwise (MkDir). As in TensorFlow, an existing
+ * file is not an error either: mr_gfile_is_directory tells. */
 MR_API mr_status mr_gfile_make_directory(const char *path, mr_error *error);
 /* The names in a directory, sorted by bytes, without "." and "..".
  * names  a vector of dtype MR_STRING, owned by the caller */

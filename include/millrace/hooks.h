@@ -240,8 +240,8 @@ typedef struct mr_timeline_options {
     bool show_dataflow; /* arrows from a call to those on other rows that read its outputs; default true */
     bool show_memory;   /* a counter of the bytes that the outputs take in each kind of memory; default false */
 } mr_timeline_options;
-/* Writes a serialized RunMetadata with step_stats (mr_run_options.metadata) as a file that chrome://tracing and Perfetto
- * show: each call of the run, by device and thread (Timeline.generate_chrome_trace_format).
+/* Writes a serialized RunMetadata with step_stats (mr_run_options.metadata) as a file that chrome://tracing and
+ * Perfetto show: each call of the run, by device and thread (Timeline.generate_chrome_trace_format).
  * errors  MR_INVALID_ARGUMENT: not a RunMetadata; those of writing the file */
 MR_API mr_status mr_timeline_write_(mr_string run_metadata, const char *path, const mr_timeline_options *options,
                                     mr_error *error);

@@ -93,7 +93,8 @@ static const char *listed(const json_t *events, const char *kind)
     return text;
 }
 
-/* a is computed twice, as in a loop; b reads the first on another device; c overlaps a's second call, on another row. */
+/* a is computed twice, as in a loop; b reads the first on another device; c overlaps a's second call, on another
+ * row. */
 static const call calls[] = {
     {"a", "a = Square(x)", 0, 10, 5, 100},    {"b", "b = Neg(a, ^c)", 1, 20, 5, 40},
     {"a", "a = Square(b:0)", 0, 30, 10, 100}, {"c", "c = Add(a, a:1)", 0, 35, 10, 0},
