@@ -7,13 +7,13 @@ that import TensorFlow are forked from this process, which has imported it: that
 import os
 import re
 import runpy
-import subprocess
+import signal
 import sys
 import time
 
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
 # What takes longest starts first, so that it does not run alone at the end.
-LONGEST = []
+LONGEST = ["python", "ops_edges", "programs"]
 
 
 def path_of(name):
@@ -64,6 +64,8 @@ def run_all(directory, names):
 
 def main():
     directory, names = sys.argv[1], sys.argv[2:]
+    # A shell starts what runs in the background with SIGINT ignored, which the scripts' children would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     preloaded = [name for name in names if uses_tensorflow(name)]
     if len(preloaded) > 1:
         import tensorflow.compat.v1  # noqa: F401
