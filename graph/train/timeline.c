@@ -298,11 +298,13 @@ mr_status mr_timeline_write_(mr_string run_metadata, const char *path, const mr_
     if (path == nullptr || *path == '\0')
         return mr_fail(error, MR_INVALID_ARGUMENT, "mr_timeline_write: path is %s", path == nullptr ? "null" : "empty");
     mr_status status = mr_proto_unpack_as(run_metadata, run_metadata, &arena, &metadata, error);
+    const Mr__StepStats *steps = status == MR_OK ? metadata->step_stats : nullptr;
     if (status == MR_DATA_LOSS)
         status = mr_fail_prefix(error, MR_INVALID_ARGUMENT, "mr_timeline_write");
-    else if (status == MR_OK && metadata->step_stats == nullptr)
+    else if (steps != nullptr)
+        status = write_json(steps, &options, &arena, path, error);
+    else if (status == MR_OK)
         status = mr_fail(error, MR_INVALID_ARGUMENT, "mr_timeline_write: the RunMetadata has no step_stats");
-    if (status == MR_OK) status = write_json(metadata->step_stats, &options, &arena, path, error);
     mr_arena_deinit(&arena);
     return status;
 }
