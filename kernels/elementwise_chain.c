@@ -77,7 +77,8 @@ static mr_status read_step(const mr_kernel_node *node, const mr_attr *operands, 
 /* Gives buffers to the results that are no outputs. A result may replace an operand that is read for the last time. */
 static void assign_buffers(chain *c)
 {
-    int32_t last[STEPS_MAX], holder[STEPS_MAX]; /* the last step that reads the result; the result in each buffer */
+    int32_t last[STEPS_MAX] = {0},
+            holder[STEPS_MAX] = {0}; /* the last step that reads the result; the result in each buffer */
     for (int32_t i = 0; i < c->step_count; i++) {
         last[i] = i;
         for (int k = 0; k < 2; k++) {
@@ -481,9 +482,10 @@ static mr_status run_chain(mr_kernel_call *call, mr_error *error)
 {
     const chain *c = call->prepared;
     job job = {.chain = c, .size = mr_dtype_size(c->dtype)};
-    const mr_shape *flat;
+    const mr_shape *flat = nullptr;
     for (int32_t i = 0; i < c->input_count; i++) assert(call->inputs[i].dtype == c->dtype);
     if (is_flat(call, c, &flat, job.inputs)) {
+        assert(flat);
         const mr_shape wide = *flat;
         MR_TRY(create_outputs(call, c, &wide, &job, error));
         run_flat_job(call->device->pool, &job, mr_shape_count(wide));

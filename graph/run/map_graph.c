@@ -158,8 +158,10 @@ mr_dataset *mr_dataset_map_graph(mr_dataset *input, mr_graph *graph, mr_outputs 
                        .input_count = inputs.items != nullptr ? inputs.count : 0,
                        .output_count = outputs.items != nullptr ? outputs.count : 0};
     pthread_mutex_init(&map->mutex, nullptr);
-    for (int32_t i = 0; i < map->input_count && i < MR_COMPONENTS_MAX; i++) map->inputs[i] = inputs.items[i];
-    for (int32_t i = 0; i < map->output_count && i < MR_COMPONENTS_MAX; i++) map->outputs[i] = outputs.items[i];
+    for (int32_t i = 0; inputs.items && i < map->input_count && i < MR_COMPONENTS_MAX; i++)
+        map->inputs[i] = inputs.items[i];
+    for (int32_t i = 0; outputs.items && i < map->output_count && i < MR_COMPONENTS_MAX; i++)
+        map->outputs[i] = outputs.items[i];
     mr_error error = {0};
     uint64_t digest = 0;
     mr_status status = mr_dataset_failed(input) ? MR_OK : check(map, mr_dataset_spec(input), &error);

@@ -331,9 +331,9 @@ mr_node *mr_graph_iterator(mr_graph *graph, const char *name, mr_dataset *datase
     mr_node_set_dtypes(&next, "output_types", (mr_dtypes){spec->dtypes, spec->count});
     mr_node_set_shapes(&next, "output_shapes", (mr_shapes){spec->shapes, spec->count});
     mr_output first = mr_node_finish(&next);
-    for (int32_t i = 0; i < spec->count; i++) outputs[i] = first;
+    for (int32_t i = 0; outputs && i < spec->count; i++) outputs[i] = first;
     if (mr_graph_status(graph, nullptr) != MR_OK) return iterator.node;
-    for (int32_t i = 0; i < spec->count; i++) outputs[i].index = i;
+    for (int32_t i = 0; outputs && i < spec->count; i++) outputs[i].index = i;
 
     source *s = calloc(1, sizeof *s);
     status = s ? MR_OK : mr_fail_memory(&error, sizeof *s);
