@@ -36,7 +36,8 @@ typedef struct mr_elementwise {
  *   operands  two by step: the number of an input, or -1 - the number of an earlier step; the second of a step with one
  *             operand is the first
  *   ops       by step: the operator, whose kernel describes itself
- *   outputs   by output: the number of its step */
+ *   outputs   by output: the number of its step
+ * The planner writes them; its strings end with a zero. */
 #define MR_ELEMENTWISE_OP "_Elementwise"
 constexpr int32_t MR_ELEMENTWISE_STEPS_MAX = 16, MR_ELEMENTWISE_INPUTS_MAX = 10, MR_ELEMENTWISE_OUTPUTS_MAX = 8;
 

@@ -72,8 +72,8 @@ fn addLibrarySources(c: Context, m: *Build.Module) void {
     addCuda(c, m);
 }
 
-/// cuda/*.cu, compiled with nvcc for every supported GPU to generated/cuda/NAME.fatbin: at a fixed path, because the
-/// path is an argument of a compilation.
+/// Compiles cuda/*.cu with nvcc, for every supported GPU, to generated/cuda/NAME.fatbin. The path is fixed because it
+/// is an argument when the files that embed the result are compiled.
 pub fn addFatbins(c: *Context) void {
     const b = c.b;
     const nvcc = c.nvcc orelse return;

@@ -8,7 +8,6 @@
 #include "kernels/elementwise.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Smaller ones cost more calls of loops; the buffers of larger ones, which are on the stack, leave the L1 cache. */
@@ -23,6 +22,7 @@ typedef struct step {
     int32_t a, b;
     int32_t output; /* -1: none */
     int32_t buffer; /* of a result that is no output */
+    const char *node, *op;
 } step;
 
 typedef struct chain {
@@ -30,7 +30,6 @@ typedef struct chain {
     int32_t input_count, step_count, output_count, buffer_count;
     step steps[STEPS_MAX];
     int32_t last_step[INPUTS_MAX]; /* that reads the input */
-    const mr_attr *nodes, *ops;    /* by step: names */
 } chain;
 
 /* ---- Preparation ---- */
@@ -55,20 +54,15 @@ static mr_status read_operand(const mr_kernel_node *node, const mr_attr *operand
     return MR_OK;
 }
 
-static mr_status read_step(const mr_kernel_node *node, const mr_attr *operands, int32_t index, chain *c,
+/* op  the name of the step's operator */
+static mr_status read_step(const mr_kernel_node *node, const char *op, const mr_attr *operands, int32_t index, chain *c,
                            mr_error *error)
 {
-    char op[64];
-    const mr_string name = c->ops->values[index].string;
     step *s = &c->steps[index];
-    const mr_kernel *kernel = nullptr;
-    if (name.size_bytes < sizeof op) {
-        memcpy(op, name.data, name.size_bytes);
-        op[name.size_bytes] = '\0';
-        kernel = mr_kernel_find(op, MR_DEVICE_CPU, node->attrs);
-    }
+    const mr_kernel *kernel = mr_kernel_find(op, MR_DEVICE_CPU, node->attrs);
     if (!kernel || !kernel->elementwise || !kernel->elementwise(c->dtype, &s->loops))
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "step %d has no loop", (int)index);
+    s->op = kernel->op;
     s->output = s->buffer = -1;
     MR_TRY(read_operand(node, operands, 2 * index, &s->a, error));
     return read_operand(node, operands, 2 * index + 1, &s->b, error);
@@ -77,8 +71,8 @@ static mr_status read_step(const mr_kernel_node *node, const mr_attr *operands, 
 /* Gives buffers to the results that are no outputs. A result may replace an operand that is read for the last time. */
 static void assign_buffers(chain *c)
 {
-    int32_t last[STEPS_MAX] = {0},
-            holder[STEPS_MAX] = {0}; /* the last step that reads the result; the result in each buffer */
+    int32_t last[STEPS_MAX] = {0};   /* by step: the last one that reads its result */
+    int32_t holder[STEPS_MAX] = {0}; /* by buffer: the step whose result it has */
     for (int32_t i = 0; i < c->step_count; i++) {
         last[i] = i;
         for (int k = 0; k < 2; k++) {
@@ -103,19 +97,22 @@ static void assign_buffers(chain *c)
 static mr_status prepare_chain(const mr_kernel_node *node, void *prepared, mr_error *error)
 {
     chain *c = prepared;
-    const mr_attr *operands, *outputs;
+    const mr_attr *nodes, *ops, *operands, *outputs;
     MR_TRY(mr_attr_get_type(node->attrs, "T", &c->dtype, error));
-    MR_TRY(read_list(node, "nodes", MR_ATTR_STRING, STEPS_MAX, &c->nodes, error));
+    MR_TRY(read_list(node, "nodes", MR_ATTR_STRING, STEPS_MAX, &nodes, error));
     MR_TRY(read_list(node, "operands", MR_ATTR_INT, 2 * STEPS_MAX, &operands, error));
-    MR_TRY(read_list(node, "ops", MR_ATTR_STRING, STEPS_MAX, &c->ops, error));
+    MR_TRY(read_list(node, "ops", MR_ATTR_STRING, STEPS_MAX, &ops, error));
     MR_TRY(read_list(node, "outputs", MR_ATTR_INT, MR_ELEMENTWISE_OUTPUTS_MAX, &outputs, error));
-    c->step_count = c->ops->count;
+    c->step_count = ops->count;
     c->input_count = node->input_count;
     c->output_count = outputs->count;
-    if (c->nodes->count != c->step_count || operands->count != 2 * c->step_count ||
-        node->output_count != outputs->count || node->input_count < 1 || node->input_count > INPUTS_MAX)
+    if (nodes->count != c->step_count || operands->count != 2 * c->step_count || node->output_count != outputs->count ||
+        node->input_count < 1 || node->input_count > INPUTS_MAX)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "the lists of its steps do not fit each other");
-    for (int32_t i = 0; i < c->step_count; i++) MR_TRY(read_step(node, operands, i, c, error));
+    for (int32_t i = 0; i < c->step_count; i++) {
+        c->steps[i].node = nodes->values[i].string.data;
+        MR_TRY(read_step(node, ops->values[i].string.data, operands, i, c, error));
+    }
     for (int32_t i = 0; i < outputs->count; i++) {
         int64_t index = outputs->values[i].integer;
         if (index < 0 || index >= c->step_count || c->steps[index].output >= 0)
@@ -354,7 +351,6 @@ static void run_flat_job(mr_pool *pool, job *job, int64_t count)
 static mr_status find_shapes(const mr_kernel_call *call, const chain *c, const mr_shape *inputs, mr_shape *results,
                              bool *is_one_shape, mr_error *error)
 {
-    char name[256], op[64];
     for (int32_t i = 0; i < c->step_count; i++) {
         const step *s = &c->steps[i];
         mr_tensor operands[2] = {{.dtype = c->dtype}, {.dtype = c->dtype}};
@@ -364,11 +360,8 @@ static mr_status find_shapes(const mr_kernel_call *call, const chain *c, const m
         if (s->loops.unary) continue;
         if (s->loops.rule == MR_OPERANDS_SAME_SHAPE && mr_shape_equal(operands[0].shape, operands[1].shape)) continue;
         mr_kernel_node node = *call->node;
-        const mr_string full = c->nodes->values[i].string, kind = c->ops->values[i].string;
-        snprintf(name, sizeof name, "%.*s", (int)MR_MIN(full.size_bytes, 255), full.data);
-        snprintf(op, sizeof op, "%.*s", (int)MR_MIN(kind.size_bytes, 63), kind.data);
-        node.name = name;
-        node.op = op;
+        node.name = s->node;
+        node.op = s->op;
         const mr_kernel_call one = {.node = &node, .device = call->device, .inputs = operands};
         mr_shape b;
         MR_TRY(mr_binary_shape(&one, s->loops.rule, &b, &results[i], error));
@@ -512,8 +505,8 @@ mr_status mr_elementwise_visit(const mr_kernel_call *call, mr_elementwise_see se
     mr_status status = run_each(call, c, inputs, shapes, results, error);
     for (int32_t i = 0; i < c->step_count; i++) {
         /* Of a sum of several operands only the last step is the node's result. */
-        const mr_string node = c->nodes->values[i].string;
-        const bool is_last = i + 1 == c->step_count || !mr_string_equal(node, c->nodes->values[i + 1].string);
+        const char *node = c->steps[i].node;
+        const bool is_last = i + 1 == c->step_count || strcmp(node, c->steps[i + 1].node) != 0;
         if (status == MR_OK && is_last) status = see(context, node, &results[i], error);
         mr_tensor_deinit(&results[i]);
     }

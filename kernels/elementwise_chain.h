@@ -5,7 +5,7 @@
 #include "base/kernel.h"
 
 /* result  borrowed, during the call */
-typedef mr_status (*mr_elementwise_see)(void *context, mr_string node, const mr_tensor *result, mr_error *error);
+typedef mr_status (*mr_elementwise_see)(void *context, const char *node, const mr_tensor *result, mr_error *error);
 
 /* Computes the result of each node, in order, and calls `see` with all of them. Nothing is changed.
  * call    of MR_ELEMENTWISE_OP: node, prepared, device and inputs

@@ -39,17 +39,13 @@ typedef struct fuser {
 
 /* ---- Elementwise nodes ---- */
 
-static bool has_flow(const mr_plan_node *node)
-{
-    return mr_node_flow(node->node) != MR_FLOW_NONE;
-}
-
 /* Whether the node only computes a row loop of floats or doubles, and may be computed later than now. */
 static bool is_elementwise(const mr_planner *planner, const mr_plan_node *node)
 {
     mr_elementwise loops;
     if (!node->live || !node->kernel || !node->kernel->elementwise || node->is_copy || node->attrs || node->pinned ||
-        node->control_count > 0 || node->outputs_at || node->output_count != 1 || has_flow(node))
+        node->control_count > 0 || node->outputs_at || node->output_count != 1 ||
+        mr_node_flow(node->node) != MR_FLOW_NONE)
         return false;
     if (node->device->kind != MR_DEVICE_CPU || node->input_count < 1) return false;
     const mr_plan_value *value = &planner->values[node->first_output];

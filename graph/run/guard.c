@@ -197,9 +197,9 @@ static mr_status repeat(mr_frame *frame, int32_t index, mr_error *error)
     return mr_frame_run_calls(frame, index, index + 1, 0, error);
 }
 
-static mr_status check_result(void *context, mr_string node, const mr_tensor *result, mr_error *error)
+static mr_status check_result(void *context, const char *node, const mr_tensor *result, mr_error *error)
 {
-    return check(context, result, false, "", node.data, 0, error);
+    return check(context, result, false, "", node, 0, error);
 }
 
 /* Checks the results of all nodes that one call computes. */
