@@ -15,7 +15,8 @@ constexpr int64_t A_STRIDE = INNER_BLOCK + 16; /* of copied rows: consecutive ro
 constexpr int64_t ROWS_AHEAD = 16;             /* prefetched for a copy: at least those of a tile */
 constexpr int64_t COPIED_TILES = 4;            /* of a transposed A, copied at a time */
 constexpr int64_t COPY_AHEAD = 16;             /* rows of it that are prefetched meanwhile */
-constexpr int64_t PACKED_TILES = 12;
+constexpr int64_t PACKED_TILES = 16;
+constexpr int64_t PACKED_LINES = 8;     /* of a transposed A, packed at a time */
 constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
 constexpr int64_t UNIT_WORK = 1 << 22;
@@ -256,20 +257,22 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
     }
 }
 
-/* Packs the tiles of A that begin at rows[0 … count - 1], one after the other. */
+/* Packs the tiles of A that begin at rows[0 … count - 1], one after the other. A tile of a transposed A is narrower
+ * than a cache line: all tiles of a few lines are packed before the next lines. */
 static void pack_tiles(const gemm_unit *u, const int64_t *rows, int64_t count, int64_t k0, int64_t length)
 {
     const mr_gemm *g = u->gemm;
-    float *to = u->rows;
-    for (int64_t i = 0; i < count; i++) {
-        const int height = (int)(rows[i + 1] - rows[i]);
-        if (g->a_transposed)
-            mr_rows_pack(to, g->a + k0 * g->m + rows[i], height, length, 1, g->m);
-        else
-            mr_rows_pack(to, g->a + rows[i] * g->k + k0, height, length, g->k, 1);
-        to += height * length;
-        assert(to <= u->rows + rows_size(g));
-    }
+    const int64_t step = g->a_transposed ? PACKED_LINES : length;
+    assert((rows[count] - rows[0]) * length <= rows_size(g));
+    for (int64_t k = 0; k < length; k += step)
+        for (int64_t i = 0; i < count; i++) {
+            const int height = (int)(rows[i + 1] - rows[i]);
+            float *to = u->rows + (rows[i] - rows[0]) * length + height * k;
+            if (g->a_transposed)
+                mr_rows_pack(to, g->a + (k0 + k) * g->m + rows[i], height, MR_MIN(step, length - k), 1, g->m);
+            else
+                mr_rows_pack(to, g->a + rows[i] * g->k + k0, height, length, g->k, 1);
+        }
 }
 
 /* Packs tiles [first, first + count) of the `tiles` tiles of a unit's rows and multiplies them with all of its columns.
@@ -296,11 +299,10 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
         tile.a = u->rows;
         for (int64_t i = 0; i < count; i++) {
             tile.rows = (int)(rows[i + 1] - rows[i]);
-            tile.a_step = tile.ahead_step = tile.rows;
-            tile.ahead = tile.a + tile.rows * length;
+            tile.a_step = tile.rows;
             tile.c = g->c + rows[i] * g->n + column;
             mr_tile_run(&tile);
-            tile.a = tile.ahead;
+            tile.a += tile.rows * length;
         }
     }
 }

@@ -73,7 +73,8 @@ typedef struct mr_gemm {
 int64_t mr_gemm_scratch(const mr_gemm *gemm);
 void mr_gemm_run(const mr_gemm *gemm, mr_slots *slots, mr_pool *pool);
 
-/* A matrix and a vector, m or n of 1, without pairs: mr_gemm_run calls mr_gemv_run, which needs no scratch memory. */
+/* A matrix and a vector, or two vectors: m, n or k of 1, without pairs. mr_gemm_run calls mr_gemv_run, which needs no
+ * scratch memory. */
 bool mr_gemm_is_gemv(const mr_gemm *gemm);
 void mr_gemv_run(const mr_gemm *gemm, mr_pool *pool);
 

@@ -2,19 +2,19 @@
 #define TILE_MULTIPLY_ADD mr_vector_multiply_add
 #include "kernels/gemm_tile.h"
 
-#define PLAIN_1(X, rows) X(plain, , rows, 1, false)
-#define AVX2_1(X, rows) X(avx2, MR_TARGET_AVX2, rows, 1, true)
-#define AVX512_1(X, rows) X(avx512, MR_TARGET_AVX512, rows, 1, true)
-#define AVX512_2(X, rows) X(avx512, MR_TARGET_AVX512, rows, 2, true)
+#define PLAIN_1(X, rows) X(plain, , rows, 1, 1, false)
+#define AVX2_1(X, rows) X(avx2, MR_TARGET_AVX2, rows, 1, 4, true)
+#define AVX512_1(X, rows) X(avx512, MR_TARGET_AVX512, rows, 1, 1, true)
+#define AVX512_2(X, rows) X(avx512, MR_TARGET_AVX512, rows, 2, 1, true)
 ROWS_4(PLAIN_1, TILE)
-ROWS_6(AVX2_1, TILE)
+ROWS_6(AVX2_1, TILE_PANELS)
 ROWS_28(AVX512_1, TILE)
 ROWS_14(AVX512_2, TILE)
 
-static const mr_tile_function plain_1[][2][2] = {ROWS_4(PLAIN_1, ENTRY)};
-static const mr_tile_function avx2_1[][2][2] = {ROWS_6(AVX2_1, ENTRY)};
-static const mr_tile_function avx512_1[][2][2] = {ROWS_28(AVX512_1, ENTRY)};
-static const mr_tile_function avx512_2[][2][2] = {ROWS_14(AVX512_2, ENTRY)};
+static const mr_tile_function plain_1[][FORM_COUNT] = {ROWS_4(PLAIN_1, ENTRY)};
+static const mr_tile_function avx2_1[][FORM_COUNT] = {ROWS_6(AVX2_1, ENTRY_PANELS)};
+static const mr_tile_function avx512_1[][FORM_COUNT] = {ROWS_28(AVX512_1, ENTRY)};
+static const mr_tile_function avx512_2[][FORM_COUNT] = {ROWS_14(AVX512_2, ENTRY)};
 
 const mr_tile_set mr_tile_floats[3][2] = {
     [MR_CPU_PLAIN] = {{plain_1, 4}},
@@ -32,6 +32,15 @@ int mr_tile_rows_max(int vectors)
     return mr_tile_floats[mr_cpu()][vectors - 1].rows_max;
 }
 
+static tile_form form_of(const mr_tile *tile)
+{
+    const bool by_rows = tile->a_step == 1;
+    if (tile->pack) return by_rows ? BY_ROW_PACKING : BY_COLUMN_PACKING;
+    if (tile->b_step == 16 && !tile->ahead && by_rows) return BY_ROW_PANELS;
+    if (tile->b_step == 16 && !tile->ahead && tile->a_step == tile->rows) return PACKED;
+    return by_rows ? BY_ROW : BY_COLUMN;
+}
+
 void mr_tile_run(const mr_tile *tile)
 {
     if (tile->pairs && tile->a_step == 1 && mr_tile_has_amx()) {
@@ -39,5 +48,5 @@ void mr_tile_run(const mr_tile *tile)
         return;
     }
     const mr_tile_set *sets = tile->pairs ? mr_tile_pairs : mr_tile_floats[mr_cpu()];
-    sets[tile->vectors - 1].functions[tile->rows - 1][tile->pack != nullptr][tile->a_step != 1](tile);
+    sets[tile->vectors - 1].functions[tile->rows - 1][form_of(tile)](tile);
 }

@@ -12,9 +12,19 @@
 
 typedef void (*mr_tile_function)(const mr_tile *tile);
 
-/* functions[rows - 1][whether B is stored][whether the steps of A are not 1] */
+/* How the operands are read. */
+typedef enum tile_form {
+    BY_ROW,         /* a_step is 1 */
+    BY_COLUMN,      /* a_row is 1 */
+    BY_ROW_PACKING, /* and B is stored */
+    BY_COLUMN_PACKING,
+    BY_ROW_PANELS, /* a_step is 1, b_step 16; nothing is prefetched */
+    PACKED,        /* a_row is 1, a_step the number of rows, b_step 16; nothing is prefetched */
+    FORM_COUNT,
+} tile_form;
+
 typedef struct mr_tile_set {
-    const mr_tile_function (*functions)[2][2];
+    const mr_tile_function (*functions)[FORM_COUNT]; /* [rows - 1] */
     int rows_max;
 } mr_tile_set;
 
@@ -39,83 +49,132 @@ MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulat
     }
 }
 
-/* rows, vectors, by_rows, packs and fused are constants in every instance. by_rows: a_step is 1; otherwise a_row is
- * 1. */
-MR_INLINE void tile_body(const mr_tile *t, const int rows, const int vectors, const bool by_rows, const bool packs,
-                         const bool fused)
+/* A tile's constants. unroll: steps between two jumps, unless B is stored. */
+typedef struct tile_kind {
+    int rows, vectors, unroll;
+    bool fused;
+    tile_form form;
+} tile_kind;
+
+MR_INLINE bool is_by_rows(tile_form form)
 {
-    mr_vector sums[ROWS_MAX][2];
-    const int64_t a_row = by_rows ? t->a_row : 1, a_step = by_rows ? 1 : t->a_step;
-    const int64_t b_step = t->b_step, b_next = t->b_next;
-    const float *b = t->b;
-    float *pack = t->pack;
-    const int64_t ahead_step = by_rows ? 16 : t->ahead ? t->ahead_step : 0;
+    return form == BY_ROW || form == BY_ROW_PANELS || form == BY_ROW_PACKING;
+}
+
+MR_INLINE bool is_packing(tile_form form)
+{
+    return form == BY_ROW_PACKING || form == BY_COLUMN_PACKING;
+}
+
+/* What changes from step to step. One pointer for each group of three rows: an address can be the pointer plus the row
+ * stride times 0, 1 or 2. By default the compiler keeps one pointer for each row, more than there are registers. */
+typedef struct tile_place {
+    const float *a[GROUPS_MAX], *b, *ahead;
+    float *pack;
+} tile_place;
+
+/* `count` steps of the inner dimension. Only what is not at a constant distance from the first step is moved between
+ * them. */
+MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums[ROWS_MAX][2], tile_place *at,
+                          const int count)
+{
+    const bool packs = is_packing(kind.form), by_rows = is_by_rows(kind.form);
+    const bool packed = kind.form == PACKED, panels = packed || kind.form == BY_ROW_PANELS;
+    const int64_t a_row = by_rows ? t->a_row : 1, ahead_step = by_rows ? 16 : t->ahead_step;
+    const int groups = by_rows ? (kind.rows + 2) / 3 : 1, group_rows = by_rows ? 3 : ROWS_MAX;
     MR_UNROLL
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) sums[r][v] = (mr_vector){};
-    /* The result is in no cache if the matrices are large. */
-    MR_UNROLL
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) __builtin_prefetch(t->c + r * t->c_row + v * 16, 1);
-    for (int64_t s = 0; s < t->segments; s++) {
-        /* One pointer for each group of three rows: an address can be the pointer plus the row stride times 0, 1 or 2.
-         * By default the compiler keeps one pointer for each row, more than there are registers. */
-        const float *a[GROUPS_MAX], *ahead = t->ahead ? t->ahead + s * t->ahead_segment : b;
-        const int groups = by_rows ? (rows + 2) / 3 : 1, group_rows = by_rows ? 3 : ROWS_MAX;
+    for (int i = 0; i < count; i++) {
+        if (!panels && (!packs || !by_rows)) {
+            __builtin_prefetch(at->ahead);
+            at->ahead += ahead_step;
+        }
+        const float *b = at->b + (panels ? i * 16 : 0);
+        mr_vector b0 = mr_vector_load(b), b1 = kind.vectors > 1 ? mr_vector_load(b + t->b_next) : b0;
+        if (packs) {
+            __builtin_prefetch(b + PREFETCHED_ROWS * t->b_step);
+            mr_vector_store(at->pack, b0);
+            if (kind.vectors > 1) {
+                __builtin_prefetch(b + PREFETCHED_ROWS * t->b_step + t->b_next);
+                mr_vector_store(at->pack + t->pack_next, b1);
+            }
+            at->pack += 16;
+        }
+        const int64_t a_step = by_rows ? i : packed ? i * kind.rows : 0;
         MR_UNROLL
-        for (int g = 0; g < groups; g++) {
-            a[g] = t->a + s * t->a_segment + 3 * g * a_row;
-            __asm__("" : "+r"(a[g]));
+        for (int r = 0; r < kind.rows; r++) {
+            mr_vector x = mr_vector_of(at->a[r / group_rows][r % group_rows * a_row + a_step]);
+            sums[r][0] = TILE_MULTIPLY_ADD(x, b0, sums[r][0], kind.fused);
+            if (kind.vectors > 1) sums[r][1] = TILE_MULTIPLY_ADD(x, b1, sums[r][1], kind.fused);
         }
-        for (int64_t k = t->length; k > 0; k--) {
-            if (!by_rows || !packs) {
-                __builtin_prefetch(ahead);
-                ahead += ahead_step;
-            }
-            mr_vector b0 = mr_vector_load(b), b1 = vectors > 1 ? mr_vector_load(b + b_next) : b0;
-            if (packs) {
-                __builtin_prefetch(b + PREFETCHED_ROWS * b_step);
-                mr_vector_store(pack, b0);
-                if (vectors > 1) {
-                    __builtin_prefetch(b + PREFETCHED_ROWS * b_step + b_next);
-                    mr_vector_store(pack + t->pack_next, b1);
-                }
-                pack += 16;
-            }
-            MR_UNROLL
-            for (int r = 0; r < rows; r++) {
-                mr_vector x = mr_vector_of(a[r / group_rows][r % group_rows * a_row]);
-                sums[r][0] = TILE_MULTIPLY_ADD(x, b0, sums[r][0], fused);
-                if (vectors > 1) sums[r][1] = TILE_MULTIPLY_ADD(x, b1, sums[r][1], fused);
-            }
-            MR_UNROLL
-            for (int g = 0; g < groups; g++) {
-                a[g] += a_step;
-                __asm__("" : "+r"(a[g]));
-            }
-            b += b_step;
-        }
+        if (!by_rows && !packed) at->a[0] += t->a_step;
+        if (!panels) at->b += t->b_step;
     }
     MR_UNROLL
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++)
+    for (int g = 0; g < groups; g++) {
+        at->a[g] += by_rows ? count : packed ? count * kind.rows : 0;
+        __asm__("" : "+r"(at->a[g]));
+    }
+    if (panels) at->b += count * 16;
+}
+
+/* kind is a constant in every instance. */
+MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
+{
+    mr_tile copy = *tile, *t = &copy; /* in registers */
+    mr_vector sums[ROWS_MAX][2];
+    const int unroll = is_packing(kind.form) ? 1 : kind.unroll;
+    tile_place at = {.b = t->b, .pack = t->pack};
+    if (!t->ahead) t->ahead_step = t->ahead_segment = 0;
+    if (!t->ahead) t->ahead = t->b;
+    MR_UNROLL
+    for (int r = 0; r < kind.rows; r++)
+        for (int v = 0; v < kind.vectors; v++) sums[r][v] = (mr_vector){};
+    /* The result is in no cache if the matrices are large. */
+    MR_UNROLL
+    for (int r = 0; r < kind.rows; r++)
+        for (int v = 0; v < kind.vectors; v++) __builtin_prefetch(t->c + r * t->c_row + v * 16, 1);
+    for (int64_t s = 0; s < t->segments; s++) {
+        at.ahead = t->ahead + s * t->ahead_segment;
+        MR_UNROLL
+        for (int g = 0; g < (is_by_rows(kind.form) ? (kind.rows + 2) / 3 : 1); g++) {
+            at.a[g] = t->a + s * t->a_segment + 3 * g * t->a_row;
+            __asm__("" : "+r"(at.a[g]));
+        }
+        int64_t k = t->length;
+        for (; k >= unroll; k -= unroll) tile_steps(t, kind, sums, &at, unroll);
+        for (; unroll > 1 && k > 0; k--) tile_steps(t, kind, sums, &at, 1);
+    }
+    MR_UNROLL
+    for (int r = 0; r < kind.rows; r++)
+        for (int v = 0; v < kind.vectors; v++)
             store_row(t->c + r * t->c_row + v * 16, sums[r][v], t->columns - v * 16, t->accumulate,
                       t->bias ? t->bias + v * 16 : nullptr);
 }
 
-#define TILE_OF(level, target, rows, vectors, fused, form, by_rows, packs)                                             \
+#define TILE_OF(level, target, rows, vectors, unroll, fused, form)                                                     \
     target static void level##_##vectors##_##form##_##rows(const mr_tile *t)                                           \
     {                                                                                                                  \
-        tile_body(t, rows, vectors, by_rows, packs, fused);                                                            \
+        tile_body(t, (tile_kind){rows, vectors, unroll, fused, form});                                                 \
     }
-#define TILE(level, target, rows, vectors, fused)                                                                      \
-    TILE_OF(level, target, rows, vectors, fused, by_row, true, false)                                                  \
-    TILE_OF(level, target, rows, vectors, fused, by_column, false, false)                                              \
-    TILE_OF(level, target, rows, vectors, fused, by_row_packing, true, true)                                           \
-    TILE_OF(level, target, rows, vectors, fused, by_column_packing, false, true)
-#define ENTRY(level, target, rows, vectors, fused)                                                                     \
-    {{level##_##vectors##_by_row_##rows, level##_##vectors##_by_column_##rows},                                        \
-     {level##_##vectors##_by_row_packing_##rows, level##_##vectors##_by_column_packing_##rows}},
+#define TILE(...)                                                                                                      \
+    TILE_OF(__VA_ARGS__, BY_ROW)                                                                                       \
+    TILE_OF(__VA_ARGS__, BY_COLUMN)                                                                                    \
+    TILE_OF(__VA_ARGS__, BY_ROW_PACKING)                                                                               \
+    TILE_OF(__VA_ARGS__, BY_COLUMN_PACKING)
+#define ENTRY_OF(level, target, rows, vectors, unroll, fused, form) level##_##vectors##_##form##_##rows
+#define ENTRY(...)                                                                                                     \
+    {ENTRY_OF(__VA_ARGS__, BY_ROW),         ENTRY_OF(__VA_ARGS__, BY_COLUMN),                                          \
+     ENTRY_OF(__VA_ARGS__, BY_ROW_PACKING), ENTRY_OF(__VA_ARGS__, BY_COLUMN_PACKING),                                  \
+     ENTRY_OF(__VA_ARGS__, BY_ROW),         ENTRY_OF(__VA_ARGS__, BY_COLUMN)},
+/* With functions for panels, where few rows leave the address computations a large part of each step. */
+#define TILE_PANELS(...)                                                                                               \
+    TILE(__VA_ARGS__)                                                                                                  \
+    TILE_OF(__VA_ARGS__, BY_ROW_PANELS)                                                                                \
+    TILE_OF(__VA_ARGS__, PACKED)
+#define ENTRY_PANELS(...)                                                                                              \
+    {ENTRY_OF(__VA_ARGS__, BY_ROW),         ENTRY_OF(__VA_ARGS__, BY_COLUMN),                                          \
+     ENTRY_OF(__VA_ARGS__, BY_ROW_PACKING), ENTRY_OF(__VA_ARGS__, BY_COLUMN_PACKING),                                  \
+     ENTRY_OF(__VA_ARGS__, BY_ROW_PANELS),  ENTRY_OF(__VA_ARGS__, PACKED)},
 #define ROWS_4(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
 #define ROWS_6(X, ...) ROWS_4(X, __VA_ARGS__) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
 #define ROWS_14(X, ...)                                                                                                \

@@ -10,14 +10,14 @@
 typedef __bf16 pairs __attribute__((vector_size(64)));
 #include "kernels/gemm_tile.h"
 
-#define PAIRS_1(X, rows) X(pairs, , rows, 1, true)
-#define PAIRS_2(X, rows) X(pairs, , rows, 2, true)
+#define PAIRS_1(X, rows) X(pairs, , rows, 1, 1, true)
+#define PAIRS_2(X, rows) X(pairs, , rows, 2, 1, true)
 ROWS_28(PAIRS_1, TILE)
 ROWS_14(PAIRS_2, TILE)
 #pragma clang attribute pop
 
-static const mr_tile_function pairs_1[][2][2] = {ROWS_28(PAIRS_1, ENTRY)};
-static const mr_tile_function pairs_2[][2][2] = {ROWS_14(PAIRS_2, ENTRY)};
+static const mr_tile_function pairs_1[][FORM_COUNT] = {ROWS_28(PAIRS_1, ENTRY)};
+static const mr_tile_function pairs_2[][FORM_COUNT] = {ROWS_14(PAIRS_2, ENTRY)};
 
 const mr_tile_set mr_tile_pairs[2] = {{pairs_1, 28}, {pairs_2, 14}};
 #else

@@ -1,11 +1,14 @@
-/* Products of a matrix and a vector. Each number of the matrix is used once, so the time is that of reading it: it is
- * read in the order of memory, several rows at a time. Sums do not depend on how the result is split. */
+/* Products of a matrix and a vector, and of two vectors. Each number of the matrix is used once, so the time is that of
+ * reading or of writing it: in the order of memory, several rows at a time. Sums do not depend on how the result is
+ * split. */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
 #include <assert.h>
 
 constexpr int64_t PIECE = 1 << 17; /* numbers of the matrix that are worth another thread */
-constexpr int64_t BLOCK = 256;     /* columns whose sums are kept in registers and the first cache */
+constexpr int64_t BLOCK = 2048;    /* columns whose sums are kept in the first cache */
+constexpr int64_t UNIT = 64;       /* columns that threads share */
+constexpr int ROWS = 8;            /* added at a time */
 
 typedef struct gemv_job {
     const mr_gemm *gemm;
@@ -59,43 +62,80 @@ MR_INLINE void dots_body(const gemv_job *job, int64_t begin, int64_t end, bool f
 
 /* ---- A number for each row: out = sum of vector[r] * matrix[r] ---- */
 
-/* Columns [first, first + 16 * vectors). */
-MR_INLINE void sum_columns(const gemv_job *job, int64_t first, const int vectors, bool fused)
+/* Adds `rows` rows to the sums of a block of whole vectors. */
+MR_INLINE void add_rows(const gemv_job *job, const float *m, const float *x, const int rows, float *sums, int64_t count,
+                        bool fused)
 {
-    const float *m = job->matrix + first;
-    mr_vector sums[8];
+    mr_vector factors[ROWS];
     MR_UNROLL
-    for (int v = 0; v < vectors; v++) sums[v] = (mr_vector){};
-    for (int64_t r = 0; r < job->rows; r++, m += job->columns) {
-        const mr_vector x = mr_vector_of(job->vector[r]);
+    for (int r = 0; r < rows; r++) factors[r] = mr_vector_of(x[r]);
+    for (int64_t i = 0; i < count; i += 16) {
+        mr_vector sum = mr_vector_load(sums + i);
         MR_UNROLL
-        for (int v = 0; v < vectors; v++)
-            sums[v] = mr_vector_multiply_add(x, mr_vector_load(m + 16 * v), sums[v], fused);
+        for (int r = 0; r < rows; r++)
+            sum = mr_vector_multiply_add(factors[r], mr_vector_load(m + r * job->columns + i), sum, fused);
+        mr_vector_store(sums + i, sum);
     }
-    float lanes[8 * 16];
-    memcpy(lanes, sums, (size_t)vectors * sizeof *sums);
-    for (int i = 0; i < 16 * vectors; i++) store_sum(job, first + i, lanes[i]);
 }
 
-MR_INLINE void sum_last_columns(const gemv_job *job, int64_t first, int64_t count, bool fused)
+/* Columns [first, first + count), at most BLOCK, in whole vectors. */
+MR_INLINE void sum_columns(const gemv_job *job, int64_t first, int64_t count, bool fused)
 {
+    const float *m = job->matrix + first;
+    float sums[BLOCK] = {};
+    int64_t r = 0;
+    assert(count > 0 && count <= BLOCK && count % 16 == 0);
+    for (; r + ROWS <= job->rows; r += ROWS)
+        add_rows(job, m + r * job->columns, job->vector + r, ROWS, sums, count, fused);
+    for (; r < job->rows; r++) add_rows(job, m + r * job->columns, job->vector + r, 1, sums, count, fused);
+    for (int i = 0; i < count; i++) store_sum(job, first + i, sums[i]);
+}
+
+/* The last columns, fewer than a vector: with those before them if there are as many. */
+MR_INLINE void sum_last_columns(const gemv_job *job, int64_t count, bool fused)
+{
+    const int64_t width = MR_MIN(16, job->columns), first = job->columns - width;
     const float *m = job->matrix + first;
     mr_vector sum = {};
-    for (int64_t r = 0; r < job->rows; r++, m += job->columns)
-        sum = mr_vector_multiply_add(mr_vector_of(job->vector[r]), mr_vector_load_some(m, count, 0), sum, fused);
+    for (int64_t r = 0; r < job->rows; r++, m += job->columns) {
+        const mr_vector row = width == 16 ? mr_vector_load(m) : mr_vector_load_some(m, width, 0);
+        sum = mr_vector_multiply_add(mr_vector_of(job->vector[r]), row, sum, fused);
+    }
     float lanes[16];
     memcpy(lanes, &sum, sizeof lanes);
-    for (int64_t i = 0; i < count; i++) store_sum(job, first + i, lanes[i]);
+    for (int64_t i = width - count; i < width; i++) store_sum(job, first + i, lanes[i]);
 }
 
-/* Blocks [begin, end) of columns. */
+/* Units [begin, end) of columns. */
 MR_INLINE void sums_body(const gemv_job *job, int64_t begin, int64_t end, bool fused)
 {
-    int64_t column = begin * BLOCK;
-    const int64_t stop = MR_MIN(end * BLOCK, job->columns);
-    for (; column + 128 <= stop; column += 128) sum_columns(job, column, 8, fused);
-    for (; column + 16 <= stop; column += 16) sum_columns(job, column, 1, fused);
-    if (column < stop) sum_last_columns(job, column, stop - column, fused);
+    int64_t column = begin * UNIT;
+    const int64_t stop = MR_MIN(end * UNIT, job->columns), whole = column + (stop - column) / 16 * 16;
+    for (; column < whole; column = MR_MIN(column + BLOCK, whole))
+        sum_columns(job, column, MR_MIN(BLOCK, whole - column), fused);
+    if (column < stop) sum_last_columns(job, stop - column, fused);
+}
+
+/* ---- Two vectors: out[r] = a[r] * b ---- */
+
+MR_INLINE void outer_body(const gemv_job *job, int64_t begin, int64_t end, bool fused)
+{
+    const mr_gemm *g = job->gemm;
+    for (int64_t row = begin; row < end; row++) {
+        const mr_vector x = mr_vector_of(g->a[row]);
+        float *c = g->c + row * g->n;
+        int64_t i = 0;
+        for (; i + 16 <= g->n; i += 16) {
+            mr_vector sum = mr_vector_multiply_add(x, mr_vector_load(g->b + i), (mr_vector){}, fused);
+            if (g->accumulate) sum = mr_vector_load(c + i) + sum;
+            mr_vector_store(c + i, g->bias ? sum + mr_vector_load(g->bias + i) : sum);
+        }
+        for (; i < g->n; i++) {
+            float sum = g->a[row] * g->b[i] + 0.0F; /* not -0 */
+            if (g->accumulate) sum = c[i] + sum;
+            c[i] = g->bias ? sum + g->bias[i] : sum;
+        }
+    }
 }
 
 /* ---- CPU levels ---- */
@@ -108,6 +148,10 @@ MR_INLINE void sums_body(const gemv_job *job, int64_t begin, int64_t end, bool f
     target static void sums_##name(void *context, int64_t begin, int64_t end)                                          \
     {                                                                                                                  \
         sums_body(context, begin, end, fused);                                                                         \
+    }                                                                                                                  \
+    target static void outer_##name(void *context, int64_t begin, int64_t end)                                         \
+    {                                                                                                                  \
+        outer_body(context, begin, end, fused);                                                                        \
     }
 LEVEL(plain, , false)
 LEVEL(avx2, MR_TARGET_AVX2, true)
@@ -115,15 +159,21 @@ LEVEL(avx512, MR_TARGET_AVX512, true)
 
 static const mr_pool_body dots[3] = {dots_plain, dots_avx2, dots_avx512};
 static const mr_pool_body sums[3] = {sums_plain, sums_avx2, sums_avx512};
+static const mr_pool_body outer[3] = {outer_plain, outer_avx2, outer_avx512};
 
 bool mr_gemm_is_gemv(const mr_gemm *g)
 {
-    return !g->pairs && (g->m == 1 || g->n == 1);
+    return !g->pairs && (g->m == 1 || g->n == 1 || g->k == 1);
 }
 
 void mr_gemv_run(const mr_gemm *g, mr_pool *pool)
 {
     assert(mr_gemm_is_gemv(g) && g->k > 0);
+    if (g->k == 1) {
+        const gemv_job job = {.gemm = g};
+        mr_pool_for(pool, g->m, MR_MAX(1, PIECE / g->n), outer[mr_cpu()], (void *)&job);
+        return;
+    }
     const bool is_row = g->m == 1; /* a vector times a matrix */
     const bool is_transposed = is_row ? g->b_transposed : g->a_transposed;
     const bool is_dot = is_row == is_transposed;
@@ -135,9 +185,12 @@ void mr_gemv_run(const mr_gemm *g, mr_pool *pool)
                           .columns = is_dot ? g->k : length,
                           .out = g->c,
                           .bias_step = is_row};
-    if (is_dot)
+    if (is_dot) {
         mr_pool_for(pool, length, MR_MAX(1, PIECE / g->k), dots[mr_cpu()], (void *)&job);
-    else
-        mr_pool_for(pool, (length + BLOCK - 1) / BLOCK, MR_MAX(1, PIECE / (g->k * BLOCK)), sums[mr_cpu()],
-                    (void *)&job);
+        return;
+    }
+    /* Rows are read in long parts: one for each thread. */
+    const int64_t units = (length + UNIT - 1) / UNIT, threads = mr_pool_thread_count(pool);
+    const int64_t least = PIECE / (g->k * UNIT), each = (units + threads - 1) / threads;
+    mr_pool_for(pool, units, MR_MAX(1, MR_MAX(least, each)), sums[mr_cpu()], (void *)&job);
 }

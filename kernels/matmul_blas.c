@@ -92,6 +92,7 @@ static void block_products(void *context, int64_t begin, int64_t end)
 bool mr_product_is_blas(mr_dtype dtype, const mr_product *p)
 {
     if (dtype != MR_DOUBLE && dtype != MR_COMPLEX64 && dtype != MR_COMPLEX128) return false;
+    if (dtype == MR_DOUBLE && p->k == 1) return false; /* as fast as memory in plain loops */
     if (p->accumulate || MR_MAX(p->m, MR_MAX(p->n, p->k)) > INT_MAX) return false;
     if ((p->a_conjugated && !p->a_transposed) || (p->b_conjugated && !p->b_transposed)) return false;
     return (double)p->m * (double)p->n * (double)p->k >= (double)SMALL_WORK;

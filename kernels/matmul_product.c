@@ -19,12 +19,14 @@ typedef struct complex_double {
         const type *a = p->a, *b = p->b;                                                                               \
         for (int64_t i = begin; i < end; i++) {                                                                        \
             type *c = (type *)p->c + i * p->n;                                                                         \
-            memset(c, 0, (size_t)p->n * sizeof(type));                                                                 \
+            if (p->k == 0) memset(c, 0, (size_t)p->n * sizeof(type));                                                  \
             for (int64_t k = 0; k < p->k; k++) {                                                                       \
                 const type x = a[p->a_transposed ? k * p->m + i : i * p->k + k];                                       \
                 const type *row = b + (p->b_transposed ? k : k * p->n);                                                \
                 const int64_t step = p->b_transposed ? p->k : 1;                                                       \
-                if (step == 1)                                                                                         \
+                if (k == 0)                                                                                            \
+                    for (int64_t j = 0; j < p->n; j++) c[j] = (type)(0 + (type)(x * row[j * step])); /* not -0 */      \
+                else if (step == 1)                                                                                    \
                     for (int64_t j = 0; j < p->n; j++) c[j] = (type)(c[j] + (type)(x * row[j]));                       \
                 else                                                                                                   \
                     for (int64_t j = 0; j < p->n; j++) c[j] = (type)(c[j] + (type)(x * row[j * step]));                \
