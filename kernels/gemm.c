@@ -352,16 +352,17 @@ static void gemm_units(void *context, int64_t begin, int64_t end)
 
 /* Divides the result into units: several for each thread, so that one that is interrupted does not delay the others
  * much, but not much smaller than UNIT_WORK. Units of the same columns pack B again, and those of the same rows read A
- * again, so each is as large as the number of threads allows. */
+ * again, so each is as large as the number of threads allows. If A is packed, too, they are fewer. */
 static void split(const mr_gemm *g, int threads, gemm_job *job)
 {
     static const struct smallest {
         int64_t columns, tiles;
     } smallest[] = {{256, 24}, {256, 12}, {128, 12}, {64, 12}, {64, 4}};
-    const int64_t rows_max = mr_tile_rows_max(mr_tile_vectors_max());
+    const int64_t rows_max = mr_tile_rows_max(mr_tile_vectors_max()), each = packs_rows(g) ? 2 : 8;
     const double work = (double)g->m * (double)g->n * (double)g->k, pieces = work / (double)PIECE_WORK;
     const int64_t least = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
-    const int64_t wanted = threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN(8.0 * threads, work / (double)UNIT_WORK));
+    const int64_t wanted =
+        threads == 1 ? 1 : MR_MAX(least, (int64_t)MR_MIN((double)(each * threads), work / (double)UNIT_WORK));
     const int64_t enough = MR_MIN(4 * threads, wanted);
     const struct smallest *s = smallest;
     for (; s < smallest + 4; s++)
@@ -372,6 +373,9 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     job->column_blocks = ceiling(g->n, columns);
     const int64_t rows = MR_MAX(s->tiles * rows_max, ceiling(g->m, ceiling(wanted, job->column_blocks)));
     job->row_blocks = ceiling(g->m, rows);
+    /* Few units are as many for each thread. */
+    if (job->column_blocks % threads != 0 && job->row_blocks > threads && job->row_blocks < 4 * threads)
+        job->row_blocks = job->row_blocks / threads * threads;
 }
 
 void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)

@@ -292,7 +292,7 @@ static void multiply_units(void *context, int64_t begin, int64_t end)
 static void split(const mr_product *p, int threads, job *job)
 {
     const double pieces = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;
-    const int64_t wanted = threads == 1 ? 1 : (int64_t)MR_MAX(1.0, MR_MIN(3.0 * threads, pieces));
+    const int64_t wanted = threads == 1 ? 1 : (int64_t)MR_MAX(1.0, MR_MIN(2.0 * threads, pieces));
     const int64_t least_rows = TILES_MIN * job->tiles.rows;
     job->row_blocks = 1;
     job->column_blocks = ceiling(p->n, COLUMNS_MAX);
