@@ -1,6 +1,7 @@
 /* Matrix products compared with the reference triple loop, at every CPU level and several numbers of threads. */
 #include "kernels/gemm.h"
 #include "tests/ops/run.h"
+#include <math.h>
 
 /* adds: c += a · b, with a bias */
 static void check_sum(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed, bool adds, mr_pool *pool)
@@ -38,7 +39,17 @@ static void check_product(int64_t m, int64_t n, int64_t k, bool a_transposed, bo
     check_sum(m, n, k, a_transposed, b_transposed, false, pool);
 }
 
-/* A matrix and a vector, at sizes around those of vectors and blocks. */
+/* A sum of products that are -0 is 0. */
+static void check_zeros(mr_pool *pool)
+{
+    constexpr int N = 37;
+    float a[2] = {-1, -2}, b[N] = {}, c[2 * N];
+    for (int i = 0; i < 2 * N; i++) c[i] = 1;
+    mr_gemm_run(&(mr_gemm){.m = 2, .n = N, .k = 1, .a = a, .b = b, .c = c}, nullptr, pool);
+    for (int i = 0; i < 2 * N; i++) CHECK(c[i] == 0 && !signbit(c[i]));
+}
+
+/* A matrix and a vector, or two vectors, at sizes around those of vectors and blocks. */
 static void check_vectors(mr_pool *pool)
 {
     static const int64_t sizes[] = {1, 3, 4, 5, 15, 16, 17, 31, 33, 127, 128, 129, 255, 256, 257, 700};
@@ -49,9 +60,13 @@ static void check_vectors(mr_pool *pool)
         const int form = i / count / count;
         check_sum(1, size, k, form & 1, form & 2, i % 3 == 0, pool);
         check_sum(size, 1, k, form & 1, form & 2, i % 3 == 0, pool);
+        check_sum(size, k, 1, form & 1, form & 2, i % 3 == 0, pool);
     }
     check_sum(1, 40000, 20, false, false, true, pool); /* several pieces */
+    check_sum(1, 2049, 20, false, false, true, pool);
     check_sum(1, 40000, 20, false, true, true, pool);
+    check_sum(2000, 1001, 1, false, false, true, pool);
+    check_zeros(pool);
     check_sum(40000, 1, 20, false, false, true, pool);
     check_sum(40000, 1, 20, true, false, true, pool);
     check_sum(1, 30, 140000, true, true, false, pool);
