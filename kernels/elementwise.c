@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+const float mr_one = 1;
+
 constexpr int64_t HALF_CHUNK = 512;
 
 typedef struct unary_job {

@@ -347,6 +347,23 @@ static void run_flat_job(mr_pool *pool, job *job, int64_t count)
     run_all_pieces(pool, job, job->row_pieces, most);
 }
 
+/* The node of a step, for messages: the chain itself is not in the user's graph. */
+static mr_kernel_node node_of(const mr_kernel_call *call, const step *s)
+{
+    mr_kernel_node node = *call->node;
+    node.name = s->node;
+    node.op = s->op;
+    return node;
+}
+
+/* The number of the operand b of step i among its node's inputs: a sum of several is a step for each but the first. */
+static int operand_number(const chain *c, int32_t i)
+{
+    int number = 1;
+    for (int32_t k = i; k > 0 && strcmp(c->steps[k - 1].node, c->steps[i].node) == 0; k--) number++;
+    return number;
+}
+
 /* The shape of each step. *is_one_shape: that of all, also where operands need only have as many elements. */
 static mr_status find_shapes(const mr_kernel_call *call, const chain *c, const mr_shape *inputs, mr_shape *results,
                              bool *is_one_shape, mr_error *error)
@@ -359,9 +376,13 @@ static mr_status find_shapes(const mr_kernel_call *call, const chain *c, const m
         results[i] = operands[0].shape;
         if (s->loops.unary) continue;
         if (s->loops.rule == MR_OPERANDS_SAME_SHAPE && mr_shape_equal(operands[0].shape, operands[1].shape)) continue;
-        mr_kernel_node node = *call->node;
-        node.name = s->node;
-        node.op = s->op;
+        const mr_kernel_node node = node_of(call, s);
+        if (s->loops.rule == MR_OPERANDS_SAME_SHAPE) {
+            mr_tensor numbered[STEPS_MAX + 1] = {operands[0]};
+            const int number = operand_number(c, i);
+            numbered[number] = operands[1];
+            return mr_kernel_same_shape(&(mr_kernel_call){.node = &node, .inputs = numbered}, 0, number, error);
+        }
         const mr_kernel_call one = {.node = &node, .device = call->device, .inputs = operands};
         mr_shape b;
         MR_TRY(mr_binary_shape(&one, s->loops.rule, &b, &results[i], error));
@@ -387,7 +408,8 @@ static mr_status run_each(const mr_kernel_call *call, const chain *c, const mr_s
             operands[k] = from >= 0 ? inputs[from] : results[-1 - from].shape;
         }
         if (s->loops.binary && s->loops.rule == MR_OPERANDS_SAME_COUNT) operands[1] = operands[0];
-        MR_TRY(mr_tensor_init_on(&results[i], call->device, c->dtype, shapes[i], error));
+        const mr_status status = mr_tensor_init_on(&results[i], call->device, c->dtype, shapes[i], error);
+        if (status != MR_OK) return mr_fail_prefix(error, status, "%s (%s)", s->node, s->op);
         job.outputs[0] = results[i].data;
         run_job(call->device->pool, &job, operands, shapes[i]);
     }
@@ -449,11 +471,17 @@ static bool is_flat(const mr_kernel_call *call, const chain *c, const mr_shape *
 /* Takes the place of an input that no later step reads, if there is one. */
 static mr_status create_output(mr_kernel_call *call, const chain *c, int32_t at, const mr_shape *wide, mr_error *error)
 {
-    for (int32_t i = 0; i < c->input_count && call->may_reuse; i++)
-        if (call->may_reuse[i] && call->inputs[i].buffer && c->last_step[i] <= at &&
-            is_same_shape(&call->inputs[i].shape, wide))
-            return mr_kernel_forward(call, c->steps[at].output, i, *wide, error);
-    return mr_kernel_output(call, c->steps[at].output, *wide, error);
+    const mr_kernel_node *chain_node = call->node, node = node_of(call, &c->steps[at]);
+    int32_t reused = 0;
+    while (reused < c->input_count && !(call->may_reuse && call->may_reuse[reused] && call->inputs[reused].buffer &&
+                                        c->last_step[reused] <= at && is_same_shape(&call->inputs[reused].shape, wide)))
+        reused++;
+    call->node = &node;
+    const mr_status status = reused < c->input_count
+                                 ? mr_kernel_forward(call, c->steps[at].output, reused, *wide, error)
+                                 : mr_kernel_output(call, c->steps[at].output, *wide, error);
+    call->node = chain_node;
+    return status;
 }
 
 static mr_status create_outputs(mr_kernel_call *call, const chain *c, const mr_shape *wide, job *job, mr_error *error)

@@ -64,8 +64,10 @@ NUMBERS(multiply, a *b, (uint64_t)a *(uint64_t)b, COMPLEX(multiply))
 MR_COMPLEX_BINARY(squared_difference, mr_complex_times(conj(a - b), a - b))
 NUMBERS(squared_difference, (a - b) * (a - b), ((uint64_t)a - (uint64_t)b) * ((uint64_t)a - (uint64_t)b),
         COMPLEX(squared_difference))
-NUMBERS(maximum, a > b || a != a ? a : b, a > b ? a : b)
-NUMBERS(minimum, a < b || a != a ? a : b, a < b ? a : b)
+/* Subnormal numbers, which compare as 0 while a graph runs, are 0: otherwise it would depend on the loop which of two
+ * is the result. */
+NUMBERS(maximum, (a > b || a != a ? a : b) * mr_one, a > b ? a : b)
+NUMBERS(minimum, (a < b || a != a ? a : b) * mr_one, a < b ? a : b)
 MR_COMPLEX_BINARY(divide, a / b)
 NUMBERS(divide, a / b, QUOTIENT(a, b), .nonzero_b = true, COMPLEX(divide))
 MR_COMPLEX_BINARY(divide_no_nan, b == 0 ? 0 : a / b)

@@ -112,7 +112,7 @@ TEST(elementwise_errors)
     mr_tensor a = ramp(MR_SHAPE(3)), b = ramp(MR_SHAPE(4)), result = {0};
     CHECK_EQ(mr_session_run(session, MR_FEEDS({x, a}, {y, b}), MR_OUTPUTS(item), &result, nullptr, 0, &error),
              MR_INVALID_ARGUMENT);
-    CHECK_CONTAINS(error.message, "cell/sum (AddV2): Incompatible shapes: [3] vs. [4]");
+    CHECK_STR(error.message, "cell/sum (AddV2): Incompatible shapes: [3] vs. [4]");
     /* Where shapes turn out to be different, the nodes are computed one after the other. */
     mr_tensor one = ramp(MR_SHAPE(1));
     CHECK_OK(mr_session_run(session, MR_FEEDS({x, one}, {y, b}), MR_OUTPUTS(item), &result, nullptr, 0, &error));
@@ -125,6 +125,55 @@ TEST(elementwise_errors)
     mr_tensor_deinit(&b);
     mr_tensor_deinit(&one);
     mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* A sum of several names the input as the node numbers it. */
+TEST(elementwise_sum_errors)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1)),
+              y = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1));
+    mr_output sum = mr_add_n(g, MR_OUTPUTS(x, x, x, y), .name = "sum"), item = mr_tanh(g, sum);
+    mr_tensor a = ramp(MR_SHAPE(3)), b = ramp(MR_SHAPE(4)), result = {0};
+    for (int plain = 0; plain < 2; plain++) {
+        mr_session *session = session_of(g, plain);
+        CHECK_EQ(mr_session_run(session, MR_FEEDS({x, a}, {y, b}), MR_OUTPUTS(item), &result, nullptr, 0, &error),
+                 MR_INVALID_ARGUMENT);
+        CHECK_STR(error.message, "sum (AddN): Inputs to operation sum of type AddN must have the same size and shape.  "
+                                 "Input 0: [3] != input 3: [4]");
+        mr_session_free(session);
+    }
+    mr_tensor_deinit(&a);
+    mr_tensor_deinit(&b);
+    mr_graph_free(g);
+}
+
+/* The lower of two subnormal numbers does not depend on the loop that finds it. */
+TEST(elementwise_subnormals)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 2)),
+              y = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 1));
+    mr_output low = mr_minimum(g, x, y), high = mr_maximum(g, mr_add(g, low, low), y);
+    mr_tensor a = ramp(MR_SHAPE(1003, 2)), b = ramp(MR_SHAPE(1003, 1)), results[2][2] = {0};
+    for (int i = 0; i < 2006; i++) ((float *)a.data)[i] = 1e-40F * (float)(i % 3);
+    for (int i = 0; i < 1003; i++) ((float *)b.data)[i] = 1e-40F * (float)(i % 2);
+    for (int plain = 0; plain < 2; plain++) {
+        mr_session *session = session_of(g, plain);
+        CHECK_OK(mr_session_run(session, MR_FEEDS({x, a}, {y, b}), MR_OUTPUTS(low, high), results[plain], nullptr, 0,
+                                &error));
+        mr_session_free(session);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(memcmp(results[0][i].data, results[1][i].data, mr_tensor_size_bytes(&results[0][i])) == 0);
+        mr_tensor_deinit(&results[0][i]);
+        mr_tensor_deinit(&results[1][i]);
+    }
+    mr_tensor_deinit(&a);
+    mr_tensor_deinit(&b);
     mr_graph_free(g);
 }
 
