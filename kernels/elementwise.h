@@ -11,8 +11,8 @@
 /* Asserts to the compiler that the elements of a row are independent, even if the output is one of the inputs. */
 #define MR_EACH_ELEMENT _Pragma("clang loop vectorize(assume_safety)") for (int64_t i = 0; i < count; i++)
 
-/* 1, which the compiler does not know: a product with it is 0 for a subnormal number where the processor is set to treat
- * those as 0. */
+/* 1, which the compiler does not know: a product with it is 0 for a subnormal number where the processor is set to
+ * treat those as 0. */
 extern const float mr_one;
 
 /* loops is indexed by the input's dtype. float_levels, if set, replaces loops[MR_FLOAT]. Half types without a loop of
