@@ -66,6 +66,12 @@ MR_INLINE bool is_packing(tile_form form)
     return form == BY_ROW_PACKING || form == BY_COLUMN_PACKING;
 }
 
+/* Pointers to the rows of A. */
+MR_INLINE int group_count(const tile_kind kind)
+{
+    return is_by_rows(kind.form) ? (kind.rows + 2) / 3 : 1;
+}
+
 /* What changes from step to step. One pointer for each group of three rows: an address can be the pointer plus the row
  * stride times 0, 1 or 2. By default the compiler keeps one pointer for each row, more than there are registers. */
 typedef struct tile_place {
@@ -81,7 +87,7 @@ MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums
     const bool packs = is_packing(kind.form), by_rows = is_by_rows(kind.form);
     const bool packed = kind.form == PACKED, panels = packed || kind.form == BY_ROW_PANELS;
     const int64_t a_row = by_rows ? t->a_row : 1, ahead_step = by_rows ? 16 : t->ahead_step;
-    const int groups = by_rows ? (kind.rows + 2) / 3 : 1, group_rows = by_rows ? 3 : ROWS_MAX;
+    const int group_rows = by_rows ? 3 : ROWS_MAX;
     MR_UNROLL
     for (int i = 0; i < count; i++) {
         if (!panels && (!packs || !by_rows)) {
@@ -110,7 +116,7 @@ MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums
         if (!panels) at->b += t->b_step;
     }
     MR_UNROLL
-    for (int g = 0; g < groups; g++) {
+    for (int g = 0; g < group_count(kind); g++) {
         at->a[g] += by_rows ? count : packed ? count * kind.rows : 0;
         __asm__("" : "+r"(at->a[g]));
     }
@@ -120,7 +126,7 @@ MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums
 /* kind is a constant in every instance. */
 MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
 {
-    mr_tile copy = *tile, *t = &copy; /* in registers */
+    mr_tile copy = *tile, *t = &copy; /* so that stores to C do not make the compiler read it again */
     mr_vector sums[ROWS_MAX][2];
     const int unroll = is_packing(kind.form) ? 1 : kind.unroll;
     tile_place at = {.b = t->b, .pack = t->pack};
@@ -136,7 +142,7 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
     for (int64_t s = 0; s < t->segments; s++) {
         at.ahead = t->ahead + s * t->ahead_segment;
         MR_UNROLL
-        for (int g = 0; g < (is_by_rows(kind.form) ? (kind.rows + 2) / 3 : 1); g++) {
+        for (int g = 0; g < group_count(kind); g++) {
             at.a[g] = t->a + s * t->a_segment + 3 * g * t->a_row;
             __asm__("" : "+r"(at.a[g]));
         }

@@ -7,8 +7,8 @@
 
 constexpr int64_t PIECE = 1 << 17; /* numbers of the matrix that are worth another thread */
 constexpr int64_t BLOCK = 2048;    /* columns whose sums are kept in the first cache */
-constexpr int64_t UNIT = 64;       /* columns that threads share */
-constexpr int ROWS = 8;            /* added at a time */
+constexpr int64_t UNIT = 64;       /* columns of the smallest part that a thread computes */
+constexpr int ROWS = 8;            /* added to the sums at a time */
 
 typedef struct gemv_job {
     const mr_gemm *gemm;

@@ -1,7 +1,7 @@
 /* The lifetime of programs. */
 #include "graph/run/program.h"
-#include "base/elementwise.h"
 
+#include "base/elementwise.h"
 #include "graph/run/frame.h"
 
 #include <assert.h>
