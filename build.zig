@@ -36,7 +36,7 @@ pub fn build(b: *Build) void {
     library_steps.addFatbins(&c);
 
     // The library and the programs.
-    const library = library_steps.addLibrary(c);
+    const library = library_steps.addLibrary(c, null);
     b.installArtifact(library);
     b.installDirectory(.{ .source_dir = b.path("include"), .install_dir = .header, .install_subdir = "" });
     const shared = addSharedLibrary(c, library);
@@ -77,7 +77,7 @@ fn addGpuKit(c: Context) void {
     var kit = c;
     if (c.target.result.cpu.arch == .x86_64)
         kit.target = b.resolveTargetQuery(.{ .cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v3 } });
-    const library = library_steps.addLibrary(kit);
+    const library = library_steps.addLibrary(kit, null);
     const files = [_][]const u8{
         "tests/cuda/kit/main.c",
         "tests/cuda/samples.c",

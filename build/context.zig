@@ -228,6 +228,40 @@ pub const Context = struct {
         return executable;
     }
 
+    /// Zig compiles the files of one step on all processors but one: one after the other where there are two. Steps run
+    /// side by side, so parts of the library's files are compiled by steps of their own, and the library takes their
+    /// objects from the cache. They are found there because the names and the settings are the same.
+    pub fn compileParts(c: Context, library: *Build.Step.Compile, files: []const []const u8, after: ?*Build.Step) void {
+        for (0..part_count) |i| {
+            const m = c.module();
+            m.pic = library.root_module.pic;
+            c.addSources(m, partOf(c.b, files, i), &.{});
+            const part = c.prepare(c.b.addLibrary(.{ .name = library.name, .linkage = .static, .root_module = m }));
+            _ = part.getEmittedBin(); // a step without output gives its objects other keys in the cache
+            // A file that two steps compile at the same time blocks one of them.
+            if (after) |step| part.step.dependOn(step);
+            library.step.dependOn(&part.step);
+        }
+    }
+
+    /// As program, but compiled in parts, beside the library. All files are linked, whether or not they are used.
+    pub fn programOfParts(
+        c: Context,
+        name: []const u8,
+        files: []const []const u8,
+        library: *Build.Step.Compile,
+    ) *Build.Step.Compile {
+        const whole = c.program(name, &.{}, library);
+        for (0..part_count) |i| {
+            const m = c.module();
+            m.addIncludePath(c.b.path("tools"));
+            c.addSources(m, partOf(c.b, files, i), &.{});
+            const part = c.b.addObject(.{ .name = c.b.fmt("{s}-{d}", .{ name, i }), .root_module = m });
+            whole.root_module.addObject(c.prepare(part));
+        }
+        return whole;
+    }
+
     pub fn prepare(c: Context, compile: *Build.Step.Compile) *Build.Step.Compile {
         if (c.headers) |headers| compile.step.dependOn(headers);
         if (c.isForHost()) compile.setLibCFile(c.libc);
@@ -281,6 +315,16 @@ pub fn subdirectories(b: *Build, directory: []const u8) []const []const u8 {
         if (entry.kind == .directory) list.append(b.allocator, b.dupe(entry.name)) catch @panic("OOM");
     }
     std.mem.sort([]const u8, list.items, {}, lessThan);
+    return list.items;
+}
+
+/// Steps that compile a large set of files.
+const part_count = 4;
+
+/// Every fourth file, from the index on: files of similar size, which compare as similar names, are spread.
+fn partOf(b: *Build, files: []const []const u8, index: usize) []const []const u8 {
+    var list: std.ArrayList([]const u8) = .empty;
+    for (files, 0..) |file, i| if (i % part_count == index) list.append(b.allocator, file) catch @panic("OOM");
     return list.items;
 }
 

@@ -111,12 +111,14 @@ fn addCuda(c: Context, m: *Build.Module) void {
     c.addSources(m, sources, &.{ "-DMR_CUDA=1", headers, embedded });
 }
 
-pub fn addLibrary(c: Context) *Build.Step.Compile {
+/// Compiled after another variant of the library with which it shares objects, if there is one.
+pub fn addLibrary(c: Context, after: ?*Build.Step) *Build.Step.Compile {
     const m = c.module();
     m.pic = true; // libmillrace.so is linked from it
     addLibrarySources(c, m);
     const library = c.b.addLibrary(.{ .name = "millrace", .linkage = .static, .root_module = m });
     if (c.fatbins) |step| library.step.dependOn(step);
+    c.compileParts(library, librarySources(c.b), after);
     return c.prepare(library);
 }
 

@@ -51,7 +51,7 @@ fn runnable(c: Context, programs: []const *Build.Step.Compile) []const *Build.St
     if (c.isForHost()) return programs;
     var native = c;
     native.target = c.b.graph.host;
-    return library_steps.addPrograms(native, library_steps.addLibrary(native));
+    return library_steps.addPrograms(native, library_steps.addLibrary(native, null));
 }
 
 fn programsForUsers(b: *Build, programs: []const *Build.Step.Compile) []const *Build.Step.Compile {
@@ -121,7 +121,7 @@ fn addDeb(c: Context, texts: LazyPath) void {
     p.package = .debian;
     if (c.target.query.isNativeCpu()) p.target = b.resolveTargetQuery(.{ .cpu_model = .baseline });
     const triple = p.target.result.linuxTriple(b.allocator) catch @panic("OOM");
-    const library = library_steps.addLibrary(p);
+    const library = library_steps.addLibrary(p, null);
 
     const tree = b.addWriteFiles();
     for (programsForUsers(b, library_steps.addPrograms(p, library))) |program|

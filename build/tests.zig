@@ -23,7 +23,7 @@ pub fn addTestStep(
     // The tests need the library's assertions, which the installed library is built without.
     var checked = c;
     checked.assertions = true;
-    const checked_library = if (c.assertions) library else addLibrary(checked);
+    const checked_library = if (c.assertions) library else addLibrary(checked, &library.step);
     const tests = addTests(checked, checked_library, check);
     const run_tests = b.addRunArtifact(tests);
     run_tests.setEnvironmentVariable("MILLRACE_BIN", b.pathFromRoot(b.getInstallPath(.bin, "")));
@@ -99,7 +99,7 @@ pub fn testSources(b: *Build) []const []const u8 {
 
 fn addTests(c: Context, library: *Build.Step.Compile, check: *Build.Step) *Build.Step.Compile {
     const b = c.b;
-    const tests = c.program("millrace-tests", testSources(b), library);
+    const tests = c.programOfParts("millrace-tests", testSources(b), library);
     // The example at the start of each public header is compiled.
     const has_ops = glob(b, "graph/header", ".c").len > 0;
     if (has_ops) for (glob(b, "include/millrace", ".h")) |header| {

@@ -22,7 +22,7 @@ pub fn add(c: Context) void {
     if (query.isNativeCpu()) query.cpu_model = .baseline;
     p.target = b.resolveTargetQuery(query);
     if (c.isForHost()) p.sysroot = hostLibraries(p);
-    const library = library_steps.addLibrary(p);
+    const library = library_steps.addLibrary(p, null);
     const shared = shared_library.addSharedLibrary(p, library);
 
     const tree = b.addWriteFiles();

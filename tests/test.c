@@ -337,7 +337,8 @@ int main(int argc, char **argv)
     /* A process in the background may be started with these ignored, and hands that on to its children. */
     for (size_t i = 0; i < sizeof restored / sizeof restored[0]; i++) signal(restored[i], SIG_DFL);
     cpu_set_t cpus;
-    int jobs = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
+    /* One more than processors: tests also wait, for programs that they start and for times to pass. */
+    int jobs = 1 + (sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1);
     if (jobs > running_max) jobs = running_max;
     snprintf(run_directory, sizeof run_directory, "%s/millrace-XXXXXX", temporary_base());
     if (!mkdtemp(run_directory)) {
