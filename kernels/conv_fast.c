@@ -64,6 +64,7 @@ typedef struct window_job {
 static void window_tiles(const window_job *job, const float *source, int64_t source_columns, float *target,
                          int64_t rows)
 {
+    const int vectors_max = mr_tile_vectors_max(false);
     int64_t depth = job->window_y * job->window_x * job->channels;
     mr_tile tile = {.a_step = 1, .b_step = 16, .b_next = depth * 16};
     tile.a_row = job->stride_x * job->channels;
@@ -77,7 +78,7 @@ static void window_tiles(const window_job *job, const float *source, int64_t sou
         tile.segments = MR_MIN(pass, job->window_y - fy);
         tile.accumulate = fy > 0;
         for (int64_t o = 0; o < job->out_channels; o += tile.vectors * 16) {
-            tile.vectors = job->out_channels - o > 16 ? mr_tile_vectors_max() : 1;
+            tile.vectors = mr_tile_vectors(job->out_channels - o, vectors_max);
             tile.columns = (int)MR_MIN(tile.vectors * 16, job->out_channels - o);
             tile.b = job->panels + o / 16 * tile.b_next + fy * tile.length * 16;
             int rows_max = mr_tile_rows_max(tile.vectors);
@@ -353,6 +354,7 @@ static void filter_tiles(const filter_job *job, const float *source, int64_t sou
                          int64_t gradient_step, int64_t rows, float *partial, bool accumulate)
 {
     const mr_conv *v = job->conv;
+    const int vectors_max = mr_tile_vectors_max(false);
     int64_t run = v->filter_width * v->in_channels; /* contiguous in the input and in the filter */
     mr_tile tile = {.a_row = 1, .a_step = v->stride_x * v->in_channels, .b_step = gradient_step, .b_next = 16};
     tile.a_segment = v->stride_y * source_columns * v->in_channels;
@@ -361,7 +363,7 @@ static void filter_tiles(const filter_job *job, const float *source, int64_t sou
     tile.c_row = v->out_channels;
     tile.accumulate = accumulate;
     for (int64_t o = 0; o < v->out_channels; o += tile.vectors * 16) {
-        tile.vectors = v->out_channels - o > 16 ? mr_tile_vectors_max() : 1;
+        tile.vectors = mr_tile_vectors(v->out_channels - o, vectors_max);
         tile.columns = (int)MR_MIN(tile.vectors * 16, v->out_channels - o);
         tile.b = gradient + o;
         int rows_max = mr_tile_rows_max(tile.vectors);

@@ -21,6 +21,11 @@ constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
 constexpr int64_t UNIT_WORK = 1 << 22;
 
+static int64_t ceiling(int64_t count, int64_t of)
+{
+    return (count + of - 1) / of;
+}
+
 void mr_gemm_plain(const mr_gemm *g)
 {
     for (int64_t i = 0; i < g->m; i++)
@@ -46,7 +51,7 @@ static bool packs_rows(const mr_gemm *g)
  * third. */
 static int64_t column_block(const mr_gemm *g)
 {
-    return mr_cpu() == MR_CPU_AVX512 ? 256 : packs_rows(g) ? 512 : 128;
+    return mr_cpu() == MR_CPU_AVX512 ? 288 : packs_rows(g) ? 512 : 128;
 }
 
 /* A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
@@ -58,15 +63,29 @@ static bool packs(const mr_gemm *g)
 /* The blocks of the inner dimension are of about the same length. */
 static int64_t inner_block(const mr_gemm *g)
 {
-    int64_t blocks = (g->k + INNER_BLOCK - 1) / INNER_BLOCK;
-    return (g->k + blocks - 1) / blocks;
+    return ceiling(g->k, ceiling(g->k, INNER_BLOCK));
+}
+
+/* Whether the rows of A and 48 columns of B fit in a first cache. */
+static bool is_low(const mr_gemm *g)
+{
+    return !packs(g) && g->k <= 96;
 }
 
 /* Rows at a distance of a multiple of 4 KiB share few sets of the first cache, where they drive each other out. A
  * tile's part of such a matrix is copied if it is used for many columns. */
 static bool copies_rows(const mr_gemm *g)
 {
-    return !packs_rows(g) && g->n >= 128 && (g->a_transposed ? g->m : g->k) % 1024 == 0;
+    return !packs_rows(g) && !is_low(g) && g->n >= 128 && (g->a_transposed ? g->m : g->k) % 1024 == 0;
+}
+
+/* The vectors of the widest tiles. Where the first tile, which packs B, is a large part, few high tiles are better. */
+static int vectors_max(const mr_gemm *g, int64_t columns)
+{
+    const int max = mr_tile_vectors_max(g->pairs);
+    const bool is_two =
+        max > 2 && g->m <= 192 && ceiling(g->m, mr_tile_rows_max(2)) < ceiling(g->m, mr_tile_rows_max(3));
+    return mr_tile_vectors(columns, is_two ? 2 : max);
 }
 
 /* Floats of scratch memory for the rows of A. */
@@ -97,11 +116,6 @@ typedef struct gemm_unit {
     float *panels; /* null, or the packed block of B */
     float *rows;   /* null, or the packed or copied rows of A */
 } gemm_unit;
-
-static int64_t ceiling(int64_t count, int64_t of)
-{
-    return (count + of - 1) / of;
-}
 
 /* Where tile i of the unit's rows begins: they are distributed evenly, so that the last tile is not small. */
 static int64_t tile_row(const gemm_unit *u, int64_t i, int64_t tiles)
@@ -191,8 +205,10 @@ static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64
         tile->ahead_step = g->m;
     } else if (tile->length == g->k) {
         tile->ahead = g->a + tile_row(u, i, tiles) * g->k;
+        tile->ahead_step = 16;
     } else if (copies && tile->length == INNER_BLOCK && g->m >= ROWS_AHEAD) { /* a row's part for each segment */
         tile->ahead = g->a + MR_MIN(tile_row(u, i, tiles), g->m - ROWS_AHEAD) * g->k + k0;
+        tile->ahead_step = 16;
         tile->ahead_segment = g->k;
         tile->segments = ROWS_AHEAD;
         tile->length = tile->a_segment = INNER_BLOCK / ROWS_AHEAD;
@@ -234,8 +250,7 @@ static void set_columns(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t c
 static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
 {
     const mr_gemm *g = u->gemm;
-    const int vectors_max = u->column1 - u->column0 > 16 ? mr_tile_vectors_max() : 1;
-    const int rows_max = mr_tile_rows_max(vectors_max);
+    const int widest = vectors_max(g, u->column1 - u->column0), rows_max = mr_tile_rows_max(widest);
     const int64_t tiles = ceiling(u->row1 - u->row0, rows_max);
     mr_tile tile = {
         .segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate, .pairs = g->pairs};
@@ -243,7 +258,7 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
         const int64_t from = tile_row(u, i, tiles);
         set_rows(u, &tile, rows_max, k0, i, tiles);
         for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
-            tile.vectors = u->column1 - column > 16 ? vectors_max : 1;
+            tile.vectors = mr_tile_vectors(u->column1 - column, widest);
             tile.columns = (int)MR_MIN(tile.vectors * 16, u->column1 - column);
             tile.c = g->c + from * g->n + column;
             tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
@@ -253,6 +268,30 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
             mr_tile_run(&tile);
             tile.segments = 1;
             tile.length = length;
+        }
+    }
+}
+
+/* Few short rows: they and some columns of B, which is used in place, are in the first cache together. While a tile is
+ * multiplied, a part of the columns that are next is prefetched. */
+static void multiply_low(const gemm_unit *u)
+{
+    const mr_gemm *g = u->gemm;
+    const int widest = vectors_max(g, u->column1 - u->column0), rows_max = mr_tile_rows_max(widest);
+    const int64_t tiles = ceiling(u->row1 - u->row0, rows_max);
+    mr_tile tile = {.segments = 1, .length = g->k, .c_row = g->n, .accumulate = g->accumulate, .pairs = g->pairs};
+    for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
+        tile.vectors = mr_tile_vectors(u->column1 - column, widest);
+        tile.columns = tile.vectors * 16;
+        tile.bias = g->bias ? g->bias + column : nullptr;
+        for (int64_t i = 0; i < tiles; i++) {
+            const int64_t next = MR_MIN(column + tile.columns + 16 * i, g->n - 16);
+            tile.c = g->c + tile_row(u, i, tiles) * g->n + column;
+            tile.ahead = g->b + next;
+            tile.ahead_step = g->n;
+            set_rows(u, &tile, rows_max, 0, i, tiles);
+            set_columns(u, &tile, 0, column, false);
+            mr_tile_run(&tile);
         }
     }
 }
@@ -313,6 +352,10 @@ static void gemm_unit_run(const gemm_unit *u)
     const int64_t step = inner_block(g), tiles = ceiling(u->row1 - u->row0, mr_tile_rows_max(1));
     assert(step >= 1 && step <= INNER_BLOCK && u->row1 > u->row0);
     assert(u->column1 > u->column0 && u->column1 - u->column0 <= column_block(g));
+    if (is_low(g)) {
+        multiply_low(u);
+        return;
+    }
     for (int64_t k0 = 0; k0 < g->k; k0 += step) {
         const int64_t length = MR_MIN(step, g->k - k0);
         if (!packs_rows(g)) multiply_block(u, k0, length);
@@ -358,7 +401,9 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     static const struct smallest {
         int64_t columns, tiles;
     } smallest[] = {{256, 24}, {256, 12}, {128, 12}, {64, 12}, {64, 4}};
-    const int64_t rows_max = mr_tile_rows_max(mr_tile_vectors_max()), each = packs_rows(g) ? 2 : 8;
+    const int widest = vectors_max(g, g->n);
+    const int64_t rows_max = mr_tile_rows_max(widest), tall = mr_tile_rows_max(MR_MIN(2, widest));
+    const int64_t each = packs_rows(g) ? 2 : 8;
     const double work = (double)g->m * (double)g->n * (double)g->k, pieces = work / (double)PIECE_WORK;
     const int64_t least = threads == 1 || pieces < 2 ? 1 : (int64_t)MR_MIN(2.0 * threads, pieces);
     const int64_t wanted =
@@ -366,12 +411,12 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     const int64_t enough = MR_MIN(4 * threads, wanted);
     const struct smallest *s = smallest;
     for (; s < smallest + 4; s++)
-        if (ceiling(g->n, MR_MIN(s->columns, column_block(g))) * ceiling(g->m, s->tiles * rows_max) >= enough) break;
+        if (ceiling(g->n, MR_MIN(s->columns, column_block(g))) * ceiling(g->m, s->tiles * tall) >= enough) break;
     const int64_t columns = MR_MIN(column_block(g), MR_MAX(s->columns, ceiling(ceiling(g->n, wanted), 32) * 32));
     job->rows_step = rows_max;
-    job->columns_step = 32;
+    job->columns_step = widest == 3 && columns > 128 ? 48 : 32;
     job->column_blocks = ceiling(g->n, columns);
-    const int64_t rows = MR_MAX(s->tiles * rows_max, ceiling(g->m, ceiling(wanted, job->column_blocks)));
+    const int64_t rows = MR_MAX(s->tiles * tall, ceiling(g->m, ceiling(wanted, job->column_blocks)));
     job->row_blocks = ceiling(g->m, rows);
     /* Few units are as many for each thread. */
     if (job->column_blocks % threads != 0 && job->row_blocks > threads && job->row_blocks < 4 * threads)

@@ -1,7 +1,7 @@
 /* Matrix products: one micro-kernel for all shapes, and the blocked loops of a matrix product around it.
  *
- * A tile is `rows` x 16 or 32 floats of the result. It is kept in registers while the inner dimension is traversed:
- * each step multiplies one number of A for each row by 16 or 32 numbers of B, one for each lane. A is read in place,
+ * A tile is `rows` x 16, 32 or 48 floats of the result. It is kept in registers while the inner dimension is traversed:
+ * each step multiplies one number of A for each row by as many numbers of B, one for each lane. A is read in place,
  * through strides, so neither a transposed matrix nor the patches of a convolution are copied. The inner dimension may
  * consist of segments at a fixed distance (the rows of a filter's window). B is best packed into panels of 16
  * columns. */
@@ -22,25 +22,32 @@ typedef struct mr_tile {
     int64_t c_row;
     int64_t length, segments;
     int rows;    /* 1 … mr_tile_rows_max(vectors) */
-    int vectors; /* of 16 columns: 1 or 2, at most mr_tile_vectors_max() */
+    int vectors; /* of 16 columns: 1 … mr_tile_vectors_max(pairs) */
     int columns; /* number of columns stored, 1 … vectors * 16; B must be readable for all lanes */
     bool accumulate;
     bool pairs;        /* as of mr_gemm */
     const float *bias; /* null, or what is added to every row at the end: `columns` numbers */
-    /* Null, or numbers that are needed next. Each step of the inner dimension prefetches a cache line of them: the next
-     * one, or if a_step is not 1, that ahead_step floats further. Not if A has steps of 1 and B is packed. */
+    /* Null, or numbers that are needed next. Each step of the inner dimension prefetches a cache line of them, each
+     * ahead_step floats further. Not if A has steps of 1 and B is packed. */
     const float *ahead;
     int64_t ahead_step;
     int64_t ahead_segment; /* the distance between what is prefetched in one segment and in the next */
-    float *pack; /* null, or where the numbers of B are also stored: rows of 16, the second vector pack_next further */
+    float *pack; /* null, or where the numbers of B are also stored: rows of 16, each vector pack_next further */
     int64_t pack_next;
 } mr_tile;
 void mr_tile_run(const mr_tile *tile);
 /* The same for pairs and an a_step of 1, if the processor has AMX. */
 bool mr_tile_has_amx(void);
 void mr_tile_amx(const mr_tile *tile);
-int mr_tile_vectors_max(void);
+int mr_tile_vectors_max(bool pairs);
 int mr_tile_rows_max(int vectors);
+/* The vectors of the next tile where `columns` columns are left; the first tile of a row of tiles is the widest. Four
+ * vectors are two tiles of two: a tile of one needs as many loads of A for half of the work. */
+static inline int mr_tile_vectors(int64_t columns, int vectors_max)
+{
+    const int64_t vectors = (columns + 15) / 16;
+    return vectors == 4 && vectors_max == 3 ? 2 : (int)MR_MIN(vectors, vectors_max);
+}
 
 /* Copies a [rows, columns] matrix with strides (row_stride, column_stride), one of which is 1, into panels of 16
  * columns, the last one padded with zeros: target[panel][row][16]. */

@@ -5,26 +5,29 @@
 #define PLAIN_1(X, rows) X(plain, , rows, 1, 1, false)
 #define AVX2_1(X, rows) X(avx2, MR_TARGET_AVX2, rows, 1, 4, true)
 #define AVX512_1(X, rows) X(avx512, MR_TARGET_AVX512, rows, 1, 1, true)
-#define AVX512_2(X, rows) X(avx512, MR_TARGET_AVX512, rows, 2, 1, true)
+#define AVX512_2(X, rows) X(avx512, MR_TARGET_AVX512, rows, 2, 2, true)
+#define AVX512_3(X, rows) X(avx512, MR_TARGET_AVX512, rows, 3, 2, true)
 ROWS_4(PLAIN_1, TILE)
 ROWS_6(AVX2_1, TILE_PANELS)
 ROWS_28(AVX512_1, TILE)
-ROWS_14(AVX512_2, TILE)
+ROWS_14(AVX512_2, TILE_PANELS)
+ROWS_9(AVX512_3, TILE_PANELS)
 
 static const mr_tile_function plain_1[][FORM_COUNT] = {ROWS_4(PLAIN_1, ENTRY)};
 static const mr_tile_function avx2_1[][FORM_COUNT] = {ROWS_6(AVX2_1, ENTRY_PANELS)};
 static const mr_tile_function avx512_1[][FORM_COUNT] = {ROWS_28(AVX512_1, ENTRY)};
-static const mr_tile_function avx512_2[][FORM_COUNT] = {ROWS_14(AVX512_2, ENTRY)};
+static const mr_tile_function avx512_2[][FORM_COUNT] = {ROWS_14(AVX512_2, ENTRY_PANELS)};
+static const mr_tile_function avx512_3[][FORM_COUNT] = {ROWS_9(AVX512_3, ENTRY_PANELS)};
 
-const mr_tile_set mr_tile_floats[3][2] = {
+const mr_tile_set mr_tile_floats[3][3] = {
     [MR_CPU_PLAIN] = {{plain_1, 4}},
     [MR_CPU_AVX2] = {{avx2_1, 6}},
-    [MR_CPU_AVX512] = {{avx512_1, 28}, {avx512_2, 14}},
+    [MR_CPU_AVX512] = {{avx512_1, 28}, {avx512_2, 14}, {avx512_3, 9}},
 };
 
-int mr_tile_vectors_max(void)
+int mr_tile_vectors_max(bool pairs)
 {
-    return mr_cpu() == MR_CPU_AVX512 ? 2 : 1;
+    return mr_cpu() != MR_CPU_AVX512 ? 1 : pairs ? 2 : 3;
 }
 
 int mr_tile_rows_max(int vectors)

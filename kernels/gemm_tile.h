@@ -28,10 +28,10 @@ typedef struct mr_tile_set {
     int rows_max;
 } mr_tile_set;
 
-/* For one and two vectors: floats at every level, and pairs of bfloat16 numbers. */
-extern const mr_tile_set mr_tile_floats[3][2], mr_tile_pairs[2];
+/* For one vector and more: floats at every level, and pairs of bfloat16 numbers. */
+extern const mr_tile_set mr_tile_floats[3][3], mr_tile_pairs[2];
 
-constexpr int ROWS_MAX = 28, GROUPS_MAX = 10;
+constexpr int ROWS_MAX = 28, VECTORS_MAX = 3, GROUPS_MAX = 10;
 constexpr int64_t PREFETCHED_ROWS = 12; /* of B in memory: the time of as many steps hides that of a load */
 
 MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulate, const float *bias)
@@ -81,36 +81,36 @@ typedef struct tile_place {
 
 /* `count` steps of the inner dimension. Only what is not at a constant distance from the first step is moved between
  * them. */
-MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums[ROWS_MAX][2], tile_place *at,
+MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums[ROWS_MAX][VECTORS_MAX], tile_place *at,
                           const int count)
 {
     const bool packs = is_packing(kind.form), by_rows = is_by_rows(kind.form);
     const bool packed = kind.form == PACKED, panels = packed || kind.form == BY_ROW_PANELS;
-    const int64_t a_row = by_rows ? t->a_row : 1, ahead_step = by_rows ? 16 : t->ahead_step;
+    const int64_t a_row = by_rows ? t->a_row : 1;
     const int group_rows = by_rows ? 3 : ROWS_MAX;
     MR_UNROLL
     for (int i = 0; i < count; i++) {
         if (!panels && (!packs || !by_rows)) {
             __builtin_prefetch(at->ahead);
-            at->ahead += ahead_step;
+            at->ahead += t->ahead_step;
         }
         const float *b = at->b + (panels ? i * 16 : 0);
-        mr_vector b0 = mr_vector_load(b), b1 = kind.vectors > 1 ? mr_vector_load(b + t->b_next) : b0;
-        if (packs) {
-            __builtin_prefetch(b + PREFETCHED_ROWS * t->b_step);
-            mr_vector_store(at->pack, b0);
-            if (kind.vectors > 1) {
-                __builtin_prefetch(b + PREFETCHED_ROWS * t->b_step + t->b_next);
-                mr_vector_store(at->pack + t->pack_next, b1);
-            }
-            at->pack += 16;
+        mr_vector columns[VECTORS_MAX];
+        MR_UNROLL
+        for (int v = 0; v < kind.vectors; v++) {
+            columns[v] = mr_vector_load(b + v * t->b_next);
+            if (!packs) continue;
+            __builtin_prefetch(b + v * t->b_next + PREFETCHED_ROWS * t->b_step);
+            mr_vector_store(at->pack + v * t->pack_next, columns[v]);
         }
+        if (packs) at->pack += 16;
         const int64_t a_step = by_rows ? i : packed ? i * kind.rows : 0;
         MR_UNROLL
         for (int r = 0; r < kind.rows; r++) {
             mr_vector x = mr_vector_of(at->a[r / group_rows][r % group_rows * a_row + a_step]);
-            sums[r][0] = TILE_MULTIPLY_ADD(x, b0, sums[r][0], kind.fused);
-            if (kind.vectors > 1) sums[r][1] = TILE_MULTIPLY_ADD(x, b1, sums[r][1], kind.fused);
+            MR_UNROLL
+            for (int v = 0; v < kind.vectors; v++)
+                sums[r][v] = TILE_MULTIPLY_ADD(x, columns[v], sums[r][v], kind.fused);
         }
         if (!by_rows && !packed) at->a[0] += t->a_step;
         if (!panels) at->b += t->b_step;
@@ -127,7 +127,7 @@ MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums
 MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
 {
     mr_tile copy = *tile, *t = &copy; /* so that stores to C do not make the compiler read it again */
-    mr_vector sums[ROWS_MAX][2];
+    mr_vector sums[ROWS_MAX][VECTORS_MAX];
     const int unroll = is_packing(kind.form) ? 1 : kind.unroll;
     tile_place at = {.b = t->b, .pack = t->pack};
     if (!t->ahead) t->ahead_step = t->ahead_segment = 0;
@@ -135,10 +135,13 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
     MR_UNROLL
     for (int r = 0; r < kind.rows; r++)
         for (int v = 0; v < kind.vectors; v++) sums[r][v] = (mr_vector){};
-    /* The result is in no cache if the matrices are large. */
-    MR_UNROLL
-    for (int r = 0; r < kind.rows; r++)
-        for (int v = 0; v < kind.vectors; v++) __builtin_prefetch(t->c + r * t->c_row + v * 16, 1);
+    constexpr int64_t LONG =
+        96; /* steps, in which the result can arrive; it is in no cache if the matrices are large */
+    if (t->length * t->segments >= LONG) {
+        MR_UNROLL
+        for (int r = 0; r < kind.rows; r++)
+            for (int v = 0; v < kind.vectors; v++) __builtin_prefetch(t->c + r * t->c_row + v * 16, 1);
+    }
     for (int64_t s = 0; s < t->segments; s++) {
         at.ahead = t->ahead + s * t->ahead_segment;
         MR_UNROLL
@@ -183,11 +186,9 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
      ENTRY_OF(__VA_ARGS__, BY_ROW_PANELS),  ENTRY_OF(__VA_ARGS__, PACKED)},
 #define ROWS_4(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
 #define ROWS_6(X, ...) ROWS_4(X, __VA_ARGS__) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
+#define ROWS_9(X, ...) ROWS_6(X, __VA_ARGS__) X(__VA_ARGS__, 7) X(__VA_ARGS__, 8) X(__VA_ARGS__, 9)
 #define ROWS_14(X, ...)                                                                                                \
-    ROWS_6(X, __VA_ARGS__)                                                                                             \
-    X(__VA_ARGS__, 7)                                                                                                  \
-    X(__VA_ARGS__, 8)                                                                                                  \
-    X(__VA_ARGS__, 9)                                                                                                  \
+    ROWS_9(X, __VA_ARGS__)                                                                                             \
     X(__VA_ARGS__, 10) X(__VA_ARGS__, 11) X(__VA_ARGS__, 12) X(__VA_ARGS__, 13) X(__VA_ARGS__, 14)
 #define ROWS_28(X, ...)                                                                                                \
     ROWS_14(X, __VA_ARGS__)                                                                                            \

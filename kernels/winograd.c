@@ -238,17 +238,17 @@ static int64_t tiles_slot(const window *w)
 static void multiply(const tiles_job *job, const float *inputs, int64_t count, int64_t panel, float *products)
 {
     const window *w = job->window;
-    const int vectors_max = w->panels - panel > 1 ? mr_tile_vectors_max() : 1;
     const int64_t panels = MR_MIN(LANES / 16, w->panels - panel);
     mr_tile tile = {.a_row = tile_stride(w), .a_step = 1, .b_step = 16, .b_next = POINTS * w->depth * 16};
     tile.c_row = LANES;
     tile.length = w->depth;
     tile.segments = 1;
-    tile.vectors = vectors_max;
-    tile.columns = vectors_max * 16;
-    const int64_t rows_max = mr_tile_rows_max(vectors_max), parts = ceiling(count, rows_max);
+    const int vectors_max = mr_tile_vectors_max(false);
     for (int64_t point = 0; point < POINTS; point++)
-        for (int64_t p = 0; p < panels; p += vectors_max) {
+        for (int64_t p = 0; p < panels; p += tile.vectors) {
+            tile.vectors = mr_tile_vectors((panels - p) * 16, vectors_max);
+            tile.columns = tile.vectors * 16;
+            const int64_t rows_max = mr_tile_rows_max(tile.vectors), parts = ceiling(count, rows_max);
             tile.b = job->panels + ((panel + p) * POINTS + point) * w->depth * 16;
             for (int64_t i = 0; i < parts; i++) {
                 const int64_t from = count * i / parts, to = count * (i + 1) / parts;

@@ -111,14 +111,14 @@ static void transform_gradient(const filter_job *job, int64_t tile, float *to, i
 static void multiply(const plan *p, const float *inputs, const float *gradients, int64_t count, int64_t row,
                      int64_t rows, int64_t column, int64_t columns, float *products)
 {
-    const int vectors_max = columns > 16 ? mr_tile_vectors_max() : 1;
+    const int vectors_max = mr_tile_vectors_max(false);
     mr_tile tile = {.a_row = 1, .a_step = input_stride(p), .b_step = gradient_stride(p), .b_next = 16};
     tile.c_row = COLUMNS;
     tile.segments = 1;
     const int64_t sums = ceiling(count, SUM);
     for (int64_t point = 0; point < POINTS; point++)
         for (int64_t c = 0; c < columns; c += tile.columns) {
-            tile.vectors = columns - c > 16 ? vectors_max : 1;
+            tile.vectors = mr_tile_vectors(columns - c, vectors_max);
             tile.columns = tile.vectors * 16;
             const int64_t rows_max = mr_tile_rows_max(tile.vectors), parts = ceiling(rows, rows_max);
             for (int64_t i = 0; i < parts; i++) {
