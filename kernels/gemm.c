@@ -79,13 +79,15 @@ static bool copies_rows(const mr_gemm *g)
     return !packs_rows(g) && !is_low(g) && g->n >= 128 && (g->a_transposed ? g->m : g->k) % 1024 == 0;
 }
 
-/* The vectors of the widest tiles. Where the first tile, which packs B, is a large part, few high tiles are better. */
+/* The vectors of the widest tiles. Few high tiles are better than low ones where the first tile, which packs B, is a
+ * large part, and for a transposed A, of which each step reads a cache line for few numbers. */
 static int vectors_max(const mr_gemm *g, int64_t columns)
 {
     const int max = mr_tile_vectors_max(g->pairs);
-    const bool is_two =
-        max > 2 && g->m <= 192 && ceiling(g->m, mr_tile_rows_max(2)) < ceiling(g->m, mr_tile_rows_max(3));
-    return mr_tile_vectors(columns, is_two ? 2 : max);
+    if (max < 3) return mr_tile_vectors(columns, max);
+    const bool is_high =
+        g->a_transposed || (g->m <= 192 && ceiling(g->m, mr_tile_rows_max(2)) < ceiling(g->m, mr_tile_rows_max(3)));
+    return mr_tile_vectors(columns, is_high ? 2 : 3);
 }
 
 /* Floats of scratch memory for the rows of A. */

@@ -39,9 +39,8 @@ static tile_form form_of(const mr_tile *tile)
 {
     const bool by_rows = tile->a_step == 1;
     if (tile->pack) return by_rows ? BY_ROW_PACKING : BY_COLUMN_PACKING;
-    if (tile->b_step == 16 && !tile->ahead && by_rows) return BY_ROW_PANELS;
-    if (tile->b_step == 16 && !tile->ahead && tile->a_step == tile->rows) return PACKED;
-    return by_rows ? BY_ROW : BY_COLUMN;
+    if (tile->b_step != 16 || tile->ahead) return by_rows ? BY_ROW : BY_COLUMN;
+    return by_rows ? BY_ROW_PANELS : tile->a_step == tile->rows ? PACKED : BY_COLUMN_PANELS;
 }
 
 void mr_tile_run(const mr_tile *tile)

@@ -19,7 +19,8 @@ typedef enum tile_form {
     BY_ROW_PACKING, /* and B is stored */
     BY_COLUMN_PACKING,
     BY_ROW_PANELS, /* a_step is 1, b_step 16; nothing is prefetched */
-    PACKED,        /* a_row is 1, a_step the number of rows, b_step 16; nothing is prefetched */
+    BY_COLUMN_PANELS,
+    PACKED, /* a_row is 1, a_step the number of rows, b_step 16; nothing is prefetched */
     FORM_COUNT,
 } tile_form;
 
@@ -85,7 +86,8 @@ MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums
                           const int count)
 {
     const bool packs = is_packing(kind.form), by_rows = is_by_rows(kind.form);
-    const bool packed = kind.form == PACKED, panels = packed || kind.form == BY_ROW_PANELS;
+    const bool packed = kind.form == PACKED;
+    const bool panels = packed || kind.form == BY_ROW_PANELS || kind.form == BY_COLUMN_PANELS;
     const int64_t a_row = by_rows ? t->a_row : 1;
     const int group_rows = by_rows ? 3 : ROWS_MAX;
     MR_UNROLL
@@ -174,16 +176,19 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
 #define ENTRY(...)                                                                                                     \
     {ENTRY_OF(__VA_ARGS__, BY_ROW),         ENTRY_OF(__VA_ARGS__, BY_COLUMN),                                          \
      ENTRY_OF(__VA_ARGS__, BY_ROW_PACKING), ENTRY_OF(__VA_ARGS__, BY_COLUMN_PACKING),                                  \
-     ENTRY_OF(__VA_ARGS__, BY_ROW),         ENTRY_OF(__VA_ARGS__, BY_COLUMN)},
-/* With functions for panels, where few rows leave the address computations a large part of each step. */
+     ENTRY_OF(__VA_ARGS__, BY_ROW),         ENTRY_OF(__VA_ARGS__, BY_COLUMN),                                          \
+     ENTRY_OF(__VA_ARGS__, BY_COLUMN)},
+/* With functions for panels: fewer instructions for each step. */
 #define TILE_PANELS(...)                                                                                               \
     TILE(__VA_ARGS__)                                                                                                  \
     TILE_OF(__VA_ARGS__, BY_ROW_PANELS)                                                                                \
+    TILE_OF(__VA_ARGS__, BY_COLUMN_PANELS)                                                                             \
     TILE_OF(__VA_ARGS__, PACKED)
 #define ENTRY_PANELS(...)                                                                                              \
     {ENTRY_OF(__VA_ARGS__, BY_ROW),         ENTRY_OF(__VA_ARGS__, BY_COLUMN),                                          \
      ENTRY_OF(__VA_ARGS__, BY_ROW_PACKING), ENTRY_OF(__VA_ARGS__, BY_COLUMN_PACKING),                                  \
-     ENTRY_OF(__VA_ARGS__, BY_ROW_PANELS),  ENTRY_OF(__VA_ARGS__, PACKED)},
+     ENTRY_OF(__VA_ARGS__, BY_ROW_PANELS),  ENTRY_OF(__VA_ARGS__, BY_COLUMN_PANELS),                                   \
+     ENTRY_OF(__VA_ARGS__, PACKED)},
 #define ROWS_4(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
 #define ROWS_6(X, ...) ROWS_4(X, __VA_ARGS__) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
 #define ROWS_9(X, ...) ROWS_6(X, __VA_ARGS__) X(__VA_ARGS__, 7) X(__VA_ARGS__, 8) X(__VA_ARGS__, 9)
