@@ -1,6 +1,10 @@
-/* The gradient of a large filter over small images, as a matrix product. conv_fast.c would read and write the whole
- * filter for the few pixels of each image. Here the patches of many images become the rows of a matrix, and the product
- * of its transpose with the gradient keeps each block of the filter in a cache. */
+/* Convolutions of a large filter over small images, as matrix products. conv_fast.c would read, and for the filter's
+ * gradient also write, the whole filter for the few pixels of each image. Here the patches of many images are the rows
+ * of a matrix, and a product keeps each block of the filter in a cache:
+ *
+ *   output = patches · filter,  filter's gradient = patchesᵀ · gradient,  patches' gradient = gradient · filterᵀ
+ *
+ * An input's gradient is the sum of those of the patches that contain it. */
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include <assert.h>
@@ -22,12 +26,21 @@ static int64_t patch_depth(const mr_conv *v)
     return v->filter_height * v->filter_width * v->in_channels;
 }
 
-bool mr_conv_filter_has_patches(const mr_conv *v)
+static bool repays(const mr_conv *v, int64_t filter_min)
 {
     const int64_t pixels = v->out_height * v->out_width;
-    const int64_t filter = patch_depth(v) * v->out_channels;
-    return filter >= (pixels < PIXELS ? FILTER : 8 * FILTER) && pixels * patch_depth(v) <= PATCHES_MAX &&
+    return patch_depth(v) * v->out_channels >= filter_min && pixels * patch_depth(v) <= PATCHES_MAX &&
            v->batch * pixels >= 64;
+}
+
+bool mr_conv_filter_has_patches(const mr_conv *v)
+{
+    return repays(v, v->out_height * v->out_width < PIXELS ? FILTER : 8 * FILTER);
+}
+
+bool mr_conv_has_patches(const mr_conv *v)
+{
+    return v->out_height * v->out_width < PIXELS && repays(v, FILTER);
 }
 
 /* Images whose patches are in memory at a time. */
@@ -71,49 +84,119 @@ static void patch_rows(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* The product for `images` images. */
-static mr_gemm product_of(const mr_conv *v, int64_t images)
+/* The matrix of the patches of `count` images. */
+static const float *patches_of(const mr_conv *v, const float *input, int64_t count, float *floats, mr_pool *pool)
 {
-    return (mr_gemm){
-        .m = patch_depth(v), .n = v->out_channels, .k = images * v->out_height * v->out_width, .a_transposed = true};
+    if (is_pointwise(v)) return input;
+    patches_job job = {v, input, floats, patch_depth(v)};
+    mr_pool_for(pool, count * v->out_height, MR_MAX(1, 16384 / (v->out_width * job.depth)), patch_rows, &job);
+    return floats;
+}
+
+/* The products for `images` images. */
+static mr_gemm product_of(const mr_conv *v, mr_conv_result result, int64_t images)
+{
+    const int64_t pixels = images * v->out_height * v->out_width, depth = patch_depth(v);
+    switch (result) {
+    case MR_CONV_OUTPUT:
+        return (mr_gemm){.m = pixels, .n = v->out_channels, .k = depth};
+    case MR_CONV_INPUT:
+        return (mr_gemm){.m = pixels, .n = depth, .k = v->out_channels, .b_transposed = true};
+    default:
+        return (mr_gemm){.m = depth, .n = v->out_channels, .k = pixels, .a_transposed = true};
+    }
 }
 
 static int64_t patches_size(const mr_conv *v)
 {
-    return is_pointwise(v) ? 0 : images_of(v) * v->out_height * v->out_width * patch_depth(v);
+    return is_pointwise(v) ? 0 : (images_of(v) * v->out_height * v->out_width * patch_depth(v) + 15) / 16 * 16;
 }
 
-static int64_t slot_size(const mr_conv *v)
+static int64_t slot_size(const mr_conv *v, mr_conv_result result)
 {
-    const mr_gemm gemm = product_of(v, images_of(v));
-    return mr_gemm_scratch(&gemm);
+    const mr_gemm gemm = product_of(v, result, images_of(v));
+    return (mr_gemm_scratch(&gemm) + 15) / 16 * 16;
 }
 
-int64_t mr_conv_filter_patches_scratch(const mr_conv *v, int threads)
+int64_t mr_conv_patches_scratch(const mr_conv *v, mr_conv_result result, int threads)
 {
-    return (patches_size(v) + 15) / 16 * 16 + (threads + 1) * slot_size(v);
+    return patches_size(v) + (threads + 1) * slot_size(v, result);
 }
 
-void mr_conv_filter_patches(const mr_conv *v, const float *input, const float *gradient, float *filter_gradient,
-                            mr_conv_scratch scratch, mr_pool *pool)
+typedef struct sum_job {
+    const mr_conv *conv;
+    const float *patches;
+    float *input; /* the first image's gradient */
+} sum_job;
+
+/* Output positions [first, last) whose window contains the input position `at`. */
+static void windows_of(int64_t at, int64_t filter, int64_t stride, int64_t outputs, int64_t *first, int64_t *last)
 {
-    const int64_t images = images_of(v), pixels = v->out_height * v->out_width, depth = patch_depth(v);
-    const int64_t image_size = v->in_height * v->in_width * v->in_channels;
+    *first = at < filter ? 0 : (at - filter) / stride + 1;
+    *last = MR_MIN(outputs, at / stride + 1);
+}
+
+/* Rows of input pixels. */
+static void sum_rows(void *context, int64_t begin, int64_t end)
+{
+    const sum_job *job = context;
+    const mr_conv *v = job->conv;
+    const int64_t channels = v->in_channels, depth = patch_depth(v);
+    for (int64_t row = begin; row < end; row++) {
+        const int64_t n = row / v->in_height, y = row % v->in_height + v->pad_top;
+        int64_t top, bottom, left, right;
+        windows_of(y, v->filter_height, v->stride_y, v->out_height, &top, &bottom);
+        for (int64_t column = 0; column < v->in_width; column++) {
+            const int64_t x = column + v->pad_left;
+            float *to = job->input + (row * v->in_width + column) * channels;
+            bool is_first = true;
+            windows_of(x, v->filter_width, v->stride_x, v->out_width, &left, &right);
+            for (int64_t i = top; i < bottom; i++)
+                for (int64_t j = left; j < right; j++) {
+                    const int64_t fy = y - i * v->stride_y, fx = x - j * v->stride_x;
+                    const float *from = job->patches + ((n * v->out_height + i) * v->out_width + j) * depth +
+                                        (fy * v->filter_width + fx) * channels;
+                    assert(fy >= 0 && fy < v->filter_height && fx >= 0 && fx < v->filter_width);
+                    for (int64_t c = 0; c < channels; c++) to[c] = is_first ? from[c] : to[c] + from[c];
+                    is_first = false;
+                }
+            if (is_first) memset(to, 0, (size_t)channels * sizeof *to);
+        }
+    }
+}
+
+void mr_conv_patches(const mr_conv *v, mr_conv_result result, const float *input, const float *filter,
+                     const float *gradient, float *to, mr_conv_scratch scratch, mr_pool *pool)
+{
+    const int64_t images = images_of(v), image = v->in_height * v->in_width * v->in_channels;
+    const int64_t output = v->out_height * v->out_width * v->out_channels;
+    float *patches = scratch.floats;
     mr_slots slots;
-    assert(mr_conv_filter_has_patches(v));
-    mr_slots_init(&slots, scratch.floats + (patches_size(v) + 15) / 16 * 16, slot_size(v), scratch.threads + 1);
+    assert(repays(v, FILTER));
+    mr_slots_init(&slots, patches + patches_size(v), slot_size(v, result), scratch.threads + 1);
     for (int64_t n = 0; n < v->batch; n += images) {
         const int64_t count = MR_MIN(images, v->batch - n);
-        mr_gemm gemm = product_of(v, count);
-        gemm.a = input + n * image_size;
-        if (!is_pointwise(v)) {
-            patches_job job = {v, input + n * image_size, scratch.floats, depth};
-            mr_pool_for(pool, count * v->out_height, MR_MAX(1, 16384 / (v->out_width * depth)), patch_rows, &job);
-            gemm.a = scratch.floats;
+        mr_gemm gemm = product_of(v, result, count);
+        if (result != MR_CONV_INPUT) gemm.a = patches_of(v, input + n * image, count, patches, pool);
+        switch (result) {
+        case MR_CONV_OUTPUT:
+            gemm.b = filter;
+            gemm.c = to + n * output;
+            break;
+        case MR_CONV_INPUT:
+            gemm.a = gradient + n * output;
+            gemm.b = filter;
+            gemm.c = is_pointwise(v) ? to + n * image : patches;
+            break;
+        case MR_CONV_FILTER:
+            gemm.b = gradient + n * output;
+            gemm.c = to;
+            gemm.accumulate = n > 0;
+            break;
         }
-        gemm.b = gradient + n * pixels * v->out_channels;
-        gemm.c = filter_gradient;
-        gemm.accumulate = n > 0;
         mr_gemm_run(&gemm, &slots, pool);
+        if (result != MR_CONV_INPUT || is_pointwise(v)) continue;
+        sum_job job = {v, patches, to + n * image};
+        mr_pool_for(pool, count * v->in_height, MR_MAX(1, MR_GRAIN / (v->in_width * v->in_channels)), sum_rows, &job);
     }
 }

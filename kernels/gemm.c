@@ -72,11 +72,15 @@ static bool is_low(const mr_gemm *g)
     return !packs(g) && g->k <= 96;
 }
 
-/* Rows at a distance of a multiple of 4 KiB share few sets of the first cache, where they drive each other out. A
- * tile's part of such a matrix is copied if it is used for many columns. */
+/* Rows at a distance of a multiple of 4 KiB share few sets of the first cache, where they drive each other out; those
+ * of a transposed A that are far apart also need as many entries of the page tables. A tile's part of such a matrix is
+ * copied if it is used for many columns. */
 static bool copies_rows(const mr_gemm *g)
 {
-    return !packs_rows(g) && !is_low(g) && g->n >= 128 && (g->a_transposed ? g->m : g->k) % 1024 == 0;
+    constexpr int64_t FAR = 4096;
+    const int64_t stride = g->a_transposed ? g->m : g->k;
+    const bool is_slow = stride % 1024 == 0 || (g->a_transposed && stride >= FAR);
+    return !packs_rows(g) && !is_low(g) && g->n >= 128 && is_slow;
 }
 
 /* The vectors of the widest tiles. Few high tiles are better than low ones where the first tile, which packs B, is a

@@ -86,6 +86,19 @@ static void check_products(void)
         int64_t m = 20 + (int64_t)mr_random_below(&random, 90), n = 80 + (int64_t)mr_random_below(&random, 520);
         check_sum(m, n, 480 + (int64_t)mr_random_below(&random, 90), i & 1, i & 2, i & 4, pool);
     }
+    for (int i = 0; i < 24; i++) { /* tiles of every width, and their limits in rows: 9, 14, 192 */
+        static const int64_t rows[] = {8, 9, 10, 14, 15, 18, 19, 192, 193, 199};
+        int64_t n = 16 * (1 + (int64_t)mr_random_below(&random, 40)), m = rows[mr_random_below(&random, 10)];
+        if (i & 4) n -= (int64_t)mr_random_below(&random, 16);
+        check_sum(m, n, 1 + (int64_t)mr_random_below(&random, 40), i & 1, i & 2, i & 8, pool);
+    }
+    for (int i = 0; i < 20; i++) { /* few short rows, around the limit of 96 */
+        int64_t m = 2 + (int64_t)mr_random_below(&random, 26), n = 16 * (1 + (int64_t)mr_random_below(&random, 60));
+        check_product(m, n, i % 4 == 0 ? 96 + i % 8 / 4 : 2 + (int64_t)mr_random_below(&random, 100), false, false,
+                      pool);
+    }
+    for (int64_t m = 4095; m <= 4099; m += 2)
+        check_product(m, 130, 21, true, false, pool);  /* rows that are far apart */
     check_product(200, 130, 1100, false, false, pool); /* several blocks in every direction */
     check_product(200, 130, 1100, true, true, pool);
     for (int transposed = 0; transposed < 4;

@@ -244,40 +244,40 @@ static void check_convs(void)
     check_pointwise();
 }
 
-/* Below, at and above each limit of mr_conv_filter_has_patches; the last ones need several parts. */
+/* Below, at and above each limit of mr_conv_has_patches; the last ones need several parts. */
 TEST(conv_of_large_filters_over_small_images)
 {
     mr_error error = {0};
     mr_pool *pool;
     struct {
-        int64_t batch, in, channels, filter, stride, pad, out_channels;
-        bool has_patches;
+        mr_conv conv;
+        bool filter, all; /* whether patches are used */
     } cases[] = {
-        {4, 4, 512, 1, 1, 0, 256, true},   {3, 4, 512, 1, 1, 0, 256, false}, {4, 4, 512, 1, 1, 0, 255, false},
-        {9, 5, 120, 3, 2, 1, 130, true},   {2, 11, 131, 3, 1, 1, 112, true}, {2, 12, 131, 3, 1, 1, 112, false},
-        {1, 9, 150, 5, 1, 2, 37, true},    {17, 6, 100, 4, 2, 0, 83, true},  {70, 4, 34, 8, 3, 3, 61, true},
-        {70, 9, 90, 3, 1, 1, 163, true},   {2, 12, 350, 3, 1, 1, 333, true}, {23, 7, 1024, 2, 1, 0, 33, true},
-        {3, 60, 200, 3, 1, 1, 584, false},
+        {tile_conv(4, 4, 4, 512, 256, 1, 1, 0, 0), true, true},
+        {tile_conv(3, 4, 4, 512, 256, 1, 1, 0, 0), false, false},
+        {tile_conv(4, 4, 4, 512, 255, 1, 1, 0, 0), false, false},
+        {tile_conv(9, 5, 5, 120, 130, 3, 2, 1, 1), true, true},
+        {tile_conv(7, 6, 8, 120, 130, 3, 2, 0, 1), true, true},
+        {tile_conv(2, 11, 11, 131, 112, 3, 1, 1, 1), true, true},
+        {tile_conv(2, 12, 12, 131, 112, 3, 1, 1, 1), false, false},
+        {tile_conv(1, 9, 9, 150, 37, 5, 1, 2, 2), true, true},
+        {tile_conv(17, 6, 6, 100, 83, 4, 2, 0, 0), true, true},
+        {tile_conv(9, 9, 7, 90, 95, 4, 3, 1, 2), true, true},
+        {tile_conv(30, 11, 9, 350, 43, 3, 4, 0, 0), true, true}, /* positions that no window contains */
+        {tile_conv(70, 4, 4, 34, 61, 8, 3, 3, 3), true, true},
+        {tile_conv(70, 9, 9, 90, 163, 3, 1, 1, 1), true, true},
+        {tile_conv(2, 12, 12, 350, 333, 3, 1, 1, 1), true, false},
+        {tile_conv(23, 7, 7, 1024, 33, 2, 1, 0, 0), true, true},
+        {tile_conv(3, 60, 60, 200, 584, 3, 1, 1, 1), false, false},
     };
     CHECK_OK(mr_pool_new(3, &pool, &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        typeof(*cases) c = cases[i];
-        const int64_t out = (c.in + 2 * c.pad - c.filter) / c.stride + 1;
-        mr_conv v = {c.batch,  c.in,     c.in, c.channels, c.filter, c.filter, out,   out,   c.out_channels,
-                     c.stride, c.stride, 1,    1,          c.pad,    c.pad,    c.pad, c.pad, false};
-        CHECK(mr_conv_filter_has_patches(&v) == c.has_patches);
-        mr_shape input_shape = MR_SHAPE(v.batch, v.in_height, v.in_width, v.in_channels);
-        mr_shape filter_shape = MR_SHAPE(v.filter_height, v.filter_width, v.in_channels, v.out_channels);
-        mr_tensor x = random_floats(input_shape, 1), dy = random_floats(MR_SHAPE(v.batch, out, out, v.out_channels), 3);
-        mr_tensor df = random_floats(filter_shape, 4), alone = random_floats(filter_shape, 4);
-        mr_tensor plain = random_floats(filter_shape, 4);
-        if (v.batch * out * out * mr_tensor_count(&df) > 2000000000) continue; /* the plain one takes too long */
-        mr_tensor scratch = random_floats(MR_SHAPE(mr_conv_backward_filter_scratch(&v, 3)), 5);
-        mr_conv_backward_filter(&v, x.data, dy.data, df.data, (mr_conv_scratch){scratch.data, 3}, pool);
-        mr_conv_backward_filter(&v, x.data, dy.data, alone.data, (mr_conv_scratch){scratch.data, 1}, nullptr);
-        check_same_bits(&df, &alone);
-        mr_conv_backward_filter_plain(&v, MR_FLOAT, x.data, dy.data, plain.data, pool);
-        check_close(&df, &plain, 1e-4); /* sums of up to 5,670 numbers */
+        const mr_conv *v = &cases[i].conv;
+        const int64_t filter = v->filter_height * v->filter_width * v->in_channels * v->out_channels;
+        CHECK(mr_conv_filter_has_patches(v) == cases[i].filter && mr_conv_has_patches(v) == cases[i].all);
+        if (v->batch * v->out_height * v->out_width * filter > 2000000000) continue; /* the plain one takes too long */
+        const double sum = (double)(v->filter_height * v->filter_width * MR_MAX(v->in_channels, v->out_channels));
+        check_conv(v, pool, 3, 1e-5 * sqrt(sum));
     }
     mr_pool_free(pool);
 }
