@@ -71,8 +71,7 @@ void mr_conv_pointwise_filter(const mr_conv *conv, const float *input, const flo
 /* A large filter over small images, which the functions above leave to these. `result` is what is computed; the operand
  * that is not needed, the input, filter or gradient, is null. */
 typedef enum mr_conv_result { MR_CONV_OUTPUT, MR_CONV_INPUT, MR_CONV_FILTER } mr_conv_result;
-bool mr_conv_has_patches(const mr_conv *conv);
-bool mr_conv_filter_has_patches(const mr_conv *conv);
+bool mr_conv_has_patches(const mr_conv *conv, mr_conv_result result);
 int64_t mr_conv_patches_scratch(const mr_conv *conv, mr_conv_result result, int threads);
 void mr_conv_patches(const mr_conv *conv, mr_conv_result result, const float *input, const float *filter,
                      const float *gradient, float *to, mr_conv_scratch scratch, mr_pool *pool);

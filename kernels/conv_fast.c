@@ -186,7 +186,7 @@ int64_t mr_conv_forward_scratch(const mr_conv *v, int threads)
     if (mr_conv_is_pointwise(v)) return mr_conv_pointwise_forward_scratch(v, threads);
     window_job job = forward_job(v);
     int64_t direct = mr_panels_size(filter_depth(v), v->out_channels) + (threads + 1) * window_slot_size(&job);
-    if (mr_conv_has_patches(v)) direct = mr_conv_patches_scratch(v, MR_CONV_OUTPUT, threads);
+    if (mr_conv_has_patches(v, MR_CONV_OUTPUT)) direct = mr_conv_patches_scratch(v, MR_CONV_OUTPUT, threads);
     return mr_winograd_has_forward(v) ? MR_MAX(direct, mr_winograd_forward_scratch(v, threads)) : direct;
 }
 
@@ -198,7 +198,7 @@ void mr_conv_forward(const mr_conv *v, const float *input, const float *filter, 
         return;
     }
     if (mr_winograd_has_forward(v) && mr_winograd_forward(v, input, filter, output, scratch, pool)) return;
-    if (mr_conv_has_patches(v)) {
+    if (mr_conv_has_patches(v, MR_CONV_OUTPUT)) {
         mr_conv_patches(v, MR_CONV_OUTPUT, input, filter, nullptr, output, scratch, pool);
         return;
     }
@@ -277,7 +277,7 @@ int64_t mr_conv_backward_input_scratch(const mr_conv *v, int threads)
         }
     int64_t depth = v->filter_height * v->filter_width * v->out_channels;
     int64_t direct = mr_panels_size(depth, v->in_channels) + (threads + 1) * slot;
-    if (mr_conv_has_patches(v)) direct = mr_conv_patches_scratch(v, MR_CONV_INPUT, threads);
+    if (mr_conv_has_patches(v, MR_CONV_INPUT)) direct = mr_conv_patches_scratch(v, MR_CONV_INPUT, threads);
     return mr_winograd_has_input(v) ? MR_MAX(direct, mr_winograd_input_scratch(v, threads)) : direct;
 }
 
@@ -303,7 +303,7 @@ void mr_conv_backward_input(const mr_conv *v, const float *filter, const float *
     }
     if (mr_winograd_has_input(v) && mr_winograd_backward_input(v, filter, gradient, input_gradient, scratch, pool))
         return;
-    if (mr_conv_has_patches(v)) {
+    if (mr_conv_has_patches(v, MR_CONV_INPUT)) {
         mr_conv_patches(v, MR_CONV_INPUT, nullptr, filter, gradient, input_gradient, scratch, pool);
         return;
     }
@@ -455,7 +455,7 @@ int64_t mr_conv_backward_filter_scratch(const mr_conv *v, int threads)
     filter_job job = filter_plan(v);
     int64_t partials = job.groups > 1 ? job.groups * filter_depth(v) * v->out_channels : 0;
     int64_t direct = round_up(partials) + (threads + 1) * (job.frame_size + job.gradient_size);
-    if (mr_conv_filter_has_patches(v)) direct = mr_conv_patches_scratch(v, MR_CONV_FILTER, threads);
+    if (mr_conv_has_patches(v, MR_CONV_FILTER)) direct = mr_conv_patches_scratch(v, MR_CONV_FILTER, threads);
     return mr_winograd_has_filter(v) ? MR_MAX(direct, mr_winograd_filter_scratch(v, threads)) : direct;
 }
 
@@ -468,7 +468,7 @@ void mr_conv_backward_filter(const mr_conv *v, const float *input, const float *
     }
     if (mr_winograd_has_filter(v) && mr_winograd_backward_filter(v, input, gradient, filter_gradient, scratch, pool))
         return;
-    if (mr_conv_filter_has_patches(v)) {
+    if (mr_conv_has_patches(v, MR_CONV_FILTER)) {
         mr_conv_patches(v, MR_CONV_FILTER, input, nullptr, gradient, filter_gradient, scratch, pool);
         return;
     }

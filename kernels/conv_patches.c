@@ -26,21 +26,13 @@ static int64_t patch_depth(const mr_conv *v)
     return v->filter_height * v->filter_width * v->in_channels;
 }
 
-static bool repays(const mr_conv *v, int64_t filter_min)
+bool mr_conv_has_patches(const mr_conv *v, mr_conv_result result)
 {
+    static const int64_t least[] = {
+        [MR_CONV_OUTPUT] = 4 * FILTER, [MR_CONV_INPUT] = 16 * FILTER, [MR_CONV_FILTER] = 8 * FILTER};
     const int64_t pixels = v->out_height * v->out_width;
-    return patch_depth(v) * v->out_channels >= filter_min && pixels * patch_depth(v) <= PATCHES_MAX &&
-           v->batch * pixels >= 64;
-}
-
-bool mr_conv_filter_has_patches(const mr_conv *v)
-{
-    return repays(v, v->out_height * v->out_width < PIXELS ? FILTER : 8 * FILTER);
-}
-
-bool mr_conv_has_patches(const mr_conv *v)
-{
-    return v->out_height * v->out_width < PIXELS && repays(v, FILTER);
+    return patch_depth(v) * v->out_channels >= (pixels < PIXELS ? FILTER : least[result]) &&
+           pixels * patch_depth(v) <= PATCHES_MAX && v->batch * pixels >= 64;
 }
 
 /* Images whose patches are in memory at a time. */
@@ -172,7 +164,7 @@ void mr_conv_patches(const mr_conv *v, mr_conv_result result, const float *input
     const int64_t output = v->out_height * v->out_width * v->out_channels;
     float *patches = scratch.floats;
     mr_slots slots;
-    assert(repays(v, FILTER));
+    assert(mr_conv_has_patches(v, result));
     mr_slots_init(&slots, patches + patches_size(v), slot_size(v, result), scratch.threads + 1);
     for (int64_t n = 0; n < v->batch; n += images) {
         const int64_t count = MR_MIN(images, v->batch - n);

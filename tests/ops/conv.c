@@ -251,30 +251,36 @@ TEST(conv_of_large_filters_over_small_images)
     mr_pool *pool;
     struct {
         mr_conv conv;
-        bool filter, all; /* whether patches are used */
+        bool output, input, filter; /* whether patches are used */
     } cases[] = {
-        {tile_conv(4, 4, 4, 512, 256, 1, 1, 0, 0), true, true},
-        {tile_conv(3, 4, 4, 512, 256, 1, 1, 0, 0), false, false},
-        {tile_conv(4, 4, 4, 512, 255, 1, 1, 0, 0), false, false},
-        {tile_conv(9, 5, 5, 120, 130, 3, 2, 1, 1), true, true},
-        {tile_conv(7, 6, 8, 120, 130, 3, 2, 0, 1), true, true},
-        {tile_conv(2, 11, 11, 131, 112, 3, 1, 1, 1), true, true},
-        {tile_conv(2, 12, 12, 131, 112, 3, 1, 1, 1), false, false},
-        {tile_conv(1, 9, 9, 150, 37, 5, 1, 2, 2), true, true},
-        {tile_conv(17, 6, 6, 100, 83, 4, 2, 0, 0), true, true},
-        {tile_conv(9, 9, 7, 90, 95, 4, 3, 1, 2), true, true},
-        {tile_conv(30, 11, 9, 350, 43, 3, 4, 0, 0), true, true}, /* positions that no window contains */
-        {tile_conv(70, 4, 4, 34, 61, 8, 3, 3, 3), true, true},
-        {tile_conv(70, 9, 9, 90, 163, 3, 1, 1, 1), true, true},
-        {tile_conv(2, 12, 12, 350, 333, 3, 1, 1, 1), true, false},
-        {tile_conv(23, 7, 7, 1024, 33, 2, 1, 0, 0), true, true},
-        {tile_conv(3, 60, 60, 200, 584, 3, 1, 1, 1), false, false},
+        {tile_conv(4, 4, 4, 512, 256, 1, 1, 0, 0), true, true, true},
+        {tile_conv(3, 4, 4, 512, 256, 1, 1, 0, 0), false, false, false},
+        {tile_conv(4, 4, 4, 512, 255, 1, 1, 0, 0), false, false, false},
+        {tile_conv(9, 5, 5, 120, 130, 3, 2, 1, 1), true, true, true},
+        {tile_conv(7, 6, 8, 120, 130, 3, 2, 0, 1), true, true, true},
+        {tile_conv(2, 11, 11, 131, 112, 3, 1, 1, 1), true, true, true},
+        {tile_conv(2, 12, 12, 131, 112, 3, 1, 1, 1), false, false, false},
+        {tile_conv(1, 9, 9, 150, 37, 5, 1, 2, 2), true, true, true},
+        {tile_conv(17, 6, 6, 100, 83, 4, 2, 0, 0), true, true, true},
+        {tile_conv(9, 9, 7, 90, 95, 4, 3, 1, 2), true, true, true},
+        {tile_conv(30, 11, 9, 350, 43, 3, 4, 0, 0), true, true, true}, /* positions that no window contains */
+        {tile_conv(70, 4, 4, 34, 61, 8, 3, 3, 3), true, true, true},
+        {tile_conv(70, 9, 9, 90, 163, 3, 1, 1, 1), true, true, true},
+        {tile_conv(2, 12, 12, 350, 333, 3, 1, 1, 1), true, false, true},
+        {tile_conv(1, 23, 24, 200, 292, 3, 2, 0, 1), true, false, false},
+        {tile_conv(1, 23, 24, 200, 291, 3, 2, 0, 1), false, false, false},
+        {tile_conv(1, 12, 13, 500, 466, 3, 1, 1, 1), true, false, true},
+        {tile_conv(1, 12, 13, 500, 467, 3, 1, 1, 1), true, true, true},
+        {tile_conv(23, 7, 7, 1024, 33, 2, 1, 0, 0), true, true, true},
+        {tile_conv(3, 60, 60, 200, 584, 3, 1, 1, 1), false, false, false},
     };
     CHECK_OK(mr_pool_new(3, &pool, &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const mr_conv *v = &cases[i].conv;
         const int64_t filter = v->filter_height * v->filter_width * v->in_channels * v->out_channels;
-        CHECK(mr_conv_filter_has_patches(v) == cases[i].filter && mr_conv_has_patches(v) == cases[i].all);
+        CHECK(mr_conv_has_patches(v, MR_CONV_OUTPUT) == cases[i].output);
+        CHECK(mr_conv_has_patches(v, MR_CONV_INPUT) == cases[i].input);
+        CHECK(mr_conv_has_patches(v, MR_CONV_FILTER) == cases[i].filter);
         if (v->batch * v->out_height * v->out_width * filter > 2000000000) continue; /* the plain one takes too long */
         const double sum = (double)(v->filter_height * v->filter_width * MR_MAX(v->in_channels, v->out_channels));
         check_conv(v, pool, 3, 1e-5 * sqrt(sum));
