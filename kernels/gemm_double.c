@@ -1,6 +1,6 @@
 /* The result is split into units, blocks of rows and columns. A thread packs INNER_BLOCK rows of a unit's columns of B,
- * and the rows of TILES_MAX tiles of A at a time, which stay in the second cache. A panel of B, as wide as a tile,
- * stays in the first cache while these tiles are multiplied with it. */
+ * which stay in the second cache, and the rows of TILES_MAX tiles of A at a time. A tile's rows stay in the first cache
+ * while they are multiplied with all columns. */
 #include "kernels/gemm_double.h"
 #include "kernels/transpose.h"
 #include <assert.h>
@@ -11,14 +11,14 @@
 typedef double eight __attribute__((vector_size(64)));
 typedef double eight_at __attribute__((vector_size(64), aligned(8), may_alias));
 
-constexpr int LANES = 8, VECTORS_MAX = 2, ROWS_MAX = 14;
+constexpr int LANES = 8, VECTORS_MAX = 3, ROWS_MAX = 14;
 constexpr int64_t INNER_BLOCK = 256;
-constexpr int64_t PACKED_COLUMNS = 64;              /* of B, packed at a time: a multiple of each tile's width */
+constexpr int64_t PACKED_COLUMNS = 144;             /* of B, packed at a time: a multiple of each tile's width */
 constexpr int64_t ROWS_AHEAD = 8;                   /* of B, prefetched while others are packed */
-constexpr int64_t COLUMNS_MAX = 512;                /* of a unit */
+constexpr int64_t COLUMNS_MAX = 4 * PACKED_COLUMNS; /* of a unit */
+constexpr int64_t COLUMNS_MIN = PACKED_COLUMNS;     /* of a unit, unless the result has fewer */
 constexpr int64_t TILES_MAX = 20;                   /* packed at a time */
-constexpr int64_t TILES_MIN = 4;                    /* of a unit */
-constexpr int64_t COLUMNS_MIN = 2 * PACKED_COLUMNS; /* of a unit, unless the result has fewer */
+constexpr int64_t HEIGHT_MIN = 54;                  /* of a unit */
 constexpr double PIECE_WORK = 1 << 19;              /* multiplications that are worth another thread: about 10 us */
 
 /* c[r][j] (+)= sum over k of a[k][r] * b[k][j]: a has `rows` numbers for each k, b whole vectors. */
@@ -58,13 +58,14 @@ MR_INLINE void tile_steps(const tile_kind kind, eight sums[ROWS_MAX][VECTORS_MAX
     MR_UNROLL
     for (int i = 0; i < count; i++) {
         const double *from = b + i * kind.vectors * LANES;
-        const eight b0 = *(const eight *)from, b1 = kind.vectors > 1 ? *(const eight *)(from + LANES) : b0;
-        if (count == 1) __builtin_prefetch(a + 8 * kind.rows); /* of few rows, A is near enough without */
+        eight columns[VECTORS_MAX];
+        MR_UNROLL
+        for (int v = 0; v < kind.vectors; v++) columns[v] = *(const eight *)(from + v * LANES);
         MR_UNROLL
         for (int r = 0; r < kind.rows; r++) {
             const eight x = a[i * kind.rows + r] - (eight){};
-            sums[r][0] = multiply_add(x, b0, sums[r][0], kind.fused);
-            if (kind.vectors > 1) sums[r][1] = multiply_add(x, b1, sums[r][1], kind.fused);
+            MR_UNROLL
+            for (int v = 0; v < kind.vectors; v++) sums[r][v] = multiply_add(x, columns[v], sums[r][v], kind.fused);
         }
     }
 }
@@ -98,33 +99,37 @@ MR_INLINE void tile_body(const tile *t, const tile_kind kind)
 }
 
 #define TILE(level, target, vectors, unroll, fused, rows)                                                              \
-    target static void level##_##rows(const tile *t)                                                                   \
+    target static void level##_##vectors##_##rows(const tile *t)                                                       \
     {                                                                                                                  \
         tile_body(t, (tile_kind){vectors, unroll, fused, rows});                                                       \
     }
-#define ENTRY(level, target, vectors, unroll, fused, rows) level##_##rows,
+#define ENTRY(level, target, vectors, unroll, fused, rows) level##_##vectors##_##rows,
 #define ROWS_4(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
 #define ROWS_6(X, ...) ROWS_4(X, __VA_ARGS__) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
-#define ROWS_10(X, ...) ROWS_6(X, __VA_ARGS__) X(__VA_ARGS__, 7) X(__VA_ARGS__, 8) X(__VA_ARGS__, 9) X(__VA_ARGS__, 10)
+#define ROWS_9(X, ...) ROWS_6(X, __VA_ARGS__) X(__VA_ARGS__, 7) X(__VA_ARGS__, 8) X(__VA_ARGS__, 9)
 #define ROWS_14(X, ...)                                                                                                \
-    ROWS_10(X, __VA_ARGS__) X(__VA_ARGS__, 11) X(__VA_ARGS__, 12) X(__VA_ARGS__, 13) X(__VA_ARGS__, 14)
+    ROWS_9(X, __VA_ARGS__)                                                                                             \
+    X(__VA_ARGS__, 10) X(__VA_ARGS__, 11) X(__VA_ARGS__, 12) X(__VA_ARGS__, 13) X(__VA_ARGS__, 14)
 ROWS_4(TILE, plain, , 1, 1, false)
 ROWS_6(TILE, avx2, MR_TARGET_AVX2, 1, 4, true)
-ROWS_14(TILE, avx512, MR_TARGET_AVX512, 2, 1, true)
+ROWS_14(TILE, avx512, MR_TARGET_AVX512, 2, 2, true)
+ROWS_9(TILE, avx512, MR_TARGET_AVX512, 3, 4, true)
 
 typedef struct tile_set {
     void (*const *functions)(const tile *t); /* [rows - 1] */
     int rows, vectors;
 } tile_set;
 
-static tile_set tiles(void)
+/* Wide tiles need fewer loads, but more columns, and more rows that repay the packing of B. */
+static tile_set tiles(const mr_product *p)
 {
     static void (*const plain[])(const tile *t) = {ROWS_4(ENTRY, plain, , 1, 1, false)};
     static void (*const avx2[])(const tile *t) = {ROWS_6(ENTRY, avx2, , 1, 4, true)};
-    static void (*const avx512[])(const tile *t) = {ROWS_14(ENTRY, avx512, , 2, 1, true)};
+    static void (*const avx512_2[])(const tile *t) = {ROWS_14(ENTRY, avx512, , 2, 2, true)};
+    static void (*const avx512_3[])(const tile *t) = {ROWS_9(ENTRY, avx512, , 3, 4, true)};
     switch (mr_cpu()) {
     case MR_CPU_AVX512:
-        return (tile_set){avx512, 14, 2};
+        return p->n <= 128 || p->m <= 42 ? (tile_set){avx512_2, 14, 2} : (tile_set){avx512_3, 9, 3};
     case MR_CPU_AVX2:
         return (tile_set){avx2, 6, 1};
     default:
@@ -244,19 +249,16 @@ static void multiply_tiles(const job *job, const unit *u, int64_t k0, int64_t le
     for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
     for (int64_t i = 0; i < count; i++)
         pack_rows(p, u->rows + (rows[i] - rows[0]) * length, k0, length, rows[i], rows[i + 1] - rows[i]);
-    for (int64_t column = u->column0; column < u->column1; column += width) {
-        const int64_t at = column - u->column0;
-        if (first == 0 && at % PACKED_COLUMNS == 0)
-            pack_columns(p, u->panels + at * length, k0, length, column, MR_MIN(PACKED_COLUMNS, u->column1 - column),
-                         width);
-        tile t = {.b = u->panels + at * length,
-                  .c_row = p->n,
-                  .length = length,
-                  .columns = (int)MR_MIN(width, u->column1 - column),
-                  .accumulate = k0 > 0};
-        for (int64_t i = 0; i < count; i++) {
-            t.a = u->rows + (rows[i] - rows[0]) * length;
+    for (int64_t i = 0; i < count; i++) {
+        tile t = {.a = u->rows + (rows[i] - rows[0]) * length, .c_row = p->n, .length = length, .accumulate = k0 > 0};
+        for (int64_t column = u->column0; column < u->column1; column += width) {
+            const int64_t at = column - u->column0;
+            if (first + i == 0 && at % PACKED_COLUMNS == 0)
+                pack_columns(p, u->panels + at * length, k0, length, column,
+                             MR_MIN(PACKED_COLUMNS, u->column1 - column), width);
+            t.b = u->panels + at * length;
             t.c = (double *)p->c + rows[i] * p->n + column;
+            t.columns = (int)MR_MIN(width, u->column1 - column);
             job->tiles.functions[rows[i + 1] - rows[i] - 1](&t);
         }
     }
@@ -293,14 +295,13 @@ static void split(const mr_product *p, int threads, job *job)
 {
     const double pieces = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;
     const int64_t wanted = threads == 1 ? 1 : (int64_t)MR_MAX(1.0, MR_MIN(2.0 * threads, pieces));
-    const int64_t least_rows = TILES_MIN * job->tiles.rows;
     job->row_blocks = 1;
     job->column_blocks = ceiling(p->n, COLUMNS_MAX);
     while (job->row_blocks * job->column_blocks < wanted) {
         const int64_t rows = p->m / job->row_blocks, columns = p->n / job->column_blocks;
-        if (columns >= 2 * COLUMNS_MIN && (columns >= rows || rows < 2 * least_rows))
+        if (columns >= 2 * COLUMNS_MIN && (columns >= rows || rows < 2 * HEIGHT_MIN))
             job->column_blocks *= 2;
-        else if (rows >= 2 * least_rows)
+        else if (rows >= 2 * HEIGHT_MIN)
             job->row_blocks *= 2;
         else
             break;
@@ -310,7 +311,7 @@ static void split(const mr_product *p, int threads, job *job)
 void mr_gemm_double_run(const mr_product *p, mr_slots *slots, mr_pool *pool)
 {
     assert(mr_gemm_double_repays(p) && slots->size >= mr_gemm_double_scratch(p));
-    job job = {.product = p, .slots = slots, .tiles = tiles()};
+    job job = {.product = p, .slots = slots, .tiles = tiles(p)};
     split(p, mr_pool_thread_count(pool), &job);
     mr_pool_for(pool, job.row_blocks * job.column_blocks, 1, multiply_units, &job);
 }
