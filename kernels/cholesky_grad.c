@@ -1,6 +1,7 @@
 /* CholeskyGrad: the gradient of a factor l with respect to the matrix, s + transpose(s) over 2 for
  * s = inverse(transpose(l)) · p · inverse(l), where p is the lower triangle of transpose(l) · grad with half of its
  * diagonal (Murray, "Differentiation of the Cholesky decomposition", 2016). Only lower triangles are read. */
+#include "kernels/blas.h"
 #include "kernels/lapack.h"
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static void compute(const work *w)
         }
     const mr_lapack *lapack = mr_lapack_of(MR_DOUBLE);
     for (int side = 0; side < 2; side++) { /* the second time for the transposed equation */
-        lapack->trtrs("L", "T", "N", &w->n, &w->n, w->l, &w->n, w->p, &w->n, &info, 1, 1, 1);
+        MR_BLAS(lapack->trtrs("L", "T", "N", &w->n, &w->n, w->l, &w->n, w->p, &w->n, &info, 1, 1, 1));
         transpose(n, w->p);
     }
     for (int64_t c = 0; c < n; c++)

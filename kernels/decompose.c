@@ -1,4 +1,5 @@
 /* Orthogonal decompositions: Qr, Svd, SelfAdjointEig, Eig, and least squares by them. */
+#include "kernels/blas.h"
 #include "kernels/lapack.h"
 #include <math.h>
 #include <stdlib.h>
@@ -105,9 +106,9 @@ static void qr_one(mr_kernel_call *call, work *w, int64_t i, int width)
     set_identity(w, w->b, m, width);
     if (w->inner > 0) {
         load(call, w, i);
-        w->lapack->geqrf(&m, &n, w->a, &m, w->c, space->elements, &space->element_count, &info);
+        MR_BLAS(w->lapack->geqrf(&m, &n, w->a, &m, w->c, space->elements, &space->element_count, &info));
         memcpy(w->b, w->a, (size_t)m * (size_t)w->inner * size);
-        w->lapack->orgqr(&m, &width, &w->inner, w->b, &m, w->c, space->elements, &space->element_count, &info);
+        MR_BLAS(w->lapack->orgqr(&m, &width, &w->inner, w->b, &m, w->c, space->elements, &space->element_count, &info));
         for (int c = 0; c < n && c + 1 < m; c++)
             memset((char *)w->a + ((size_t)c * (size_t)m + (size_t)c + 1) * size, 0, (size_t)(m - c - 1) * size);
     }
@@ -155,7 +156,7 @@ static void svd_one(mr_kernel_call *call, work *w, int64_t i, bool vectors, bool
     set_identity(w, w->c, v_height, n);
     if (finite && w->inner > 0) {
         load(call, w, i);
-        w->lapack->gesdd(job, m, n, w->a, w->values, w->b, w->c, MR_MAX(1, v_height), &w->lapack_work, &info);
+        MR_BLAS(w->lapack->gesdd(job, m, n, w->a, w->values, w->b, w->c, MR_MAX(1, v_height), &w->lapack_work, &info));
     }
     for (int k = 0; k < w->inner; k++)
         if (!finite || info != 0) w->values[k] = (double)NAN;
@@ -201,7 +202,8 @@ static mr_status self_adjoint_one(mr_kernel_call *call, work *w, int64_t i, bool
     int64_t count = (int64_t)w->rows * w->rows;
     bool finite = mr_lapack_is_finite(w->dtype, mr_matrix_at(&call->inputs[0], i, count), count);
     load(call, w, i);
-    if (finite && w->rows > 0) w->lapack->heevd(vectors ? "V" : "N", w->rows, w->a, w->values, &w->lapack_work, &info);
+    if (finite && w->rows > 0)
+        MR_BLAS(w->lapack->heevd(vectors ? "V" : "N", w->rows, w->a, w->values, &w->lapack_work, &info));
     if (finite && info == 0) return MR_OK;
     return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                           "Self-adjoint eigen decomposition was not successful. The input might not be valid.");
@@ -263,8 +265,8 @@ static mr_status eig(mr_kernel_call *call, mr_error *error)
         int info = 1;
         load(call, &w, i);
         if (mr_lapack_is_finite(w.dtype, mr_matrix_at(&call->inputs[0], i, count), count))
-            mr_lapack_eig(n, w.a, w.c, vectors ? w.b : nullptr, w.lapack_work.elements, w.lapack_work.element_count,
-                          w.lapack_work.reals, &info);
+            MR_BLAS(mr_lapack_eig(n, w.a, w.c, vectors ? w.b : nullptr, w.lapack_work.elements,
+                                  w.lapack_work.element_count, w.lapack_work.reals, &info));
         if (info != 0) {
             status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                     "Eigen decomposition was not successful. The input might not be valid.");

@@ -137,8 +137,7 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
     MR_UNROLL
     for (int r = 0; r < kind.rows; r++)
         for (int v = 0; v < kind.vectors; v++) sums[r][v] = (mr_vector){};
-    constexpr int64_t LONG =
-        96; /* steps, in which the result can arrive; it is in no cache if the matrices are large */
+    constexpr int64_t LONG = 96; /* steps, in which the result can arrive: large matrices are in no cache */
     if (t->length * t->segments >= LONG) {
         MR_UNROLL
         for (int r = 0; r < kind.rows; r++)

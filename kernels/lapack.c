@@ -1,7 +1,9 @@
 /* The interface to LAPACK, whose routines are declared here: Debian's packages have no header for them. */
 #include "kernels/lapack.h"
+#include "kernels/blas.h"
 #include <assert.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +54,18 @@ void zgees_(const char *, const char *, void *, const int *, void *, const int *
                                            const char *b)
 {
     for (size_t i = 0; i < size; i++) target[i] = i < a_size ? a[i] : i - a_size < b_size ? b[i - a_size] : ' ';
+}
+
+static pthread_mutex_t blas_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void mr_blas_lock(void)
+{
+    pthread_mutex_lock(&blas_mutex);
+}
+
+void mr_blas_unlock(void)
+{
+    pthread_mutex_unlock(&blas_mutex);
 }
 
 static void gesdd_real(const char *job, int m, int n, void *a, double *s, void *u, void *vt, int ldvt,

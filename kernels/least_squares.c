@@ -1,5 +1,6 @@
 /* MatrixSolveLs: linear least squares with an L2 regularizer, by the normal equations, or without one by singular
  * values. Everything is computed in complex double. */
+#include "kernels/blas.h"
 #include "kernels/lapack.h"
 #include <math.h>
 #include <stdlib.h>
@@ -60,13 +61,13 @@ static bool solve_fast(const least_squares *l, double regularizer)
     const mr_lapack *lapack = mr_lapack_of(MR_COMPLEX128);
     int info;
     set_gram(l, regularizer);
-    lapack->potrf("L", &l->inner, l->gram, &l->inner, &info, 1);
+    MR_BLAS(lapack->potrf("L", &l->inner, l->gram, &l->inner, &info, 1));
     if (info != 0) return false;
     if (l->m >= l->n) {
         multiply_adjoint(l, l->b, l->x);
-        lapack->potrs("L", &l->inner, &l->k, l->gram, &l->inner, l->x, &l->inner, &info, 1);
+        MR_BLAS(lapack->potrs("L", &l->inner, &l->k, l->gram, &l->inner, l->x, &l->inner, &info, 1));
     } else {
-        lapack->potrs("L", &l->inner, &l->k, l->gram, &l->inner, l->b, &l->inner, &info, 1);
+        MR_BLAS(lapack->potrs("L", &l->inner, &l->k, l->gram, &l->inner, l->b, &l->inner, &info, 1));
         multiply_adjoint(l, l->b, l->x);
     }
     return info == 0;
@@ -78,8 +79,8 @@ static bool solve_slow(const least_squares *l)
     int info, rank, lead = MR_MAX(l->m, l->n);
     for (int64_t c = l->k - 1; c >= 0 && lead > l->m; c--)
         memmove(l->b + c * lead, l->b + c * l->m, (size_t)l->m * sizeof(number));
-    mr_lapack_of(MR_COMPLEX128)
-        ->gelss(l->m, l->n, l->k, l->a, l->b, lead, l->values, l->workspace, l->lwork, l->real, &rank, &info);
+    MR_BLAS(mr_lapack_of(MR_COMPLEX128)
+                ->gelss(l->m, l->n, l->k, l->a, l->b, lead, l->values, l->workspace, l->lwork, l->real, &rank, &info));
     for (int64_t c = 0; c < l->k; c++) memcpy(l->x + c * l->n, l->b + c * lead, (size_t)l->n * sizeof(number));
     return info == 0;
 }

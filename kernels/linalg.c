@@ -1,4 +1,5 @@
 /* Linear algebra by LU and Cholesky factors: Cholesky, inverses, determinants, systems of equations. */
+#include "kernels/blas.h"
 #include "kernels/elementwise.h"
 #include "kernels/lapack.h"
 #include <inttypes.h>
@@ -47,7 +48,7 @@ static bool factor(const mr_kernel_call *call, const work *w, int64_t i)
     int info = 0;
     mr_lapack_load(w->dtype, mr_matrix_at(&call->inputs[0], i, (int64_t)w->n * w->n), w->n, w->n, w->lapack->is_complex,
                    w->a);
-    if (w->n > 0) w->lapack->getrf(&w->n, &w->n, w->a, &w->n, w->pivots, &info);
+    if (w->n > 0) MR_BLAS(w->lapack->getrf(&w->n, &w->n, w->a, &w->n, w->pivots, &info));
     bool invertible = info == 0;
     for (int d = 0; d < w->n && invertible; d++) {
         double re, im;
@@ -67,7 +68,7 @@ static mr_status cholesky(mr_kernel_call *call, mr_error *error)
     for (int64_t i = 0; i < w.matrices.count && count > 0 && status == MR_OK; i++) {
         int info;
         mr_lapack_load(w.dtype, mr_matrix_at(&call->inputs[0], i, count), w.n, w.n, w.lapack->is_complex, w.a);
-        w.lapack->potrf("L", &w.n, w.a, &w.n, &info, 1);
+        MR_BLAS(w.lapack->potrf("L", &w.n, w.a, &w.n, &info, 1));
         if (info != 0) {
             status = mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
                                     "Cholesky decomposition was not successful. The input might not be valid.");
@@ -108,9 +109,10 @@ static void solve_columns(void *context, int64_t begin, int64_t end)
     void *b = job->b + (size_t)begin * (size_t)w->n * w->lapack->size;
     int info;
     if (job->uplo)
-        w->lapack->trtrs(job->uplo, job->transposition, "N", &w->n, &columns, w->a, &w->n, b, &w->n, &info, 1, 1, 1);
+        MR_BLAS(w->lapack->trtrs(job->uplo, job->transposition, "N", &w->n, &columns, w->a, &w->n, b, &w->n, &info, 1,
+                                 1, 1));
     else
-        w->lapack->getrs(job->transposition, &w->n, &columns, w->a, &w->n, w->pivots, b, &w->n, &info, 1);
+        MR_BLAS(w->lapack->getrs(job->transposition, &w->n, &columns, w->a, &w->n, w->pivots, b, &w->n, &info, 1));
 }
 
 /* Solves for the columns of b, which are distributed. */

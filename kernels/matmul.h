@@ -38,7 +38,6 @@ mr_status mr_product_pairs_run(mr_kernel_call *call, const mr_product *product, 
 /* Whether BLAS can compute the product: of doubles or complex numbers, and not small. Doubles of matrices that repay
  * packing go to gemm_double.h instead. */
 bool mr_product_is_blas(mr_dtype dtype, const mr_product *product);
-/* pool  null: in this thread; the result is the same */
-void mr_product_blas(mr_dtype dtype, const mr_product *product, mr_pool *pool);
+void mr_product_blas(mr_dtype dtype, const mr_product *product);
 
 #endif

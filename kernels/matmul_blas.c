@@ -1,8 +1,9 @@
-/* Products of complex numbers, and of vectors and thin matrices of doubles, on BLAS, which computes in one thread:
- * blocks of the result are distributed.
+/* Products of complex numbers, and of vectors and thin matrices of doubles, on BLAS, in this thread, a block of the
+ * result at a time: calls of other threads wait for a block only.
  *
  * BLAS is column-major, and a row-major matrix is the transposed column-major one: c = a · b is computed as
- * cᵀ = bᵀ · aᵀ. The blocks depend on the sizes alone, so the result has the same bits at any number of threads. */
+ * cᵀ = bᵀ · aᵀ. */
+#include "kernels/blas.h"
 #include "kernels/matmul.h"
 #include <assert.h>
 #include <limits.h>
@@ -29,7 +30,7 @@ typedef struct blas_job {
     const mr_product *product;
     mr_dtype dtype;
     size_t size;
-    int64_t block, column_blocks;
+    int64_t block;
 } blas_job;
 
 static const char *form(bool is_transposed, bool is_conjugated)
@@ -48,6 +49,7 @@ static void block_product(const blas_job *job, int64_t row, int64_t column)
     char *c = (char *)p->c + (size_t)(row * p->n + column) * job->size;
     const char *a_form = form(p->a_transposed, p->a_conjugated), *b_form = form(p->b_transposed, p->b_conjugated);
     assert(rows > 0 && columns > 0);
+    mr_blas_lock();
     if (job->dtype == MR_DOUBLE)
         dgemm_(b_form, a_form, &columns, &rows, &inner, &(double){1}, b, &b_step, a, &a_step, &(double){0}, c, &c_step,
                1, 1);
@@ -57,6 +59,7 @@ static void block_product(const blas_job *job, int64_t row, int64_t column)
     else
         zgemm_(b_form, a_form, &columns, &rows, &inner, &(twice){1, 0}, b, &b_step, a, &a_step, &(twice){0, 0}, c,
                &c_step, 1, 1);
+    mr_blas_unlock();
 }
 
 /* Numbers [first, first + count) of a matrix of doubles times a vector, or of a vector times a matrix. */
@@ -67,26 +70,13 @@ static void block_vector(const blas_job *job, int64_t first, int count)
     const double *matrix = is_row ? p->b : p->a, *vector = is_row ? p->a : p->b;
     const int inner = (int)p->k, length = (int)(is_row ? p->n : p->m), one = 1;
     double *c = (double *)p->c + first;
+    mr_blas_lock();
     if (is_transposed) /* a row of the matrix has one number for each of the result */
         dgemv_("N", &count, &inner, &(double){1}, matrix + first, &length, vector, &one, &(double){0}, c, &one, 1);
     else
         dgemv_("T", &inner, &count, &(double){1}, matrix + first * p->k, &inner, vector, &one, &(double){0}, c, &one,
                1);
-}
-
-static void block_vectors(void *context, int64_t begin, int64_t end)
-{
-    const blas_job *job = context;
-    const int64_t length = MR_MAX(job->product->m, job->product->n);
-    for (int64_t i = begin; i < end; i++)
-        block_vector(job, i * job->block, (int)MR_MIN(job->block, length - i * job->block));
-}
-
-static void block_products(void *context, int64_t begin, int64_t end)
-{
-    const blas_job *job = context;
-    for (int64_t i = begin; i < end; i++)
-        block_product(job, i / job->column_blocks * job->block, i % job->column_blocks * job->block);
+    mr_blas_unlock();
 }
 
 bool mr_product_is_blas(mr_dtype dtype, const mr_product *p)
@@ -98,20 +88,17 @@ bool mr_product_is_blas(mr_dtype dtype, const mr_product *p)
     return (double)p->m * (double)p->n * (double)p->k >= (double)SMALL_WORK;
 }
 
-void mr_product_blas(mr_dtype dtype, const mr_product *p, mr_pool *pool)
+void mr_product_blas(mr_dtype dtype, const mr_product *p)
 {
     assert(mr_product_is_blas(dtype, p));
     blas_job job = {.product = p, .dtype = dtype, .size = mr_dtype_size(dtype)};
     if (dtype == MR_DOUBLE && MR_MIN(p->m, p->n) == 1) {
-        job.block = BLOCK;
-        mr_pool_for(pool, (MR_MAX(p->m, p->n) + BLOCK - 1) / BLOCK, MR_MAX(1, (1 << 17) / (BLOCK * p->k)),
-                    block_vectors, &job);
+        constexpr int64_t WORK = 1 << 20;
+        const int64_t count = MR_MAX(p->m, p->n), step = MR_MIN(INT_MAX, WORK / p->k + 1);
+        for (int64_t i = 0; i < count; i += step) block_vector(&job, i, (int)MR_MIN(step, count - i));
         return;
     }
     job.block = MR_MAX(p->m, p->n) >= LARGE_SIZE && MR_MIN(p->m, p->n) >= LARGE_BLOCK ? LARGE_BLOCK : BLOCK;
-    job.column_blocks = (p->n + job.block - 1) / job.block;
-    const int64_t rows = (p->m + job.block - 1) / job.block;
-    const double work = (double)MR_MIN(job.block, p->m) * (double)MR_MIN(job.block, p->n) * (double)p->k;
-    const int64_t grain = work < 1 << 19 ? (int64_t)((1 << 19) / work) + 1 : 1;
-    mr_pool_for(pool, rows * job.column_blocks, grain, block_products, &job);
+    for (int64_t row = 0; row < p->m; row += job.block)
+        for (int64_t column = 0; column < p->n; column += job.block) block_product(&job, row, column);
 }

@@ -135,7 +135,7 @@ static void batch_products(void *context, int64_t begin, int64_t end)
         if (job->is_double) {
             mr_gemm_double_run(&p, &job->slots, job->pool);
         } else if (job->is_blas) {
-            mr_product_blas(job->dtype, &p, job->pool);
+            mr_product_blas(job->dtype, &p);
         } else if (job->rows != nullptr) {
             job->rows(&p, 0, p.m);
         } else {

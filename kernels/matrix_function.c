@@ -3,6 +3,7 @@
  *
  * The exponential is Higham's scaling and squaring with a Padé approximant of degree 13; square root and logarithm use
  * the Schur form, whose triangular factor is t (Björck and Hammarling; inverse scaling and squaring). */
+#include "kernels/blas.h"
 #include "kernels/complex_math.h"
 #include "kernels/lapack.h"
 #include <stdlib.h>
@@ -136,9 +137,9 @@ static bool exponential(work *w)
         x[i] = v[i] + u[i];
         v[i] -= u[i];
     }
-    w->lapack->getrf(&w->n, &w->n, v, &w->n, w->pivots, &info);
+    MR_BLAS(w->lapack->getrf(&w->n, &w->n, v, &w->n, w->pivots, &info));
     if (info != 0) return false;
-    w->lapack->getrs("N", &w->n, &w->n, v, &w->n, w->pivots, x, &w->n, &info, 1);
+    MR_BLAS(w->lapack->getrs("N", &w->n, &w->n, v, &w->n, w->pivots, x, &w->n, &info, 1));
     for (; squarings > 0; squarings--) {
         multiply(w, x, x, u);
         number *swapped = x;
@@ -156,7 +157,7 @@ static bool schur(work *w)
 {
     int info, lwork = 64 * w->n + 1024 - w->n;
     if (!isfinite(norm(w, w->m[0]))) return false;
-    mr_lapack_schur(w->n, w->m[0], w->workspace + lwork, w->m[1], w->workspace, lwork, w->real, &info);
+    MR_BLAS(mr_lapack_schur(w->n, w->m[0], w->workspace + lwork, w->m[1], w->workspace, lwork, w->real, &info));
     return info == 0;
 }
 

@@ -43,21 +43,41 @@ static number expected(mr_dtype dtype, const mr_product *p, int64_t row, int64_t
     return sum;
 }
 
-/* Compares some elements, with every one of the corners among them, and the bits at 3 threads with those at one. */
+typedef struct calls_job {
+    mr_dtype dtype;
+    mr_product product;
+    size_t size_bytes; /* of a result */
+} calls_job;
+
+static void run_calls(void *context, int64_t begin, int64_t end)
+{
+    const calls_job *job = context;
+    for (int64_t i = begin; i < end; i++) {
+        mr_product p = job->product;
+        p.c = (char *)p.c + (size_t)i * job->size_bytes;
+        mr_product_blas(job->dtype, &p);
+    }
+}
+
+/* Compares some elements, with every one of the corners among them, and the bits of several calls at once with those of
+ * one alone. */
 static void check_product(mr_dtype dtype, mr_product p, mr_pool *pool, mr_random *random)
 {
+    constexpr int64_t CALLS = 6;
     const int64_t count = p.m * p.n;
     const double tolerance = (dtype == MR_COMPLEX64 ? 1e-6 : 1e-14) * (double)(p.k + 8);
     void *a = draw(dtype, p.m * p.k, random), *b = draw(dtype, p.k * p.n, random);
-    void *c = draw(dtype, count, random), *alone = draw(dtype, count, random);
+    void *c = draw(dtype, CALLS * count, random), *alone = draw(dtype, count, random);
     p.a = a;
     p.b = b;
     p.c = c;
     CHECK(mr_product_is_blas(dtype, &p));
-    mr_product_blas(dtype, &p, pool);
+    calls_job job = {dtype, p, (size_t)count * mr_dtype_size(dtype)};
+    mr_pool_for(pool, CALLS, 1, run_calls, &job);
     p.c = alone;
-    mr_product_blas(dtype, &p, nullptr);
-    CHECK(memcmp(c, alone, (size_t)count * mr_dtype_size(dtype)) == 0);
+    mr_product_blas(dtype, &p);
+    for (int64_t i = 0; i < CALLS; i++)
+        CHECK(memcmp((char *)c + (size_t)i * job.size_bytes, alone, job.size_bytes) == 0);
     const int64_t step = count > 4000 ? 1 + (int64_t)mr_random_below(random, (uint64_t)count / 500) : 1;
     for (int64_t i = 0; i < count + 3; i += step) {
         const int64_t corners[] = {0, p.n - 1, count - p.n, count - 1};
@@ -71,6 +91,36 @@ static void check_product(mr_dtype dtype, mr_product p, mr_pool *pool, mr_random
     free(b);
     free(c);
     free(alone);
+}
+
+/* OpenBLAS itself would confuse the buffers of two calls, now and then. */
+TEST(matmul_blas_calls_at_once)
+{
+    constexpr int64_t CALLS = 40, ROUNDS = 150;
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 15, 0, 0);
+    mr_pool *pool;
+    CHECK_OK(mr_pool_new(3, &pool, &error));
+    for (int i = 0; i < 4; i++) {
+        const mr_dtype dtype = i & 1 ? MR_COMPLEX64 : MR_DOUBLE;
+        mr_product p = {.m = i & 2 ? 2074 : 1000, .n = i & 2 ? 3 : 7, .k = 14};
+        const size_t size_bytes = (size_t)(p.m * p.n) * mr_dtype_size(dtype);
+        void *a = draw(dtype, p.m * p.k, &random), *b = draw(dtype, p.k * p.n, &random);
+        char *c = draw(dtype, CALLS * p.m * p.n, &random), *alone = draw(dtype, p.m * p.n, &random);
+        p.a = a;
+        p.b = b;
+        p.c = alone;
+        mr_product_blas(dtype, &p);
+        p.c = c;
+        for (int round = 0; round < ROUNDS; round++) {
+            mr_pool_for(pool, CALLS, 1, run_calls, &(calls_job){dtype, p, size_bytes});
+            for (int64_t call = 0; call < CALLS; call++)
+                CHECK(memcmp(c + (size_t)call * size_bytes, alone, size_bytes) == 0);
+        }
+        void *all[] = {a, b, c, alone};
+        for (int k = 0; k < 4; k++) free(all[k]);
+    }
+    mr_pool_free(pool);
 }
 
 TEST(matmul_blas_model)
@@ -90,7 +140,7 @@ TEST(matmul_blas_model)
         const mr_dtype dtype = dtypes[i % 3];
         p.a_conjugated = p.a_transposed && i & 4 && dtype != MR_DOUBLE;
         p.b_conjugated = p.b_transposed && i & 8 && dtype != MR_DOUBLE;
-        if (p.m * p.n * p.k >= 1024) check_product(dtype, p, pool, &random);
+        if (mr_product_is_blas(dtype, &p)) check_product(dtype, p, pool, &random);
     }
     for (int i = 0; i < 64; i++) { /* a matrix and a vector */
         const int64_t size = sizes[2 + mr_random_below(&random, 9)];
