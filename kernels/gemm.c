@@ -2,19 +2,16 @@
  * computes a unit packs a block of B, INNER_BLOCK rows of at most column_block() columns, and multiplies all rows of
  * its unit with it, in one of two orders:
  *
- * - Tiles of many rows read A in place. A tile's rows stay in the first cache, the block of B in the second.
- * - Tiles of the few rows that AVX2's registers hold would read B too often. There the rows are packed, too,
- *   PACKED_TILES tiles at a time, which stay in the second cache, and 16 columns of B in the first. */
+ * - Products of few rows or columns read A in place. A tile's rows stay in the first cache, the block of B in the
+ *   second.
+ * - In others the rows are packed, too, PACKED_TILES tiles at a time, which stay in the second cache. The columns of a
+ *   tile are multiplied with all of them, then the next ones. */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
 #include <assert.h>
 #include <string.h>
 
 constexpr int64_t INNER_BLOCK = 512;
-constexpr int64_t A_STRIDE = INNER_BLOCK + 16; /* of copied rows: consecutive rows are in different sets of a cache */
-constexpr int64_t ROWS_AHEAD = 16;             /* prefetched for a copy: at least those of a tile */
-constexpr int64_t COPIED_TILES = 4;            /* of a transposed A, copied at a time */
-constexpr int64_t COPY_AHEAD = 16;             /* rows of it that are prefetched meanwhile */
 constexpr int64_t PACKED_TILES = 16;
 constexpr int64_t PACKED_LINES = 8;     /* of a transposed A, packed at a time */
 constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
@@ -39,19 +36,42 @@ void mr_gemm_plain(const mr_gemm *g)
         }
 }
 
-/* Whether the rows of A are packed: on AVX2, if they are long or, as those of a transposed A, read in short pieces, and
- * if there are enough columns to repay it. */
+/* Whether the rows of A are far apart. Those at a distance of a multiple of 4 KiB share few sets of the first cache,
+ * where they drive each other out; those of a transposed A also need as many entries of the page tables. */
+static bool has_far_rows(const mr_gemm *g)
+{
+    constexpr int64_t FAR = 4096;
+    const int64_t stride = g->a_transposed ? g->m : g->k;
+    return stride % 1024 == 0 || (g->a_transposed && stride >= FAR);
+}
+
+/* Whether the rows of A are packed: if there are enough columns to repay it. On AVX2, whose tiles have few rows, those
+ * of an A that is not transposed must be long. */
 static bool packs_rows(const mr_gemm *g)
 {
-    if (mr_cpu() != MR_CPU_AVX2 || g->m <= 24) return false;
-    return g->a_transposed ? g->n >= 96 : g->n >= 256 && g->k > INNER_BLOCK;
+    switch (mr_cpu()) {
+    case MR_CPU_AVX512:
+        if (g->m < 128 || (g->pairs && mr_tile_has_amx())) return false;
+        return g->n >= (!has_far_rows(g) ? 256 : g->a_transposed ? 64 : 128);
+    case MR_CPU_AVX2:
+        return g->m > 24 && (g->a_transposed ? g->n >= 96 : g->n >= 256 && g->k > INNER_BLOCK);
+    default:
+        return false;
+    }
+}
+
+/* Vectors of the tiles of packed rows. */
+static int packed_vectors(void)
+{
+    return mr_cpu() == MR_CPU_AVX512 ? 2 : 1;
 }
 
 /* A block of B takes half of a second cache: 1 MiB, or 512 KiB of older processors. With packed rows it comes from the
  * third. */
 static int64_t column_block(const mr_gemm *g)
 {
-    return mr_cpu() == MR_CPU_AVX512 ? 288 : packs_rows(g) ? 512 : 128;
+    const bool has_avx512 = mr_cpu() == MR_CPU_AVX512;
+    return packs_rows(g) ? (has_avx512 ? 2048 : 512) : has_avx512 ? 288 : 128;
 }
 
 /* A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
@@ -72,34 +92,22 @@ static bool is_low(const mr_gemm *g)
     return !packs(g) && g->k <= 96;
 }
 
-/* Rows at a distance of a multiple of 4 KiB share few sets of the first cache, where they drive each other out; those
- * of a transposed A that are far apart also need as many entries of the page tables. A tile's part of such a matrix is
- * copied if it is used for many columns. */
-static bool copies_rows(const mr_gemm *g)
-{
-    constexpr int64_t FAR = 4096;
-    const int64_t stride = g->a_transposed ? g->m : g->k;
-    const bool is_slow = stride % 1024 == 0 || (g->a_transposed && stride >= FAR);
-    return !packs_rows(g) && !is_low(g) && g->n >= 128 && is_slow;
-}
-
 /* The vectors of the widest tiles. Few high tiles are better than low ones where the first tile, which packs B, is a
  * large part, and for a transposed A, of which each step reads a cache line for few numbers. */
 static int vectors_max(const mr_gemm *g, int64_t columns)
 {
-    const int max = mr_tile_vectors_max(g->pairs);
+    const int max = packs_rows(g) ? packed_vectors() : mr_tile_vectors_max(g->pairs);
     if (max < 3) return mr_tile_vectors(columns, max);
     const bool is_high =
         g->a_transposed || (g->m <= 192 && ceiling(g->m, mr_tile_rows_max(2)) < ceiling(g->m, mr_tile_rows_max(3)));
     return mr_tile_vectors(columns, is_high ? 2 : 3);
 }
 
-/* Floats of scratch memory for the rows of A. */
+/* Floats of scratch memory for the rows of A: also those that mr_rows_pack changes after the last one. */
 static int64_t rows_size(const mr_gemm *g)
 {
-    if (packs_rows(g)) return PACKED_TILES * mr_tile_rows_max(1) * MR_MIN(g->k, INNER_BLOCK);
-    if (!copies_rows(g)) return 0;
-    return g->a_transposed ? COPIED_TILES * 16 * INNER_BLOCK : 16 * A_STRIDE;
+    if (!packs_rows(g)) return 0;
+    return PACKED_TILES * mr_tile_rows_max(packed_vectors()) * MR_MIN(g->k, INNER_BLOCK) + 16;
 }
 
 int64_t mr_gemm_scratch(const mr_gemm *g)
@@ -120,58 +128,13 @@ typedef struct gemm_unit {
     const mr_gemm *gemm;
     int64_t row0, row1, column0, column1;
     float *panels; /* null, or the packed block of B */
-    float *rows;   /* null, or the packed or copied rows of A */
+    float *rows;   /* null, or the packed rows of A */
 } gemm_unit;
 
 /* Where tile i of the unit's rows begins: they are distributed evenly, so that the last tile is not small. */
 static int64_t tile_row(const gemm_unit *u, int64_t i, int64_t tiles)
 {
     return u->row0 + (u->row1 - u->row0) * i / tiles;
-}
-
-/* Copies a tile's rows, each while the next one is prefetched. */
-static void copy_rows(const mr_gemm *g, mr_tile *tile, float *to)
-{
-    for (int r = 0; r < tile->rows; r++) {
-        const float *from = tile->a + r * g->k, *next = r + 1 < tile->rows ? from + g->k : from;
-        int64_t k = 0;
-        for (; k + 16 <= tile->length; k += 16) {
-            __builtin_prefetch(next + k);
-            mr_vector_store(to + r * A_STRIDE + k, mr_vector_load(from + k));
-        }
-        for (; k < tile->length; k++) to[r * A_STRIDE + k] = from[k];
-    }
-    tile->a = to;
-    tile->a_row = A_STRIDE;
-}
-
-/* Copies the rows of tiles [first, last) of a transposed A, 16 numbers for each tile and k: a tile of fewer rows also
- * has numbers of the next ones. All tiles of a k are near each other in memory. */
-static void copy_transposed(const gemm_unit *u, int64_t k0, int64_t length, int64_t first, int64_t last, int64_t tiles)
-{
-    const mr_gemm *g = u->gemm;
-    const float *end = g->a + g->m * g->k;
-    const int64_t count = last - first;
-    int64_t rows[COPIED_TILES + 1]; /* where the tiles begin and end */
-    assert(count >= 1 && count <= COPIED_TILES && length <= INNER_BLOCK);
-    for (int64_t i = 0; i <= count; i++) rows[i] = tile_row(u, first + i, tiles);
-    for (int64_t k = 0; k < length; k++) {
-        const float *line = g->a + (k0 + k) * g->m, *ahead = k + COPY_AHEAD < length ? line + COPY_AHEAD * g->m : line;
-        float *to = u->rows + 16 * k;
-        for (int64_t i = 0; i < count; i++, to += 16 * length) {
-            const float *from = line + rows[i];
-            __builtin_prefetch(ahead + rows[i + 1] - 1);
-            if (end - from >= 16)
-                mr_vector_store(to, mr_vector_load(from));
-            else
-                memcpy(to, from, (size_t)(end - from) * sizeof *to);
-        }
-    }
-}
-
-static bool is_copied(const gemm_unit *u, int rows_max)
-{
-    return u->rows != nullptr && rows_max <= ROWS_AHEAD;
 }
 
 /* The rows of tile i of `tiles`, from column k0 of A. */
@@ -184,23 +147,13 @@ static void set_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64_t k0
     tile->a_row = g->a_transposed ? 1 : g->k;
     tile->a_step = g->a_transposed ? g->m : 1;
     assert(tile->rows >= 1 && tile->rows <= rows_max && tile->length >= 1);
-    if (!is_copied(u, rows_max)) return;
-    if (!g->a_transposed) {
-        copy_rows(g, tile, u->rows);
-        return;
-    }
-    if (i % COPIED_TILES == 0) copy_transposed(u, k0, tile->length, i, MR_MIN(tiles, i + COPIED_TILES), tiles);
-    tile->a = u->rows + i % COPIED_TILES * 16 * tile->length;
-    tile->a_step = 16;
 }
 
 /* Prefetches the rows of tile i of `tiles`, which are next, while columns of this tile are multiplied. Parts of long
- * rows are left to the processor, which finds them itself, unless they are copied: a copy would wait for them. */
-static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64_t k0, int64_t i, int64_t tiles)
+ * rows are left to the processor, which finds them itself. */
+static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t i, int64_t tiles)
 {
     const mr_gemm *g = u->gemm;
-    const bool copies = is_copied(u, rows_max);
-    if (g->a_transposed && copies) i += COPIED_TILES - 1;
     if (i >= tiles) {
         i -= tiles;
         k0 += tile->length;
@@ -212,12 +165,6 @@ static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64
     } else if (tile->length == g->k) {
         tile->ahead = g->a + tile_row(u, i, tiles) * g->k;
         tile->ahead_step = 16;
-    } else if (copies && tile->length == INNER_BLOCK && g->m >= ROWS_AHEAD) { /* a row's part for each segment */
-        tile->ahead = g->a + MR_MIN(tile_row(u, i, tiles), g->m - ROWS_AHEAD) * g->k + k0;
-        tile->ahead_step = 16;
-        tile->ahead_segment = g->k;
-        tile->segments = ROWS_AHEAD;
-        tile->length = tile->a_segment = INNER_BLOCK / ROWS_AHEAD;
     }
 }
 
@@ -230,15 +177,20 @@ static void pack_columns(const mr_gemm *g, float *panels, int64_t k0, int64_t le
         mr_panels_pack(panels, g->b + k0 * g->n + column, length, count, g->n, 1);
 }
 
+/* Whether the columns of a tile are those of B in place: they fill its vectors. */
+static bool reads_columns(const mr_gemm *g, const mr_tile *tile)
+{
+    return !g->b_transposed && tile->columns == tile->vectors * 16;
+}
+
 /* Columns [column, column + tile->columns) of B. The first tile of rows reads a row-major B in place and packs it for
  * the next ones; columns that do not fill a vector, and a transposed B, are packed before. */
 static void set_columns(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t column, bool is_first)
 {
     const mr_gemm *g = u->gemm;
-    const bool is_whole = tile->columns == tile->vectors * 16 && !g->b_transposed;
     float *panel = u->panels ? u->panels + (column - u->column0) * tile->length : nullptr;
     tile->pack = nullptr;
-    if (is_whole && (is_first || !panel)) {
+    if (reads_columns(g, tile) && (is_first || !panel)) {
         tile->b = g->b + k0 * g->n + column;
         tile->b_step = g->n;
         tile->b_next = 16;
@@ -270,10 +222,8 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
             tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
             tile.ahead = nullptr;
             set_columns(u, &tile, k0, column, i == 0);
-            if (column == u->column0) prefetch_rows(u, &tile, rows_max, k0, i + 1, tiles);
+            if (column == u->column0) prefetch_rows(u, &tile, k0, i + 1, tiles);
             mr_tile_run(&tile);
-            tile.segments = 1;
-            tile.length = length;
         }
     }
 }
@@ -321,26 +271,34 @@ static void pack_tiles(const gemm_unit *u, const int64_t *rows, int64_t count, i
 }
 
 /* Packs tiles [first, first + count) of the `tiles` tiles of a unit's rows and multiplies them with all of its columns.
- * The first ones of a unit also pack B for all. */
+ * The first ones of a unit also pack B for all: PACKED_COLUMNS at a time, or a wide tile's while it is multiplied. */
 static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int64_t tiles, int64_t first, int64_t count)
 {
     const mr_gemm *g = u->gemm;
     const int64_t height = u->row1 - u->row0;
     int64_t rows[PACKED_TILES + 1]; /* where the tiles begin and end */
-    mr_tile tile = {
-        .segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate, .pairs = g->pairs};
-    tile.vectors = tile.a_row = 1;
-    tile.b_step = 16;
+    mr_tile tile = {.a_row = 1,
+                    .segments = 1,
+                    .length = length,
+                    .c_row = g->n,
+                    .accumulate = k0 > 0 || g->accumulate,
+                    .pairs = g->pairs};
     assert(count >= 1 && count <= PACKED_TILES && u->panels && u->rows);
     for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
     pack_tiles(u, rows, count, k0, length);
-    for (int64_t column = u->column0; column < u->column1; column += 16) {
-        float *panel = u->panels + (column - u->column0) * length;
-        if (first == 0 && (column - u->column0) % PACKED_COLUMNS == 0)
-            pack_columns(g, panel, k0, length, column, MR_MIN(PACKED_COLUMNS, u->column1 - column));
-        tile.b = panel;
-        tile.columns = (int)MR_MIN(16, u->column1 - column);
+    int64_t packed = first == 0 ? u->column0 : u->column1; /* columns before it are in the panels */
+    for (int64_t column = u->column0; column < u->column1; column += 16 * tile.vectors) {
+        tile.vectors = mr_tile_vectors(u->column1 - column, packed_vectors());
+        tile.columns = (int)MR_MIN(16 * tile.vectors, u->column1 - column);
         tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
+        const bool is_first = packed == column && packed_vectors() > 1 && reads_columns(g, &tile);
+        set_columns(u, &tile, k0, column, is_first);
+        if (is_first) {
+            packed += tile.columns;
+        } else if (packed == column) {
+            packed = MR_MIN(u->column1, column + PACKED_COLUMNS);
+            pack_columns(g, u->panels + (column - u->column0) * length, k0, length, column, packed - column);
+        }
         tile.a = u->rows;
         for (int64_t i = 0; i < count; i++) {
             tile.rows = (int)(rows[i + 1] - rows[i]);
@@ -348,6 +306,7 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
             tile.c = g->c + rows[i] * g->n + column;
             mr_tile_run(&tile);
             tile.a += tile.rows * length;
+            if (is_first && i == 0) set_columns(u, &tile, k0, column, false);
         }
     }
 }
@@ -355,7 +314,7 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
 static void gemm_unit_run(const gemm_unit *u)
 {
     const mr_gemm *g = u->gemm;
-    const int64_t step = inner_block(g), tiles = ceiling(u->row1 - u->row0, mr_tile_rows_max(1));
+    const int64_t step = inner_block(g), tiles = ceiling(u->row1 - u->row0, mr_tile_rows_max(packed_vectors()));
     assert(step >= 1 && step <= INNER_BLOCK && u->row1 > u->row0);
     assert(u->column1 > u->column0 && u->column1 - u->column0 <= column_block(g));
     if (is_low(g)) {

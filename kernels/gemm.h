@@ -31,11 +31,13 @@ typedef struct mr_tile {
      * ahead_step floats further. Not if A has steps of 1 and B is packed. */
     const float *ahead;
     int64_t ahead_step;
-    int64_t ahead_segment; /* the distance between what is prefetched in one segment and in the next */
     float *pack; /* null, or where the numbers of B are also stored: rows of 16, each vector pack_next further */
     int64_t pack_next;
 } mr_tile;
 void mr_tile_run(const mr_tile *tile);
+/* The same for packed operands on AVX-512: an a_row of 1, an a_step of `rows`, a b_step of 16, one segment and 2
+ * vectors, without pairs, `ahead` and `pack`. */
+void mr_tile_packed(const mr_tile *tile);
 /* The same for pairs and an a_step of 1, if the processor has AMX. */
 bool mr_tile_has_amx(void);
 void mr_tile_amx(const mr_tile *tile);
@@ -58,8 +60,9 @@ static inline int64_t mr_panels_size(int64_t rows, int64_t columns)
     return (columns + 15) / 16 * 16 * rows;
 }
 
-/* Copies rows of A in the order in which a tile reads them: target[k][row].
- * rows    1 … mr_tile_rows_max(1)
+/* Copies rows of A in the order in which a tile reads them: target[k][row]. Up to 15 numbers after the last one may be
+ * changed, too.
+ * rows    1 … 16
  * length  numbers of each row, at a distance of `step`; either that or row_stride is 1 */
 void mr_rows_pack(float *target, const float *source, int rows, int64_t length, int64_t row_stride, int64_t step);
 

@@ -78,14 +78,30 @@ static void pack_6_by_4(float *target, const float *from, int64_t stride)
     *(mr_four_floats *)(target + 20) = __builtin_shufflevector(high_cd, high_ef, 2, 3, 6, 7);
 }
 
+/* Whole blocks of 16 steps; returns their number of steps. */
+static int64_t pack_blocks(float *target, const float *source, int rows, int64_t length, int64_t row_stride)
+{
+    constexpr int64_t AHEAD = 64; /* numbers of each row */
+    int64_t k = 0;
+    for (; k + 16 <= length; k += 16) {
+        for (int i = 0; i < rows; i++) __builtin_prefetch(source + i * row_stride + k + AHEAD);
+        mr_transpose_rows(target + rows * k, rows, source + k, row_stride, rows);
+    }
+    return k;
+}
+
 void mr_rows_pack(float *target, const float *source, int rows, int64_t length, int64_t row_stride, int64_t step)
 {
     int64_t k = 0;
-    assert(rows >= 1 && length >= 0 && (row_stride == 1 || step == 1));
+    assert(rows >= 1 && rows <= 16 && length >= 0 && (row_stride == 1 || step == 1));
     if (row_stride == 1 && rows == 6) { /* a constant size, which needs no call */
         for (; k < length; k++) memcpy(target + 6 * k, source + k * step, 6 * sizeof *target);
     } else if (row_stride == 1) {
+        if (rows > 8 && step >= 16) /* also a constant size; the next step overwrites what is too much */
+            for (; k + 1 < length; k++) memcpy(target + rows * k, source + k * step, 16 * sizeof *target);
         for (; k < length; k++) memcpy(target + rows * k, source + k * step, (size_t)rows * sizeof *target);
+    } else if (mr_cpu() == MR_CPU_AVX512) {
+        k = pack_blocks(target, source, rows, length, row_stride);
     } else if (rows == 6) {
         for (; k + 4 <= length; k += 4) pack_6_by_4(target + 6 * k, source + k, row_stride);
     }

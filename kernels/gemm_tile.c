@@ -8,13 +8,13 @@
 #define AVX512_2(X, rows) X(avx512, MR_TARGET_AVX512, rows, 2, 2, true)
 #define AVX512_3(X, rows) X(avx512, MR_TARGET_AVX512, rows, 3, 2, true)
 ROWS_4(PLAIN_1, TILE)
-ROWS_6(AVX2_1, TILE_PANELS)
+ROWS_6(AVX2_1, TILE_PACKED)
 ROWS_28(AVX512_1, TILE)
 ROWS_14(AVX512_2, TILE_PANELS)
 ROWS_9(AVX512_3, TILE_PANELS)
 
 static const mr_tile_function plain_1[][FORM_COUNT] = {ROWS_4(PLAIN_1, ENTRY)};
-static const mr_tile_function avx2_1[][FORM_COUNT] = {ROWS_6(AVX2_1, ENTRY_PANELS)};
+static const mr_tile_function avx2_1[][FORM_COUNT] = {ROWS_6(AVX2_1, ENTRY_PACKED)};
 static const mr_tile_function avx512_1[][FORM_COUNT] = {ROWS_28(AVX512_1, ENTRY)};
 static const mr_tile_function avx512_2[][FORM_COUNT] = {ROWS_14(AVX512_2, ENTRY_PANELS)};
 static const mr_tile_function avx512_3[][FORM_COUNT] = {ROWS_9(AVX512_3, ENTRY_PANELS)};
@@ -49,6 +49,11 @@ void mr_tile_run(const mr_tile *tile)
         mr_tile_amx(tile);
         return;
     }
+    const tile_form form = form_of(tile);
+    if (form == PACKED && tile->vectors == 2 && !tile->pairs) {
+        mr_tile_packed(tile);
+        return;
+    }
     const mr_tile_set *sets = tile->pairs ? mr_tile_pairs : mr_tile_floats[mr_cpu()];
-    sets[tile->vectors - 1].functions[tile->rows - 1][form_of(tile)](tile);
+    sets[tile->vectors - 1].functions[tile->rows - 1][form](tile);
 }

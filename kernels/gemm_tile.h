@@ -132,7 +132,7 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
     mr_vector sums[ROWS_MAX][VECTORS_MAX];
     const int unroll = is_packing(kind.form) ? 1 : kind.unroll;
     tile_place at = {.b = t->b, .pack = t->pack};
-    if (!t->ahead) t->ahead_step = t->ahead_segment = 0;
+    if (!t->ahead) t->ahead_step = 0;
     if (!t->ahead) t->ahead = t->b;
     MR_UNROLL
     for (int r = 0; r < kind.rows; r++)
@@ -144,7 +144,7 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
             for (int v = 0; v < kind.vectors; v++) __builtin_prefetch(t->c + r * t->c_row + v * 16, 1);
     }
     for (int64_t s = 0; s < t->segments; s++) {
-        at.ahead = t->ahead + s * t->ahead_segment;
+        at.ahead = t->ahead;
         MR_UNROLL
         for (int g = 0; g < group_count(kind); g++) {
             at.a[g] = t->a + s * t->a_segment + 3 * g * t->a_row;
@@ -181,9 +181,17 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
 #define TILE_PANELS(...)                                                                                               \
     TILE(__VA_ARGS__)                                                                                                  \
     TILE_OF(__VA_ARGS__, BY_ROW_PANELS)                                                                                \
-    TILE_OF(__VA_ARGS__, BY_COLUMN_PANELS)                                                                             \
-    TILE_OF(__VA_ARGS__, PACKED)
+    TILE_OF(__VA_ARGS__, BY_COLUMN_PANELS)
 #define ENTRY_PANELS(...)                                                                                              \
+    {ENTRY_OF(__VA_ARGS__, BY_ROW),          ENTRY_OF(__VA_ARGS__, BY_COLUMN),                                         \
+     ENTRY_OF(__VA_ARGS__, BY_ROW_PACKING),  ENTRY_OF(__VA_ARGS__, BY_COLUMN_PACKING),                                 \
+     ENTRY_OF(__VA_ARGS__, BY_ROW_PANELS),   ENTRY_OF(__VA_ARGS__, BY_COLUMN_PANELS),                                  \
+     ENTRY_OF(__VA_ARGS__, BY_COLUMN_PANELS)},
+/* And for packed rows. */
+#define TILE_PACKED(...)                                                                                               \
+    TILE_PANELS(__VA_ARGS__)                                                                                           \
+    TILE_OF(__VA_ARGS__, PACKED)
+#define ENTRY_PACKED(...)                                                                                              \
     {ENTRY_OF(__VA_ARGS__, BY_ROW),         ENTRY_OF(__VA_ARGS__, BY_COLUMN),                                          \
      ENTRY_OF(__VA_ARGS__, BY_ROW_PACKING), ENTRY_OF(__VA_ARGS__, BY_COLUMN_PACKING),                                  \
      ENTRY_OF(__VA_ARGS__, BY_ROW_PANELS),  ENTRY_OF(__VA_ARGS__, BY_COLUMN_PANELS),                                   \

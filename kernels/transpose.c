@@ -11,12 +11,16 @@ typedef struct element16 {
 
 constexpr int64_t BLOCK = 64;
 
-/* Each of four rounds moves one bit of a row's index into the lane's. */
-MR_INLINE void transpose_16_body(float *target, int64_t target_row, const float *source, int64_t source_row)
+/* Each of four rounds moves one bit of a row's index into the lane's. The last of `count` rows is read again in place
+ * of those that don't exist. */
+MR_INLINE void transpose_16_body(float *target, int64_t target_row, const float *source, int64_t source_row, int count)
 {
     mr_vector rows[16], next[16];
     MR_UNROLL
-    for (int i = 0; i < 16; i++) rows[i] = mr_vector_load(source + i * source_row);
+    for (int i = 0; i < 16; i++) {
+        rows[i] = mr_vector_load(source);
+        source += i + 1 < count ? source_row : 0;
+    }
     MR_UNROLL
     for (int round = 0; round < 4; round++) {
         MR_UNROLL
@@ -36,7 +40,14 @@ MR_INLINE void transpose_16_body(float *target, int64_t target_row, const float 
 /* No vector may be passed to or from a function of another instruction set: the body is inlined. */
 MR_TARGET_AVX512 void mr_transpose_16(float *target, int64_t target_row, const float *source, int64_t source_row)
 {
-    transpose_16_body(target, target_row, source, source_row);
+    transpose_16_body(target, target_row, source, source_row, 16);
+}
+
+MR_TARGET_AVX512 void mr_transpose_rows(float *target, int64_t target_row, const float *source, int64_t source_row,
+                                        int rows)
+{
+    assert(rows >= 1 && rows <= 16);
+    transpose_16_body(target, target_row, source, source_row, rows);
 }
 
 /* By steps that AVX2 has: pairs and quads of lanes within 128 bits, then halves. */

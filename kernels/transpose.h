@@ -11,6 +11,9 @@ void mr_transpose(void *target, int64_t target_row, const void *source, int64_t 
 
 /* 16 x 16 and 8 x 8 floats, with AVX-512 and AVX2. */
 void mr_transpose_16(float *target, int64_t target_row, const float *source, int64_t source_row);
+/* Source rows [rows, 16) don't exist: their numbers in the target are undefined. Rows of the target are written in
+ * ascending order, so that target_row may be less than 16. */
+void mr_transpose_rows(float *target, int64_t target_row, const float *source, int64_t source_row, int rows);
 void mr_transpose_8(float *target, int64_t target_row, const float *source, int64_t source_row);
 
 typedef float mr_four_floats __attribute__((vector_size(16), aligned(4), may_alias));

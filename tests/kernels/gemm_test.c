@@ -20,9 +20,12 @@ static void check_sum(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b
                     .accumulate = adds,
                     .bias = adds ? bias.data : nullptr};
     const int threads = mr_pool_thread_count(pool);
-    mr_tensor scratch = random_floats(MR_SHAPE(mr_gemm_scratch(&gemm) * threads + 1), 4);
+    const int64_t floats = mr_gemm_scratch(&gemm) * threads;
+    mr_tensor scratch = random_floats(MR_SHAPE(floats + 1), 4);
+    float *end = (float *)scratch.data + floats;
     mr_slots slots;
     mr_slots_init(&slots, scratch.data, mr_gemm_scratch(&gemm), threads);
+    *end = 1;
     mr_gemm_run(&gemm, &slots, pool);
     gemm.c = plain.data;
     mr_gemm_plain(&gemm);
@@ -30,6 +33,7 @@ static void check_sum(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b
     gemm.c = alone.data;
     mr_gemm_run(&gemm, &slots, nullptr);
     check_same_bits(&c, &alone);
+    CHECK(*end == 1);
     mr_tensor *all[] = {&a, &b, &c, &plain, &alone, &scratch, &bias};
     for (int i = 0; i < 7; i++) mr_tensor_deinit(all[i]);
 }
@@ -72,6 +76,22 @@ static void check_vectors(mr_pool *pool)
     check_sum(1, 30, 140000, true, true, false, pool);
 }
 
+/* Around the limits of packed rows, of their tiles and blocks, and of what is unrolled and prefetched. */
+static void check_packed(mr_pool *pool)
+{
+    static const int64_t heights[] = {127, 128, 129, 140, 141, 224, 225, 1024, 4096};
+    static const int64_t widths[] = {63, 64, 65, 127, 128, 129, 255, 256, 257, 288, 300, 2047, 2049, 2080};
+    static const int64_t lengths[] = {1, 2, 3, 4, 5, 15, 16, 17, 63, 95, 96, 97, 100, 511, 513, 1024};
+    mr_random random = mr_random_at(test_seed(), 8, 0, 0);
+    for (int i = 0; i < 40; i++) {
+        const int64_t m = heights[mr_random_below(&random, 9)], n = widths[mr_random_below(&random, 14)];
+        const int64_t k = lengths[mr_random_below(&random, 16)];
+        if (m * n * k < 1 << 27) check_sum(m, n, k, i & 1, i & 2, i & 4, pool);
+    }
+    check_sum(450, 2100, 520, true, false, false, pool);
+    check_sum(450, 2100, 520, false, true, true, pool);
+}
+
 static void check_products(void)
 {
     mr_error error = {0};
@@ -112,6 +132,7 @@ static void check_products(void)
         check_sum(150, 560, 1030, transposed & 1, transposed & 2, true, pool); /* several blocks of packed rows */
     }
     for (int form = 0; form < 4; form++) check_sum(60, 70, 80, form & 1, form & 2, true, pool);
+    check_packed(pool);
     check_vectors(pool);
     mr_pool_free(pool);
 }
