@@ -12,7 +12,8 @@
 #include <string.h>
 
 constexpr int64_t INNER_BLOCK = 512;
-constexpr int64_t PACKED_TILES = 16;
+constexpr int64_t FAR = 4096; /* rows at this distance and more are slow to read, each on another page */
+constexpr int64_t PACKED_TILES = 24;
 constexpr int64_t PACKED_LINES = 8;     /* of a transposed A, packed at a time */
 constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
@@ -40,7 +41,6 @@ void mr_gemm_plain(const mr_gemm *g)
  * where they drive each other out; those of a transposed A also need as many entries of the page tables. */
 static bool has_far_rows(const mr_gemm *g)
 {
-    constexpr int64_t FAR = 4096;
     const int64_t stride = g->a_transposed ? g->m : g->k;
     return stride % 1024 == 0 || (g->a_transposed && stride >= FAR);
 }
@@ -66,12 +66,21 @@ static int packed_vectors(void)
     return mr_cpu() == MR_CPU_AVX512 ? 2 : 1;
 }
 
-/* A block of B takes half of a second cache: 1 MiB, or 512 KiB of older processors. With packed rows it comes from the
- * third. */
+/* Columns of a unit. Without packed rows, its block of B takes half of a second cache: 1 MiB, or 512 KiB of older
+ * processors. */
 static int64_t column_block(const mr_gemm *g)
 {
     const bool has_avx512 = mr_cpu() == MR_CPU_AVX512;
     return packs_rows(g) ? (has_avx512 ? 2048 : 512) : has_avx512 ? 288 : 128;
+}
+
+/* Columns of B that are packed at a time. With packed rows they are packed again for the next PACKED_TILES tiles,
+ * unless reading B in another order is slow. */
+static int64_t panel_columns(const mr_gemm *g)
+{
+    const bool is_packed_again = g->m <= PACKED_TILES * mr_tile_rows_max(packed_vectors()) ||
+                                 (packed_vectors() > 1 && !g->b_transposed && g->n < FAR);
+    return packs_rows(g) && is_packed_again ? PACKED_COLUMNS : column_block(g);
 }
 
 /* A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
@@ -113,7 +122,7 @@ static int64_t rows_size(const mr_gemm *g)
 int64_t mr_gemm_scratch(const mr_gemm *g)
 {
     if (mr_gemm_is_gemv(g)) return 0;
-    const int64_t panels = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, column_block(g))) : 0;
+    const int64_t panels = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, panel_columns(g))) : 0;
     return panels + rows_size(g);
 }
 
@@ -183,26 +192,26 @@ static bool reads_columns(const mr_gemm *g, const mr_tile *tile)
     return !g->b_transposed && tile->columns == tile->vectors * 16;
 }
 
+/* Columns of B from a panel, or in place, from row k0 and `column`, and stored in the panel, if there is one. */
+static void set_panel(const mr_gemm *g, mr_tile *tile, float *panel, int64_t k0, int64_t column, bool is_in_place)
+{
+    assert(panel || is_in_place);
+    tile->b = is_in_place ? g->b + k0 * g->n + column : panel;
+    tile->b_step = is_in_place ? g->n : 16;
+    tile->b_next = is_in_place ? 16 : 16 * tile->length;
+    tile->pack = is_in_place ? panel : nullptr;
+    tile->pack_next = 16 * tile->length;
+}
+
 /* Columns [column, column + tile->columns) of B. The first tile of rows reads a row-major B in place and packs it for
  * the next ones; columns that do not fill a vector, and a transposed B, are packed before. */
 static void set_columns(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t column, bool is_first)
 {
     const mr_gemm *g = u->gemm;
     float *panel = u->panels ? u->panels + (column - u->column0) * tile->length : nullptr;
-    tile->pack = nullptr;
-    if (reads_columns(g, tile) && (is_first || !panel)) {
-        tile->b = g->b + k0 * g->n + column;
-        tile->b_step = g->n;
-        tile->b_next = 16;
-        tile->pack = panel;
-        tile->pack_next = 16 * tile->length;
-        return;
-    }
-    assert(panel);
-    if (is_first) pack_columns(g, panel, k0, tile->length, column, tile->columns);
-    tile->b = panel;
-    tile->b_step = 16;
-    tile->b_next = 16 * tile->length;
+    const bool is_in_place = reads_columns(g, tile) && (is_first || !panel);
+    if (is_first && !is_in_place) pack_columns(g, panel, k0, tile->length, column, tile->columns);
+    set_panel(g, tile, panel, k0, column, is_in_place);
 }
 
 static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
@@ -270,12 +279,13 @@ static void pack_tiles(const gemm_unit *u, const int64_t *rows, int64_t count, i
         }
 }
 
-/* Packs tiles [first, first + count) of the `tiles` tiles of a unit's rows and multiplies them with all of its columns.
- * The first ones of a unit also pack B for all: PACKED_COLUMNS at a time, or a wide tile's while it is multiplied. */
+/* Packs tiles [first, first + count) of the `tiles` tiles of a unit's rows and multiplies them with all of its columns,
+ * which the first ones also pack for the others, or all for themselves: PACKED_COLUMNS at a time, or those of a wide
+ * tile while it is multiplied. */
 static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int64_t tiles, int64_t first, int64_t count)
 {
     const mr_gemm *g = u->gemm;
-    const int64_t height = u->row1 - u->row0;
+    const int64_t height = u->row1 - u->row0, in_panels = panel_columns(g);
     int64_t rows[PACKED_TILES + 1]; /* where the tiles begin and end */
     mr_tile tile = {.a_row = 1,
                     .segments = 1,
@@ -286,27 +296,27 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
     assert(count >= 1 && count <= PACKED_TILES && u->panels && u->rows);
     for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
     pack_tiles(u, rows, count, k0, length);
-    int64_t packed = first == 0 ? u->column0 : u->column1; /* columns before it are in the panels */
+    int64_t packed = first == 0 || in_panels == PACKED_COLUMNS ? u->column0 : u->column1; /* columns before it are */
     for (int64_t column = u->column0; column < u->column1; column += 16 * tile.vectors) {
+        float *panel = u->panels + (column - u->column0) % in_panels * length;
         tile.vectors = mr_tile_vectors(u->column1 - column, packed_vectors());
         tile.columns = (int)MR_MIN(16 * tile.vectors, u->column1 - column);
         tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
-        const bool is_first = packed == column && packed_vectors() > 1 && reads_columns(g, &tile);
-        set_columns(u, &tile, k0, column, is_first);
-        if (is_first) {
+        const bool is_packed_first = packed == column && packed_vectors() > 1 && reads_columns(g, &tile);
+        if (is_packed_first) {
             packed += tile.columns;
         } else if (packed == column) {
             packed = MR_MIN(u->column1, column + PACKED_COLUMNS);
-            pack_columns(g, u->panels + (column - u->column0) * length, k0, length, column, packed - column);
+            pack_columns(g, panel, k0, length, column, packed - column);
         }
         tile.a = u->rows;
         for (int64_t i = 0; i < count; i++) {
             tile.rows = (int)(rows[i + 1] - rows[i]);
             tile.a_step = tile.rows;
             tile.c = g->c + rows[i] * g->n + column;
+            set_panel(g, &tile, panel, k0, column, is_packed_first && i == 0);
             mr_tile_run(&tile);
             tile.a += tile.rows * length;
-            if (is_first && i == 0) set_columns(u, &tile, k0, column, false);
         }
     }
 }
