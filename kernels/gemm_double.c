@@ -1,31 +1,39 @@
-/* The result is split into units, blocks of rows and columns. A thread packs INNER_BLOCK rows of a unit's columns of B,
- * which stay in the second cache, and the rows of TILES_MAX tiles of A at a time. A tile's rows stay in the first cache
- * while they are multiplied with all columns. */
+/* The result is split into units, blocks of rows and columns. A thread packs the rows of TILES_MAX tiles of A at a time,
+ * which stay in the second cache, and INNER_BLOCK rows of a unit's columns of B. The columns of a tile are multiplied
+ * with all rows, then the next ones. */
 #include "kernels/gemm_double.h"
 #include "kernels/transpose.h"
 #include <assert.h>
 #include <string.h>
+
+#if MR_CPU_X86
+#define PACKED_NUMBER double
+#define PACKED_SUFFIX "d"
+#define PACKED_LANES "8"
+#include "kernels/gemm_tile_packed.h"
+#endif
 
 #pragma clang diagnostic ignored "-Wpsabi"
 
 typedef double eight __attribute__((vector_size(64)));
 typedef double eight_at __attribute__((vector_size(64), aligned(8), may_alias));
 
-constexpr int LANES = 8, VECTORS_MAX = 3, ROWS_MAX = 14;
+constexpr int LANES = 8, ROWS_MAX = 14;
 constexpr int64_t INNER_BLOCK = 256;
-constexpr int64_t PACKED_COLUMNS = 144;             /* of B, packed at a time: a multiple of each tile's width */
-constexpr int64_t ROWS_AHEAD = 8;                   /* of B, prefetched while others are packed */
-constexpr int64_t COLUMNS_MAX = 4 * PACKED_COLUMNS; /* of a unit */
-constexpr int64_t COLUMNS_MIN = PACKED_COLUMNS;     /* of a unit, unless the result has fewer */
-constexpr int64_t TILES_MAX = 20;                   /* packed at a time */
-constexpr int64_t HEIGHT_MIN = 54;                  /* of a unit */
-constexpr double PIECE_WORK = 1 << 19;              /* multiplications that are worth another thread: about 10 us */
+constexpr int64_t PACKED_COLUMNS = 64;               /* of B, packed at a time: a multiple of each tile's width */
+constexpr int64_t ROWS_AHEAD = 8;                    /* of B, prefetched while others are packed */
+constexpr int64_t COLUMNS_MAX = 16 * PACKED_COLUMNS; /* of a unit */
+constexpr int64_t COLUMNS_MIN = 2 * PACKED_COLUMNS;  /* of a unit, unless the result has fewer */
+constexpr int64_t TILES_MAX = 24;                    /* packed at a time */
+constexpr int64_t HEIGHT_MIN = 54;                   /* of a unit */
+constexpr double PIECE_WORK = 1 << 19;               /* multiplications that are worth another thread: about 10 us */
 
-/* c[r][j] (+)= sum over k of a[k][r] * b[k][j]: a has `rows` numbers for each k, b whole vectors. */
+/* c[r][j] (+)= sum over k of a[k][r] * b[k][j]: a has `rows` numbers for each k, b whole vectors.
+ * b_step  0, or the distance of the rows of B, which are read in place */
 typedef struct tile {
     const double *a, *b;
     double *c;
-    int64_t c_row, length;
+    int64_t b_step, c_row, length;
     int columns; /* stored: 1 … the tile's width */
     bool accumulate;
 } tile;
@@ -44,92 +52,103 @@ MR_INLINE eight multiply_add(eight a, eight b, eight sum, bool fused)
     return fused ? __builtin_elementwise_fma(a, b, sum) : sum + a * b;
 }
 
-/* A tile's constants. unroll: steps of the inner dimension between two jumps. */
-typedef struct tile_kind {
-    int vectors, unroll;
-    bool fused;
-    int rows;
-} tile_kind;
-
 /* `count` steps. */
-MR_INLINE void tile_steps(const tile_kind kind, eight sums[ROWS_MAX][VECTORS_MAX], const double *a, const double *b,
-                          const int count)
+MR_INLINE void tile_steps(eight sums[ROWS_MAX], const double *a, const double *b, const int rows, const int count,
+                          const bool fused)
 {
     MR_UNROLL
     for (int i = 0; i < count; i++) {
-        const double *from = b + i * kind.vectors * LANES;
-        eight columns[VECTORS_MAX];
+        const eight columns = *(const eight *)(b + i * LANES);
         MR_UNROLL
-        for (int v = 0; v < kind.vectors; v++) columns[v] = *(const eight *)(from + v * LANES);
-        MR_UNROLL
-        for (int r = 0; r < kind.rows; r++) {
-            const eight x = a[i * kind.rows + r] - (eight){};
-            MR_UNROLL
-            for (int v = 0; v < kind.vectors; v++) sums[r][v] = multiply_add(x, columns[v], sums[r][v], kind.fused);
-        }
+        for (int r = 0; r < rows; r++) sums[r] = multiply_add(a[i * rows + r] - (eight){}, columns, sums[r], fused);
     }
 }
 
-/* kind is a constant in every instance. */
-MR_INLINE void tile_body(const tile *t, const tile_kind kind)
+/* rows, unroll (steps of the inner dimension between two jumps) and fused are constants in every instance. */
+MR_INLINE void tile_body(const tile *t, const int unroll, const bool fused, const int rows)
 {
-    eight sums[ROWS_MAX][VECTORS_MAX];
+    eight sums[ROWS_MAX];
     const double *a = t->a, *b = t->b;
     MR_UNROLL
-    for (int r = 0; r < kind.rows; r++)
-        for (int v = 0; v < kind.vectors; v++) {
-            sums[r][v] = (eight){};
-            __builtin_prefetch(t->c + r * t->c_row + v * LANES, 1); /* in no cache if the matrices are large */
-        }
-    int64_t k = t->length;
-    for (; k >= kind.unroll; k -= kind.unroll) {
-        tile_steps(kind, sums, a, b, kind.unroll);
-        a += kind.unroll * kind.rows;
-        b += kind.unroll * kind.vectors * LANES;
+    for (int r = 0; r < rows; r++) {
+        sums[r] = (eight){};
+        __builtin_prefetch(t->c + r * t->c_row, 1); /* in no cache if the matrices are large */
     }
-    for (; kind.unroll > 1 && k > 0; k--) {
-        tile_steps(kind, sums, a, b, 1);
-        a += kind.rows;
-        b += kind.vectors * LANES;
+    int64_t k = t->length;
+    for (; k >= unroll; k -= unroll) {
+        tile_steps(sums, a, b, rows, unroll, fused);
+        a += unroll * rows;
+        b += unroll * LANES;
+    }
+    for (; unroll > 1 && k > 0; k--) {
+        tile_steps(sums, a, b, rows, 1, fused);
+        a += rows;
+        b += LANES;
     }
     MR_UNROLL
-    for (int r = 0; r < kind.rows; r++)
-        for (int v = 0; v < kind.vectors; v++)
-            store_row(t->c + r * t->c_row + v * LANES, sums[r][v], t->columns - v * LANES, t->accumulate);
+    for (int r = 0; r < rows; r++) store_row(t->c + r * t->c_row, sums[r], t->columns, t->accumulate);
 }
 
-#define TILE(level, target, vectors, unroll, fused, rows)                                                              \
-    target static void level##_##vectors##_##rows(const tile *t)                                                       \
+#define TILE_OF(level, target, unroll, fused, rows)                                                                    \
+    target static void level##_##rows(const tile *t)                                                                   \
     {                                                                                                                  \
-        tile_body(t, (tile_kind){vectors, unroll, fused, rows});                                                       \
+        tile_body(t, unroll, fused, rows);                                                                             \
     }
-#define ENTRY(level, target, vectors, unroll, fused, rows) level##_##vectors##_##rows,
-#define ROWS_4(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)
-#define ROWS_6(X, ...) ROWS_4(X, __VA_ARGS__) X(__VA_ARGS__, 5) X(__VA_ARGS__, 6)
-#define ROWS_9(X, ...) ROWS_6(X, __VA_ARGS__) X(__VA_ARGS__, 7) X(__VA_ARGS__, 8) X(__VA_ARGS__, 9)
-#define ROWS_14(X, ...)                                                                                                \
-    ROWS_9(X, __VA_ARGS__)                                                                                             \
-    X(__VA_ARGS__, 10) X(__VA_ARGS__, 11) X(__VA_ARGS__, 12) X(__VA_ARGS__, 13) X(__VA_ARGS__, 14)
-ROWS_4(TILE, plain, , 1, 1, false)
-ROWS_6(TILE, avx2, MR_TARGET_AVX2, 1, 4, true)
-ROWS_14(TILE, avx512, MR_TARGET_AVX512, 2, 2, true)
-ROWS_9(TILE, avx512, MR_TARGET_AVX512, 3, 4, true)
+#define PLAIN(rows) TILE_OF(plain, , 1, false, rows)
+#define AVX2(rows) TILE_OF(avx2, MR_TARGET_AVX2, 4, true, rows)
+PLAIN(1)
+PLAIN(2)
+PLAIN(3)
+PLAIN(4)
+AVX2(1) AVX2(2) AVX2(3) AVX2(4) AVX2(5) AVX2(6)
+
+#if MR_CPU_X86
+    MR_INLINE MR_TARGET_AVX512 void packed_body(const tile *tile, const int rows)
+{
+    const struct tile copy = *tile, *t = &copy; /* so that stores to C do not make the compiler read it again */
+    packed_vector sums[PACKED_ROWS_MAX][PACKED_VECTORS];
+    const packed_place place = {.a = t->a, .b = t->b, .b_next = LANES, .b_step = t->b_step};
+    if (t->b_step == 0)
+        packed_multiply(sums, place, t->length, rows, false, t->c, t->c_row);
+    else
+        packed_multiply(sums, place, t->length, rows, true, t->c, t->c_row);
+    if (t->columns == PACKED_VECTORS * LANES) {
+        packed_store(sums, rows, t->accumulate, t->c, t->c_row);
+        return;
+    }
+    MR_UNROLL
+    for (int r = 0; r < rows; r++) {
+        double lanes[PACKED_VECTORS * LANES], *to = t->c + r * t->c_row;
+        MR_UNROLL
+        for (int v = 0; v < PACKED_VECTORS; v++) *(packed_vector_at *)(lanes + v * LANES) = sums[r][v];
+        for (int i = 0; i < t->columns; i++) to[i] = t->accumulate ? to[i] + lanes[i] : lanes[i];
+    }
+}
+
+#define AVX512(rows)                                                                                                   \
+    MR_TARGET_AVX512 static void avx512_##rows(const tile *t)                                                          \
+    {                                                                                                                  \
+        packed_body(t, rows);                                                                                          \
+    }
+#define ENTRY(rows) avx512_##rows,
+PACKED_ROWS(AVX512)
+#endif
 
 typedef struct tile_set {
     void (*const *functions)(const tile *t); /* [rows - 1] */
     int rows, vectors;
 } tile_set;
 
-/* Wide tiles need fewer loads, but more columns, and more rows that repay the packing of B. */
-static tile_set tiles(const mr_product *p)
+static tile_set tiles(void)
 {
-    static void (*const plain[])(const tile *t) = {ROWS_4(ENTRY, plain, , 1, 1, false)};
-    static void (*const avx2[])(const tile *t) = {ROWS_6(ENTRY, avx2, , 1, 4, true)};
-    static void (*const avx512_2[])(const tile *t) = {ROWS_14(ENTRY, avx512, , 2, 2, true)};
-    static void (*const avx512_3[])(const tile *t) = {ROWS_9(ENTRY, avx512, , 3, 4, true)};
+    static void (*const plain[])(const tile *t) = {plain_1, plain_2, plain_3, plain_4};
+    static void (*const avx2[])(const tile *t) = {avx2_1, avx2_2, avx2_3, avx2_4, avx2_5, avx2_6};
     switch (mr_cpu()) {
+#if MR_CPU_X86
+        static void (*const avx512[])(const tile *t) = {PACKED_ROWS(ENTRY)};
     case MR_CPU_AVX512:
-        return p->n <= 128 || p->m <= 42 ? (tile_set){avx512_2, 14, 2} : (tile_set){avx512_3, 9, 3};
+        return (tile_set){avx512, 14, 2};
+#endif
     case MR_CPU_AVX2:
         return (tile_set){avx2, 6, 1};
     default:
@@ -162,15 +181,43 @@ MR_INLINE void turn_body(double *to, int64_t to_row, const double *from, int64_t
 MR_LEVELS(turn, (double *to, int64_t to_row, const double *from, int64_t from_row, int64_t length, int64_t count),
           (to, to_row, from, from_row, length, count))
 
+/* The same of up to 16 rows, on AVX-512. Up to 7 numbers after those of each k, and after the last one, are changed,
+ * too: so higher rows come first, and a k before the next one. */
+static void turn_wide(double *to, int64_t to_row, const double *from, int64_t from_row, int64_t length, int64_t count)
+{
+    constexpr int64_t AHEAD = 32; /* numbers of each row that are prefetched */
+    int64_t k = 0;
+    assert(count >= 1 && count <= 2 * LANES && count <= to_row);
+    for (; k + LANES <= length; k += LANES) {
+        for (int64_t r = 0; r < count; r++) __builtin_prefetch(from + r * from_row + k + AHEAD);
+        for (int64_t r = (count - 1) / LANES * LANES; r >= 0; r -= LANES)
+            mr_transpose_double_rows(to + k * to_row + r, to_row, from + r * from_row + k, from_row,
+                                     (int)MR_MIN(LANES, count - r));
+    }
+    for (; k < length; k++)
+        for (int64_t r = 0; r < count; r++) to[k * to_row + r] = from[r * from_row + k];
+}
+
+static void turn_rows(double *to, int64_t to_row, const double *from, int64_t from_row, int64_t length, int64_t count)
+{
+    if (mr_cpu() == MR_CPU_AVX512)
+        turn_wide(to, to_row, from, from_row, length, count);
+    else
+        turn[mr_cpu()](to, to_row, from, from_row, length, count);
+}
+
 /* Packs numbers [k0, k0 + length) of rows [row, row + count) of A: to[k][row]. */
 static void pack_rows(const mr_product *p, double *to, int64_t k0, int64_t length, int64_t row, int64_t count)
 {
     const double *a = p->a;
     if (!p->a_transposed) {
-        turn[mr_cpu()](to, count, a + row * p->k + k0, p->k, length, count);
+        turn_rows(to, count, a + row * p->k + k0, p->k, length, count);
         return;
     }
-    for (int64_t k = 0; k < length; k++) memcpy(to + k * count, a + (k0 + k) * p->m + row, (size_t)count * sizeof *to);
+    int64_t k = 0;
+    if (count > LANES && p->m >= 2 * LANES) /* a constant size, which needs no call; the next k overwrites the rest */
+        for (; k + 1 < length; k++) memcpy(to + k * count, a + (k0 + k) * p->m + row, 2 * LANES * sizeof *to);
+    for (; k < length; k++) memcpy(to + k * count, a + (k0 + k) * p->m + row, (size_t)count * sizeof *to);
 }
 
 /* Packs rows [k0, k0 + length) of columns [column, column + count) of B into panels of `width` columns, the last one
@@ -182,8 +229,7 @@ static void pack_columns(const mr_product *p, double *to, int64_t k0, int64_t le
     if (count % width != 0) memset(to + count / width * width * length, 0, (size_t)(width * length) * sizeof *to);
     if (p->b_transposed) {
         for (int64_t j = 0; j < count; j += width)
-            turn[mr_cpu()](to + j * length, width, b + (column + j) * p->k + k0, p->k, length,
-                           MR_MIN(width, count - j));
+            turn_rows(to + j * length, width, b + (column + j) * p->k + k0, p->k, length, MR_MIN(width, count - j));
         return;
     }
     for (int64_t k = 0; k < length; k++) {
@@ -211,10 +257,10 @@ static int64_t ceiling(int64_t count, int64_t of)
     return (count + of - 1) / of;
 }
 
-/* Doubles of the packed rows. */
+/* Doubles of the packed rows, and those that turn_wide changes after the last one. */
 static int64_t rows_size(const mr_product *p)
 {
-    return TILES_MAX * ROWS_MAX * MR_MIN(p->k, INNER_BLOCK);
+    return TILES_MAX * ROWS_MAX * MR_MIN(p->k, INNER_BLOCK) + LANES;
 }
 
 static int64_t columns_size(const mr_product *p)
@@ -230,6 +276,13 @@ int64_t mr_gemm_double_scratch(const mr_product *p)
 bool mr_gemm_double_repays(const mr_product *p)
 {
     return p->m >= 4 && p->n >= 8 && p->k >= 8 && (double)p->m * (double)p->n * (double)p->k >= 1 << 13;
+}
+
+/* Whether whole columns of B are read in place: it has few rows to repay the packing, or is in the second cache. */
+static bool reads_in_place(const mr_product *p)
+{
+    constexpr int64_t ROWS = 2 * ROWS_MAX, SIZE = 65536;
+    return mr_cpu() == MR_CPU_AVX512 && !p->b_transposed && (p->m <= ROWS || p->k * p->n <= SIZE);
 }
 
 typedef struct unit {
@@ -249,16 +302,19 @@ static void multiply_tiles(const job *job, const unit *u, int64_t k0, int64_t le
     for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
     for (int64_t i = 0; i < count; i++)
         pack_rows(p, u->rows + (rows[i] - rows[0]) * length, k0, length, rows[i], rows[i + 1] - rows[i]);
-    for (int64_t i = 0; i < count; i++) {
-        tile t = {.a = u->rows + (rows[i] - rows[0]) * length, .c_row = p->n, .length = length, .accumulate = k0 > 0};
-        for (int64_t column = u->column0; column < u->column1; column += width) {
-            const int64_t at = column - u->column0;
-            if (first + i == 0 && at % PACKED_COLUMNS == 0)
-                pack_columns(p, u->panels + at * length, k0, length, column,
-                             MR_MIN(PACKED_COLUMNS, u->column1 - column), width);
-            t.b = u->panels + at * length;
+    tile t = {.c_row = p->n, .length = length, .accumulate = k0 > 0};
+    for (int64_t column = u->column0; column < u->column1; column += width) {
+        const int64_t at = column - u->column0;
+        const bool in_place = reads_in_place(p) && column + width <= u->column1;
+        if (!in_place && first == 0 && (at % PACKED_COLUMNS == 0 || reads_in_place(p)))
+            pack_columns(p, u->panels + at * length, k0, length, column, MR_MIN(PACKED_COLUMNS, u->column1 - column),
+                         width);
+        t.b = in_place ? (const double *)p->b + k0 * p->n + column : u->panels + at * length;
+        t.b_step = in_place ? p->n : 0;
+        t.columns = (int)MR_MIN(width, u->column1 - column);
+        for (int64_t i = 0; i < count; i++) {
+            t.a = u->rows + (rows[i] - rows[0]) * length;
             t.c = (double *)p->c + rows[i] * p->n + column;
-            t.columns = (int)MR_MIN(width, u->column1 - column);
             job->tiles.functions[rows[i + 1] - rows[i] - 1](&t);
         }
     }
@@ -311,7 +367,7 @@ static void split(const mr_product *p, int threads, job *job)
 void mr_gemm_double_run(const mr_product *p, mr_slots *slots, mr_pool *pool)
 {
     assert(mr_gemm_double_repays(p) && slots->size >= mr_gemm_double_scratch(p));
-    job job = {.product = p, .slots = slots, .tiles = tiles(p)};
+    job job = {.product = p, .slots = slots, .tiles = tiles()};
     split(p, mr_pool_thread_count(pool), &job);
     mr_pool_for(pool, job.row_blocks * job.column_blocks, 1, multiply_units, &job);
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 typedef float eight __attribute__((vector_size(32), aligned(4)));
+typedef double eight_doubles __attribute__((vector_size(64), aligned(8)));
 typedef struct element16 {
     uint64_t words[2];
 } element16;
@@ -48,6 +49,36 @@ MR_TARGET_AVX512 void mr_transpose_rows(float *target, int64_t target_row, const
 {
     assert(rows >= 1 && rows <= 16);
     transpose_16_body(target, target_row, source, source_row, rows);
+}
+
+MR_INLINE void transpose_doubles_body(double *target, int64_t target_row, const double *source, int64_t source_row,
+                                      int count)
+{
+    eight_doubles rows[8], next[8];
+    MR_UNROLL
+    for (int i = 0; i < 8; i++) {
+        rows[i] = *(const eight_doubles *)source;
+        source += i + 1 < count ? source_row : 0;
+    }
+    MR_UNROLL
+    for (int round = 0; round < 3; round++) {
+        MR_UNROLL
+        for (int i = 0; i < 4; i++) {
+            next[2 * i] = __builtin_shufflevector(rows[i], rows[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+            next[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        MR_UNROLL
+        for (int i = 0; i < 8; i++) rows[i] = next[i];
+    }
+    MR_UNROLL
+    for (int i = 0; i < 8; i++) *(eight_doubles *)(target + i * target_row) = rows[i];
+}
+
+MR_TARGET_AVX512 void mr_transpose_double_rows(double *target, int64_t target_row, const double *source,
+                                               int64_t source_row, int rows)
+{
+    assert(rows >= 1 && rows <= 8);
+    transpose_doubles_body(target, target_row, source, source_row, rows);
 }
 
 /* By steps that AVX2 has: pairs and quads of lanes within 128 bits, then halves. */

@@ -14,6 +14,8 @@ void mr_transpose_16(float *target, int64_t target_row, const float *source, int
 /* Source rows [rows, 16) don't exist: their numbers in the target are undefined. Rows of the target are written in
  * ascending order, so that target_row may be less than 16. */
 void mr_transpose_rows(float *target, int64_t target_row, const float *source, int64_t source_row, int rows);
+/* The same of up to 8 rows of 8 doubles. */
+void mr_transpose_double_rows(double *target, int64_t target_row, const double *source, int64_t source_row, int rows);
 void mr_transpose_8(float *target, int64_t target_row, const float *source, int64_t source_row);
 
 typedef float mr_four_floats __attribute__((vector_size(16), aligned(4), may_alias));
