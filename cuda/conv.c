@@ -280,7 +280,7 @@ static mr_status backward_input(mr_kernel_call *call, mr_error *error)
     const mr_tensor *in = call->inputs;
     job j = {.pass = BACKWARD_INPUT, .filter = in[1].data, .output = in[2].data};
     mr_shape shape;
-    MR_TRY(mr_kernel_shape(call, 0, &shape, error));
+    MR_TRY(mr_conv_input_shape(call, &((const prepared *)call->prepared)->window, &shape, error));
     MR_TRY(geometry(call, shape, in[1].shape, &j.v, error));
     MR_TRY(mr_conv_check_gradient(call->node, &j.v, in[2].shape, error));
     MR_TRY(mr_kernel_output(call, 0, shape, error));

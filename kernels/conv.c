@@ -145,6 +145,11 @@ mr_status mr_conv_geometry(const mr_kernel_node *node, const mr_window_attrs *at
                    .nchw = attrs->nchw};
     if (filter.dims[2] == 0 && !depthwise)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "filter depth must be stricly positive, got 0");
+    if (!depthwise && filter.dims[2] != v->in_channels && v->in_channels % filter.dims[2] == 0 && v->in_channels > 0)
+        return mr_kernel_fail(node, error, MR_UNIMPLEMENTED,
+                              "a convolution in groups is not supported: the input's depth is %" PRId64
+                              ", the filter's %" PRId64,
+                              v->in_channels, filter.dims[2]);
     if (filter.dims[2] != v->in_channels)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%s: %" PRId64 " vs %" PRId64,
                               depthwise ? "input and filter must have the same depth"
@@ -191,7 +196,7 @@ mr_status mr_conv_check_sizes(const mr_kernel_call *call, int input, mr_error *e
     if (shape.rank != 1)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "%s: filter_sizes input must be 1-dim, not %d",
                               depthwise ? "Conv2DBackpropFilter" : label_of(node), shape.rank);
-    if (input == 0 && !depthwise && shape.dims[0] != 4)
+    if (input == 0 && !depthwise && shape.dims[0] != 4 && shape.dims[0] != 2)
         return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
                               "Conv2DBackpropInput requires input_sizes to contain 4 values or 2 values, but got: "
                               "%" PRId64,
@@ -313,6 +318,17 @@ static mr_status conv2d(mr_kernel_call *call, mr_error *error)
     return MR_OK;
 }
 
+mr_status mr_conv_input_shape(const mr_kernel_call *call, const mr_window_attrs *attrs, mr_shape *shape,
+                              mr_error *error)
+{
+    const mr_shape filter = call->inputs[1].shape, gradient = call->inputs[2].shape;
+    MR_TRY(mr_kernel_shape(call, 0, shape, error));
+    if (shape->rank != 2 || filter.rank != 4 || gradient.rank != 4) return MR_OK;
+    const int64_t batch = gradient.dims[0], depth = filter.dims[2], height = shape->dims[0], width = shape->dims[1];
+    *shape = attrs->nchw ? MR_SHAPE(batch, depth, height, width) : MR_SHAPE(batch, height, width, depth);
+    return MR_OK;
+}
+
 static mr_status conv2d_backprop_input(mr_kernel_call *call, mr_error *error)
 {
     MR_HALF_AS_FLOAT(conv2d_backprop_input);
@@ -322,7 +338,7 @@ static mr_status conv2d_backprop_input(mr_kernel_call *call, mr_error *error)
     mr_buffer *buffer;
     mr_conv_scratch scratch = {.threads = thread_count(call)};
     MR_TRY(mr_conv_check_sizes(call, 0, error));
-    MR_TRY(mr_kernel_shape(call, 0, &shape, error));
+    MR_TRY(mr_conv_input_shape(call, call->prepared, &shape, error));
     MR_TRY(mr_conv_check_backprop(call->node, call->prepared, shape, filter->shape, gradient->shape, error));
     MR_TRY(mr_conv_geometry(call->node, call->prepared, shape, filter->shape, &v, error));
     MR_TRY(mr_conv_check_gradient(call->node, &v, gradient->shape, error));

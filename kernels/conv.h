@@ -34,6 +34,9 @@ mr_status mr_conv_geometry(const mr_kernel_node *node, const mr_window_attrs *at
                            mr_conv *conv, mr_error *error);
 /* Checks input `input`, the sizes of a gradient's input (0) or filter (1). */
 mr_status mr_conv_check_sizes(const mr_kernel_call *call, int input, mr_error *error);
+/* The shape of the result of Conv2DBackpropInput: input_sizes, which may have the height and the width alone. */
+mr_status mr_conv_input_shape(const mr_kernel_call *call, const mr_window_attrs *attrs, mr_shape *shape,
+                              mr_error *error);
 /* Compares the shapes of a gradient's input, filter and out_backprop with TensorFlow's checks and messages; sizes along
  * height and width are not compared. */
 mr_status mr_conv_check_backprop(const mr_kernel_node *node, const mr_window_attrs *attrs, mr_shape input,

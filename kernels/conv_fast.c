@@ -71,7 +71,7 @@ static void window_tiles(const window_job *job, const float *source, int64_t sou
     tile.a_segment = source_columns * job->channels;
     tile.length = job->window_x * job->channels;
     tile.c_row = job->column_stride;
-    /* A pair of panels of a deep filter is processed in passes of several filter rows, so that it stays in the
+    /* The panels of a tile of a deep filter are processed in passes of several filter rows, so that they stay in the
      * second-level cache. */
     int64_t pass = MR_MAX(1, MR_MIN(job->window_y, 2048 / MR_MAX(1, tile.length)));
     for (int64_t fy = 0; fy < job->window_y; fy += pass) {

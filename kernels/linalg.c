@@ -94,33 +94,15 @@ static const char *transposition(const mr_kernel_call *call)
     return mr_attr_bool_or(call->node->attrs, "adjoint", false) ? "C" : "N";
 }
 
-typedef struct solve_job {
-    const work *work;
-    const char *uplo; /* null: work->a has the factors of a matrix; otherwise which triangle it is */
-    const char *transposition;
-    char *b;
-} solve_job;
-
-static void solve_columns(void *context, int64_t begin, int64_t end)
-{
-    const solve_job *job = context;
-    const work *w = job->work;
-    const int columns = (int)(end - begin);
-    void *b = job->b + (size_t)begin * (size_t)w->n * w->lapack->size;
-    int info;
-    if (job->uplo)
-        MR_BLAS(w->lapack->trtrs(job->uplo, job->transposition, "N", &w->n, &columns, w->a, &w->n, b, &w->n, &info, 1,
-                                 1, 1));
-    else
-        MR_BLAS(w->lapack->getrs(job->transposition, &w->n, &columns, w->a, &w->n, w->pivots, b, &w->n, &info, 1));
-}
-
-/* Solves for the columns of b, which are distributed. */
+/* Solves for the columns of b. uplo: null: w->a has the factors of a matrix; otherwise which triangle it is. */
 static void solve(const mr_kernel_call *call, const work *w, const char *uplo, int columns, void *b)
 {
-    constexpr int64_t COLUMNS_MIN = 64, WORK = 1 << 20;
-    solve_job job = {.work = w, .uplo = uplo, .transposition = transposition(call), .b = b};
-    mr_pool_for(call->device->pool, columns, MR_MAX(COLUMNS_MIN, WORK / ((int64_t)w->n * w->n)), solve_columns, &job);
+    const char *with = transposition(call);
+    int info;
+    if (uplo)
+        MR_BLAS(w->lapack->trtrs(uplo, with, "N", &w->n, &columns, w->a, &w->n, b, &w->n, &info, 1, 1, 1));
+    else
+        MR_BLAS(w->lapack->getrs(with, &w->n, &columns, w->a, &w->n, w->pivots, b, &w->n, &info, 1));
 }
 
 static mr_status matrix_inverse(mr_kernel_call *call, mr_error *error)

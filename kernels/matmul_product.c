@@ -173,7 +173,9 @@ mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product 
         MR_TRY(mr_scratch_new(call, size * threads, &buffer, &floats, error));
         mr_slots_init(&job.slots, floats, size, (int)threads);
     }
-    if (count == 1 && job.rows != nullptr && !job.is_blas && !job.is_double)
+    if (job.is_blas) /* one call at a time: kernels/blas.h */
+        batch_products(&job, 0, count);
+    else if (count == 1 && job.rows != nullptr && !job.is_double)
         mr_pool_for(job.pool, product->m, MR_MAX(1, MR_GRAIN / row), job.rows, &job.product);
     else
         mr_pool_for(job.pool, count, MR_MAX(1, MR_GRAIN * 8 / (row * product->m)), batch_products, &job);

@@ -39,10 +39,23 @@ static mr_status depthwise_conv2d_shape(mr_shape_call *call, mr_error *error)
     return mr_window_slide(&w, input, known ? channels : -1, &call->outputs[0], error);
 }
 
+/* input_sizes may have the height and the width alone. */
 static mr_status conv2d_backprop_input_shape(mr_shape_call *call, mr_error *error)
 {
-    mr_shape shape;
+    mr_shape shape, filter, gradient;
+    mr_window w;
     MR_TRY(mr_shape_from_input(call, 0, &shape, error));
+    if (shape.rank == 2) {
+        MR_TRY(mr_shape_with_rank(call->inputs[1], 4, &filter, error));
+        MR_TRY(mr_shape_with_rank(call->inputs[2], 4, &gradient, error));
+        MR_TRY(mr_window_read(call->attrs, &w, error));
+        mr_shape whole = {.rank = 4};
+        whole.dims[0] = gradient.dims[0];
+        whole.dims[w.height_axis] = shape.dims[0];
+        whole.dims[w.height_axis + 1] = shape.dims[1];
+        whole.dims[w.channel_axis] = filter.dims[2];
+        shape = whole;
+    }
     return mr_shape_with_rank(shape, 4, &call->outputs[0], error);
 }
 

@@ -20,6 +20,7 @@ SAMPLES(
     {"Conv2DBackpropInput", "int32[4]=1,6,6,2; float[3,3,2,4]; float[1,3,3,4]",
      "strides=1,2,2,1; padding=EXPLICIT; explicit_paddings=0,0,1,1,1,1,0,0"},
     {"Conv2DBackpropFilter", "float[2,5,4,3]; int32[4]=3,2,3,7; float[2,5,4,7]", "strides=1,1,1,1; padding=SAME"},
+    {"Conv2DBackpropInput", "int32[2]=6,6; float[3,3,2,4]; float[1,3,3,4]", "strides=1,2,2,1; padding=SAME"},
     {"Conv2DBackpropInput", "int32[4]=2,5,4,3; float[3,2,3,7]; float[2,5,4,7]", "strides=1,1,1,1; padding=SAME"},
     {"DepthwiseConv2dNative", "float[2,5,4,3]; float[3,2,3,7]", "strides=1,1,1,1; padding=SAME"},
     {"DepthwiseConv2dNativeBackpropFilter", "float[2,5,4,3]; int32[4]=3,2,3,7; float[2,5,4,21]",
