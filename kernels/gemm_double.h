@@ -17,4 +17,8 @@ int64_t mr_gemm_double_scratch(const mr_product *product);
  * pool   null: in this thread; the result has the same bits at any number of threads */
 void mr_gemm_double_run(const mr_product *product, mr_slots *slots, mr_pool *pool);
 
+/* A matrix and a vector: m or n of 1, k of more. */
+bool mr_gemv_double_fits(const mr_product *product);
+void mr_gemv_double_run(const mr_product *product, mr_pool *pool);
+
 #endif

@@ -1,4 +1,4 @@
-/* Products of complex numbers, and of vectors and thin matrices of doubles, on BLAS, in this thread, a block of the
+/* Products of complex numbers, and of thin matrices of doubles, on BLAS, in this thread, a block of the
  * result at a time: calls of other threads wait for a block only.
  *
  * BLAS is column-major, and a row-major matrix is the transposed column-major one: c = a · b is computed as
@@ -23,8 +23,6 @@ typedef struct twice {
 GEMM(dgemm_, double)
 GEMM(cgemm_, single)
 GEMM(zgemm_, twice)
-void dgemv_(const char *, const int *, const int *, const double *, const double *, const int *, const double *,
-            const int *, const double *, double *, const int *, size_t);
 
 typedef struct blas_job {
     const mr_product *product;
@@ -62,23 +60,6 @@ static void block_product(const blas_job *job, int64_t row, int64_t column)
     mr_blas_unlock();
 }
 
-/* Numbers [first, first + count) of a matrix of doubles times a vector, or of a vector times a matrix. */
-static void block_vector(const blas_job *job, int64_t first, int count)
-{
-    const mr_product *p = job->product;
-    const bool is_row = p->m == 1, is_transposed = is_row ? !p->b_transposed : p->a_transposed;
-    const double *matrix = is_row ? p->b : p->a, *vector = is_row ? p->a : p->b;
-    const int inner = (int)p->k, length = (int)(is_row ? p->n : p->m), one = 1;
-    double *c = (double *)p->c + first;
-    mr_blas_lock();
-    if (is_transposed) /* a row of the matrix has one number for each of the result */
-        dgemv_("N", &count, &inner, &(double){1}, matrix + first, &length, vector, &one, &(double){0}, c, &one, 1);
-    else
-        dgemv_("T", &inner, &count, &(double){1}, matrix + first * p->k, &inner, vector, &one, &(double){0}, c, &one,
-               1);
-    mr_blas_unlock();
-}
-
 bool mr_product_is_blas(mr_dtype dtype, const mr_product *p)
 {
     if (dtype != MR_DOUBLE && dtype != MR_COMPLEX64 && dtype != MR_COMPLEX128) return false;
@@ -92,12 +73,6 @@ void mr_product_blas(mr_dtype dtype, const mr_product *p)
 {
     assert(mr_product_is_blas(dtype, p));
     blas_job job = {.product = p, .dtype = dtype, .size = mr_dtype_size(dtype)};
-    if (dtype == MR_DOUBLE && MR_MIN(p->m, p->n) == 1) {
-        constexpr int64_t WORK = 1 << 20;
-        const int64_t count = MR_MAX(p->m, p->n), step = MR_MIN(INT_MAX, WORK / p->k + 1);
-        for (int64_t i = 0; i < count; i += step) block_vector(&job, i, (int)MR_MIN(step, count - i));
-        return;
-    }
     job.block = MR_MAX(p->m, p->n) >= LARGE_SIZE && MR_MIN(p->m, p->n) >= LARGE_BLOCK ? LARGE_BLOCK : BLOCK;
     for (int64_t row = 0; row < p->m; row += job.block)
         for (int64_t column = 0; column < p->n; column += job.block) block_product(&job, row, column);

@@ -1,5 +1,5 @@
-/* Products of any number type: floats use gemm.h, doubles gemm_double.h, complex numbers and vectors of doubles BLAS,
- * other types and small products plain loops over rows in cache. */
+/* Products of any number type: floats use gemm.h, doubles gemm_double.h, complex numbers and thin matrices of doubles
+ * BLAS, other types and small products plain loops over rows in cache. */
 #include "kernels/gemm.h"
 #include "kernels/gemm_double.h"
 #include "kernels/matmul.h"
@@ -111,9 +111,9 @@ typedef struct batch_job {
     mr_dtype dtype;
     size_t size;
     mr_pool *pool;
-    bool is_double, is_blas;
-    mr_pool_body rows; /* null: floats */
-    mr_slots slots;    /* scratch memory of the threads for gemm.h and gemm_double.h */
+    bool is_double, is_vector, is_blas; /* of doubles: gemm_double.h, or a vector; BLAS */
+    mr_pool_body rows;                  /* null: floats */
+    mr_slots slots;                     /* scratch memory of the threads for gemm.h and gemm_double.h */
 } batch_job;
 
 static void batch_products(void *context, int64_t begin, int64_t end)
@@ -134,6 +134,8 @@ static void batch_products(void *context, int64_t begin, int64_t end)
         p.c = (char *)p.c + (size_t)(index * p.m * p.n) * job->size;
         if (job->is_double) {
             mr_gemm_double_run(&p, &job->slots, job->pool);
+        } else if (job->is_vector) {
+            mr_gemv_double_run(&p, job->pool);
         } else if (job->is_blas) {
             mr_product_blas(job->dtype, &p);
         } else if (job->rows != nullptr) {
@@ -163,7 +165,8 @@ mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product 
     if (dtype != MR_FLOAT) {
         job.rows = plain_rows(dtype);
         if (job.rows == nullptr) return mr_kernel_unsupported(call->node, error);
-        job.is_blas = mr_product_is_blas(dtype, product);
+        job.is_vector = dtype == MR_DOUBLE && mr_gemv_double_fits(product);
+        job.is_blas = !job.is_vector && mr_product_is_blas(dtype, product);
     }
     if (dtype == MR_FLOAT || job.is_double) {
         mr_gemm gemm = gemm_of(&job.product);
@@ -175,7 +178,7 @@ mr_status mr_product_run(mr_kernel_call *call, mr_dtype dtype, const mr_product 
     }
     if (job.is_blas) /* one call at a time: kernels/blas.h */
         batch_products(&job, 0, count);
-    else if (count == 1 && job.rows != nullptr && !job.is_double)
+    else if (count == 1 && job.rows != nullptr && !job.is_double && !job.is_vector)
         mr_pool_for(job.pool, product->m, MR_MAX(1, MR_GRAIN / row), job.rows, &job.product);
     else
         mr_pool_for(job.pool, count, MR_MAX(1, MR_GRAIN * 8 / (row * product->m)), batch_products, &job);

@@ -14,13 +14,17 @@ static double *draw(int64_t count, mr_random *random)
 
 static void multiply(mr_product p, double *c, mr_pool *pool)
 {
+    p.c = c;
+    if (mr_gemv_double_fits(&p)) {
+        mr_gemv_double_run(&p, pool);
+        return;
+    }
     const int threads = mr_pool_thread_count(pool);
     const int64_t size = mr_gemm_double_scratch(&p);
     float *floats = aligned_alloc(64, (size_t)(size * threads) * sizeof *floats);
     CHECK(floats != nullptr && size % 16 == 0);
     mr_slots slots;
     mr_slots_init(&slots, floats, size, threads);
-    p.c = c;
     mr_gemm_double_run(&p, &slots, pool);
     free(floats);
 }
@@ -30,7 +34,7 @@ static void check_product(mr_product p, mr_pool *pool, mr_random *random)
     const int64_t count = p.m * p.n;
     double *a = draw(p.m * p.k, random), *b = draw(p.k * p.n, random), *c = draw(count, random);
     double *alone = draw(count, random);
-    CHECK(mr_gemm_double_repays(&p));
+    CHECK(mr_gemv_double_fits(&p) || mr_gemm_double_repays(&p));
     p.a = a;
     p.b = b;
     multiply(p, c, pool);
@@ -49,6 +53,21 @@ static void check_product(mr_product p, mr_pool *pool, mr_random *random)
     }
     double *all[] = {a, b, c, alone};
     for (int i = 0; i < 4; i++) free(all[i]);
+}
+
+/* Sizes around those of vectors, groups of rows, blocks and pieces. */
+static void check_vectors(mr_pool *pool, mr_random *random)
+{
+    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 511, 513, 1023, 1024, 1025, 2500};
+    for (int i = 0; i < 80; i++) {
+        const int64_t size = sizes[mr_random_below(random, 18)], k = 1 + sizes[mr_random_below(random, 18)];
+        check_product((mr_product){.m = 1, .n = size, .k = k, .a_transposed = i & 1, .b_transposed = i & 2}, pool,
+                      random);
+        check_product((mr_product){.m = size, .n = 1, .k = k, .a_transposed = i & 1, .b_transposed = i & 2}, pool,
+                      random);
+    }
+    check_product((mr_product){.m = 1, .n = 40000, .k = 20}, pool, random);
+    check_product((mr_product){.m = 40000, .n = 1, .k = 20}, pool, random);
 }
 
 static void check_products(void)
@@ -74,6 +93,7 @@ static void check_products(void)
     }
     check_product((mr_product){.m = 8, .n = 2100, .k = 30}, pool, &random);
     check_product((mr_product){.m = 1200, .n = 8, .k = 30}, pool, &random);
+    check_vectors(pool, &random);
     mr_pool_free(pool);
 }
 

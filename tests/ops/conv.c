@@ -316,6 +316,9 @@ TEST(conv_reports_shapes_that_do_not_match)
                   .attrs = {{"strides", 'i', 4, {1, 1, 1, 1}}, {"padding", 's', .text = "SAME"}},
                   .expect_error = "input depth must be evenly divisible by filter depth: 3 vs 4"};
     (void)run_op_one(&run);
+    run.inputs[1] = random_floats(MR_SHAPE(3, 3, 1, 6), 2);
+    run.expect_error = "a convolution in groups is not supported: the input's depth is 3, the filter's 1";
+    (void)run_op_one(&run);
     run.inputs[1] = random_floats(MR_SHAPE(7, 7, 3, 8), 2);
     run.attrs[1].text = "VALID";
     run.expect_error = "Computed output size would be negative";
