@@ -393,7 +393,15 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     job->column_blocks = ceiling(g->n, columns);
     const int64_t rows = MR_MAX(s->tiles * tall, ceiling(g->m, ceiling(wanted, job->column_blocks)));
     job->row_blocks = ceiling(g->m, rows);
+    if (packs_rows(g) && !g->b_transposed) { /* rows of B in place are read again at less cost than A is packed */
+        job->column_blocks = ceiling(g->n, column_block(g));
+        job->row_blocks = MR_MAX(1, MR_MIN(ceiling(wanted, job->column_blocks), g->m / (12 * tall)));
+        const int64_t narrow = MR_MIN(ceiling(wanted, job->row_blocks), g->n / s->columns);
+        job->column_blocks = MR_MAX(job->column_blocks, narrow);
+    }
     /* Few units are as many for each thread. */
+    if (job->row_blocks == 1 && job->column_blocks > threads && job->column_blocks < 4 * threads)
+        job->column_blocks = ceiling(job->column_blocks, threads) * threads;
     if (job->column_blocks % threads != 0 && job->row_blocks > threads && job->row_blocks < 4 * threads)
         job->row_blocks = job->row_blocks / threads * threads;
 }
