@@ -49,9 +49,14 @@ static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
                               a->shape.rank);
     MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "transpose_a", false),
                       mr_attr_bool_or(call->node->attrs, "transpose_b", false), &p, error));
-    if (is_half_operand(call, &p)) return mr_kernel_as_float(call, mat_mul, error);
+    const bool is_dots = a->dtype == MR_BFLOAT16 && mr_product_is_bfloat16_dots(&p);
+    if (!is_dots && is_half_operand(call, &p)) return mr_kernel_as_float(call, mat_mul, error);
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(p.m, p.n), error));
     p.c = call->outputs[0].data;
+    if (is_dots) {
+        mr_product_bfloat16_dots(&p, call->device->pool);
+        return MR_OK;
+    }
     if (a->dtype == MR_BFLOAT16) return mr_product_pairs_run(call, &p, nullptr, error);
     return mr_product_run(call, a->dtype, &p, nullptr, error);
 }

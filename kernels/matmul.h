@@ -35,6 +35,10 @@ bool mr_product_is_pairs(const mr_product *product);
 mr_status mr_product_pairs_run(mr_kernel_call *call, const mr_product *product, const mr_product_batch *batch,
                                mr_error *error);
 
+/* A matrix of bfloat16 numbers, each row of which is multiplied with a vector: sums are floats, c is rounded. */
+bool mr_product_is_bfloat16_dots(const mr_product *product);
+void mr_product_bfloat16_dots(const mr_product *product, mr_pool *pool);
+
 /* Whether BLAS can compute the product: of doubles or complex numbers, and not small. Doubles of matrices that repay
  * packing go to gemm_double.h instead. */
 bool mr_product_is_blas(mr_dtype dtype, const mr_product *product);

@@ -82,6 +82,14 @@ static void check_sizes(void)
         }
         check(&s, &random);
     }
+    for (int i = 0; i < 40; i++) { /* matrices and vectors, which have no pairs */
+        shape_of_product s = {.m = 1, .n = 1, .a_transposed = i & 1, .b_transposed = i & 2};
+        *(i & 4 ? &s.m : &s.n) = sizes[mr_random_below(&random, count)];
+        s.k = sizes[mr_random_below(&random, count)];
+        check(&s, &random);
+    }
+    check(&(shape_of_product){.m = 1100, .n = 1, .k = 500}, &random);
+    check(&(shape_of_product){.m = 1, .n = 1100, .k = 500, .b_transposed = true}, &random);
     for (int form = 0; form < 4; form++) { /* several blocks in every direction, and rows at bad distances */
         const bool a = form & 1, b = form & 2;
         check(&(shape_of_product){.m = 70, .n = 300, .k = 1101, .a_transposed = a, .b_transposed = b}, &random);
