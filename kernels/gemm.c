@@ -12,7 +12,8 @@
 #include <string.h>
 
 constexpr int64_t INNER_BLOCK = 512;
-constexpr int64_t FAR = 4096; /* rows at this distance and more are slow to read, each on another page */
+constexpr int64_t FAR = 4096;             /* rows at this distance and more are slow to read, each on another page */
+constexpr int64_t IN_PLACE_COLUMNS = 288; /* of a unit on AVX-512 whose rows are read in place */
 constexpr int64_t PACKED_TILES = 24;
 constexpr int64_t PACKED_LINES = 8;     /* of a transposed A, packed at a time */
 constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
@@ -45,14 +46,22 @@ static bool has_far_rows(const mr_gemm *g)
     return stride % 1024 == 0 || (g->a_transposed && stride >= FAR);
 }
 
+/* Whether the result is in no cache and few steps are computed for each of its numbers. Whole rows of it are then
+ * written faster than a part of many rows. */
+static bool is_writing(const mr_gemm *g)
+{
+    constexpr double LARGE = 1 << 21;
+    return g->k < 128 && (double)g->m * (double)g->n > LARGE;
+}
+
 /* Whether the rows of A are packed: if there are enough columns to repay it. On AVX2, whose tiles have few rows, those
  * of an A that is not transposed must be long. */
 static bool packs_rows(const mr_gemm *g)
 {
     switch (mr_cpu()) {
     case MR_CPU_AVX512:
-        if (g->m < 128 || (g->pairs && mr_tile_has_amx())) return false;
-        return g->n >= (!has_far_rows(g) ? 256 : g->a_transposed ? 64 : 128);
+        if (g->m < 128 || is_writing(g) || (g->pairs && mr_tile_has_amx())) return false;
+        return g->n > (!has_far_rows(g) ? IN_PLACE_COLUMNS : g->a_transposed ? 63 : 127);
     case MR_CPU_AVX2:
         return g->m > 24 && (g->a_transposed ? g->n >= 96 : g->n >= 256 && g->k > INNER_BLOCK);
     default:
@@ -71,7 +80,7 @@ static int packed_vectors(void)
 static int64_t column_block(const mr_gemm *g)
 {
     const bool has_avx512 = mr_cpu() == MR_CPU_AVX512;
-    return packs_rows(g) ? (has_avx512 ? 2048 : 512) : has_avx512 ? 288 : 128;
+    return packs_rows(g) ? (has_avx512 ? 2048 : 512) : has_avx512 ? IN_PLACE_COLUMNS : 128;
 }
 
 /* Columns of B that are packed at a time. With packed rows they are packed again for the next PACKED_TILES tiles,

@@ -88,6 +88,7 @@ static void check_packed(mr_pool *pool)
         const int64_t k = lengths[mr_random_below(&random, 16)];
         if (m * n * k < 1 << 27) check_sum(m, n, k, i & 1, i & 2, i & 4, pool);
     }
+    check_sum(4096, 513, 5, true, false, false, pool); /* a large result of few steps */
     check_sum(450, 2100, 520, true, false, false, pool);
     check_sum(450, 2100, 520, false, true, true, pool);
 }
