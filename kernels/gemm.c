@@ -14,7 +14,7 @@
 constexpr int64_t INNER_BLOCK = 512;
 constexpr int64_t FAR = 4096;             /* rows at this distance and more are slow to read, each on another page */
 constexpr int64_t IN_PLACE_COLUMNS = 288; /* of a unit on AVX-512 whose rows are read in place */
-constexpr int64_t PACKED_TILES = 24;
+constexpr int64_t PACKED_TILES = 26;
 constexpr int64_t PACKED_LINES = 8;     /* of a transposed A, packed at a time */
 constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
@@ -334,6 +334,7 @@ static void gemm_unit_run(const gemm_unit *u)
 {
     const mr_gemm *g = u->gemm;
     const int64_t step = inner_block(g), tiles = ceiling(u->row1 - u->row0, mr_tile_rows_max(packed_vectors()));
+    const int64_t groups = ceiling(tiles, PACKED_TILES); /* of about the same size: each may pack B again */
     assert(step >= 1 && step <= INNER_BLOCK && u->row1 > u->row0);
     assert(u->column1 > u->column0 && u->column1 - u->column0 <= column_block(g));
     if (is_low(g)) {
@@ -343,8 +344,10 @@ static void gemm_unit_run(const gemm_unit *u)
     for (int64_t k0 = 0; k0 < g->k; k0 += step) {
         const int64_t length = MR_MIN(step, g->k - k0);
         if (!packs_rows(g)) multiply_block(u, k0, length);
-        for (int64_t i = 0; packs_rows(g) && i < tiles; i += PACKED_TILES)
-            multiply_packed(u, k0, length, tiles, i, MR_MIN(PACKED_TILES, tiles - i));
+        for (int64_t i = 0; packs_rows(g) && i < groups; i++) {
+            const int64_t first = tiles * i / groups;
+            multiply_packed(u, k0, length, tiles, first, tiles * (i + 1) / groups - first);
+        }
     }
 }
 
