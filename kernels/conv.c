@@ -201,6 +201,13 @@ mr_status mr_conv_check_sizes(const mr_kernel_call *call, int input, mr_error *e
                               "Conv2DBackpropInput requires input_sizes to contain 4 values or 2 values, but got: "
                               "%" PRId64,
                               shape.dims[0]);
+    if (input == 0 && !depthwise && shape.dims[0] == 2) {
+        const int32_t *sizes = mr_tensor_int32s(&call->inputs[0]);
+        if (sizes[0] < 0 || sizes[1] < 0)
+            return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
+                                  "Conv2DBackpropInput: elements of input_sizes must be >= 0, not %dx%d", sizes[0],
+                                  sizes[1]);
+    }
     for (int64_t i = 0; i < shape.dims[0] && depthwise && call->inputs[input].dtype == MR_INT32; i++)
         if (mr_tensor_int32s(&call->inputs[input])[i] < 0)
             return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "Dimension %" PRId64 " of %s_sizes must be >= 0", i,

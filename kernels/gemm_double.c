@@ -96,14 +96,15 @@ MR_INLINE void tile_body(const tile *t, const int unroll, const bool fused, cons
     }
 #define PLAIN(rows) TILE_OF(plain, , 1, false, rows)
 #define AVX2(rows) TILE_OF(avx2, MR_TARGET_AVX2, 4, true, rows)
-PLAIN(1)
-PLAIN(2)
-PLAIN(3)
-PLAIN(4)
-AVX2(1) AVX2(2) AVX2(3) AVX2(4) AVX2(5) AVX2(6)
+#define PLAIN_ENTRY(rows) plain_##rows,
+#define AVX2_ENTRY(rows) avx2_##rows,
+#define ROWS_4(X) X(1) X(2) X(3) X(4)
+#define ROWS_6(X) ROWS_4(X) X(5) X(6)
+ROWS_4(PLAIN)
+ROWS_6(AVX2)
 
 #if MR_CPU_X86
-    MR_INLINE MR_TARGET_AVX512 void packed_body(const tile *tile, const int rows)
+MR_INLINE MR_TARGET_AVX512 void packed_body(const tile *tile, const int rows)
 {
     const struct tile copy = *tile, *t = &copy; /* so that stores to C do not make the compiler read it again */
     packed_vector sums[PACKED_ROWS_MAX][PACKED_VECTORS];
@@ -130,7 +131,7 @@ AVX2(1) AVX2(2) AVX2(3) AVX2(4) AVX2(5) AVX2(6)
     {                                                                                                                  \
         packed_body(t, rows);                                                                                          \
     }
-#define ENTRY(rows) avx512_##rows,
+#define AVX512_ENTRY(rows) avx512_##rows,
 PACKED_ROWS(AVX512)
 #endif
 
@@ -141,11 +142,11 @@ typedef struct tile_set {
 
 static tile_set tiles(void)
 {
-    static void (*const plain[])(const tile *t) = {plain_1, plain_2, plain_3, plain_4};
-    static void (*const avx2[])(const tile *t) = {avx2_1, avx2_2, avx2_3, avx2_4, avx2_5, avx2_6};
+    static void (*const plain[])(const tile *t) = {ROWS_4(PLAIN_ENTRY)};
+    static void (*const avx2[])(const tile *t) = {ROWS_6(AVX2_ENTRY)};
     switch (mr_cpu()) {
 #if MR_CPU_X86
-        static void (*const avx512[])(const tile *t) = {PACKED_ROWS(ENTRY)};
+        static void (*const avx512[])(const tile *t) = {PACKED_ROWS(AVX512_ENTRY)};
     case MR_CPU_AVX512:
         return (tile_set){avx512, 14, 2};
 #endif
