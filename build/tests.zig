@@ -64,7 +64,7 @@ pub fn addNeonTest(c: Context) void {
         "kernels/gemm.c",      "kernels/gemm_double.c",   "kernels/gemm_pack.c",
         "kernels/gemm_tile.c", "kernels/gemm_tile_amx.c", "kernels/gemm_tile_packed.c",
         "kernels/gemv.c",      "kernels/random.c",        "kernels/gemm_tile_pairs.c",
-        "kernels/transpose.c",
+        "kernels/transpose.c", "kernels/gemv_double.c",
     };
     const files = [_][]const u8{
         "tests/test.c",                     "tests/kernels/gemm_test.c",
