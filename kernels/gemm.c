@@ -4,7 +4,7 @@
  *
  * - Products of few rows or columns read A in place. A tile's rows stay in the first cache, the block of B in the
  *   second.
- * - In others the rows are packed, too, PACKED_TILES tiles at a time, which stay in the second cache. The columns of a
+ * - In others the rows are packed, too, packed_tiles() at a time, which stay in the second cache. The columns of a
  *   tile are multiplied with all of them, then the next ones. */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
@@ -14,10 +14,10 @@
 constexpr int64_t INNER_BLOCK = 512;
 constexpr int64_t FAR = 4096;             /* rows at this distance and more are slow to read, each on another page */
 constexpr int64_t IN_PLACE_COLUMNS = 288; /* of a unit on AVX-512 whose rows are read in place */
-constexpr int64_t PACKED_TILES = 26;
-constexpr int64_t PACKED_LINES = 8;     /* of a transposed A, packed at a time */
-constexpr int64_t PACKED_COLUMNS = 64;  /* of B, packed at a time */
-constexpr int64_t PIECE_WORK = 1 << 20; /* multiplications that are worth another thread: about 10 us */
+constexpr int64_t PACKED_TILES = 26;      /* on AVX-512; 16 low ones on AVX2, for second caches of 512 KiB */
+constexpr int64_t PACKED_LINES = 8;       /* of a transposed A, packed at a time */
+constexpr int64_t PACKED_COLUMNS = 64;    /* of B, packed at a time */
+constexpr int64_t PIECE_WORK = 1 << 20;   /* multiplications that are worth another thread: about 10 us */
 constexpr int64_t UNIT_WORK = 1 << 22;
 
 static int64_t ceiling(int64_t count, int64_t of)
@@ -75,6 +75,12 @@ static int packed_vectors(void)
     return mr_cpu() == MR_CPU_AVX512 ? 2 : 1;
 }
 
+/* Tiles whose rows are packed at a time, at most. */
+static int64_t packed_tiles(void)
+{
+    return mr_cpu() == MR_CPU_AVX512 ? PACKED_TILES : 16;
+}
+
 /* Columns of a unit. Without packed rows, its block of B takes half of a second cache: 1 MiB, or 512 KiB of older
  * processors. */
 static int64_t column_block(const mr_gemm *g)
@@ -83,11 +89,11 @@ static int64_t column_block(const mr_gemm *g)
     return packs_rows(g) ? (has_avx512 ? 2048 : 512) : has_avx512 ? IN_PLACE_COLUMNS : 128;
 }
 
-/* Columns of B that are packed at a time. With packed rows they are packed again for the next PACKED_TILES tiles,
+/* Columns of B that are packed at a time. With packed rows they are packed again for the next packed_tiles(),
  * unless reading B in another order is slow. */
 static int64_t panel_columns(const mr_gemm *g)
 {
-    const bool is_packed_again = g->m <= PACKED_TILES * mr_tile_rows_max(packed_vectors()) ||
+    const bool is_packed_again = g->m <= packed_tiles() * mr_tile_rows_max(packed_vectors()) ||
                                  (packed_vectors() > 1 && !g->b_transposed && g->n < FAR);
     return packs_rows(g) && is_packed_again ? PACKED_COLUMNS : column_block(g);
 }
@@ -125,7 +131,7 @@ static int vectors_max(const mr_gemm *g, int64_t columns)
 static int64_t rows_size(const mr_gemm *g)
 {
     if (!packs_rows(g)) return 0;
-    return PACKED_TILES * mr_tile_rows_max(packed_vectors()) * MR_MIN(g->k, INNER_BLOCK) + 16;
+    return packed_tiles() * mr_tile_rows_max(packed_vectors()) * MR_MIN(g->k, INNER_BLOCK) + 16;
 }
 
 int64_t mr_gemm_scratch(const mr_gemm *g)
@@ -302,7 +308,7 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
                     .c_row = g->n,
                     .accumulate = k0 > 0 || g->accumulate,
                     .pairs = g->pairs};
-    assert(count >= 1 && count <= PACKED_TILES && u->panels && u->rows);
+    assert(count >= 1 && count <= packed_tiles() && u->panels && u->rows);
     for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
     pack_tiles(u, rows, count, k0, length);
     int64_t packed = first == 0 || in_panels == PACKED_COLUMNS ? u->column0 : u->column1; /* columns before it are */
@@ -334,7 +340,7 @@ static void gemm_unit_run(const gemm_unit *u)
 {
     const mr_gemm *g = u->gemm;
     const int64_t step = inner_block(g), tiles = ceiling(u->row1 - u->row0, mr_tile_rows_max(packed_vectors()));
-    const int64_t groups = ceiling(tiles, PACKED_TILES); /* of about the same size: each may pack B again */
+    const int64_t groups = ceiling(tiles, packed_tiles()); /* of about the same size: each may pack B again */
     assert(step >= 1 && step <= INNER_BLOCK && u->row1 > u->row0);
     assert(u->column1 > u->column0 && u->column1 - u->column0 <= column_block(g));
     if (is_low(g)) {
@@ -405,7 +411,8 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     job->column_blocks = ceiling(g->n, columns);
     const int64_t rows = MR_MAX(s->tiles * tall, ceiling(g->m, ceiling(wanted, job->column_blocks)));
     job->row_blocks = ceiling(g->m, rows);
-    if (packs_rows(g) && !g->b_transposed) { /* rows of B in place are read again at less cost than A is packed */
+    /* Rows of B in place are read again at less cost than A is packed. */
+    if (packs_rows(g) && packed_vectors() > 1 && !g->b_transposed) {
         job->column_blocks = ceiling(g->n, column_block(g));
         job->row_blocks = MR_MAX(1, MR_MIN(ceiling(wanted, job->column_blocks), g->m / (12 * tall)));
         const int64_t narrow = MR_MIN(ceiling(wanted, job->row_blocks), g->n / s->columns);
