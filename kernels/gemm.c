@@ -311,7 +311,8 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
     assert(count >= 1 && count <= packed_tiles() && u->panels && u->rows);
     for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
     pack_tiles(u, rows, count, k0, length);
-    int64_t packed = first == 0 || in_panels == PACKED_COLUMNS ? u->column0 : u->column1; /* columns before it are */
+    /* Columns before `packed` are in panels. */
+    int64_t packed = first == 0 || in_panels == PACKED_COLUMNS ? u->column0 : u->column1;
     for (int64_t column = u->column0; column < u->column1; column += 16 * tile.vectors) {
         float *panel = u->panels + (column - u->column0) % in_panels * length;
         tile.vectors = mr_tile_vectors(u->column1 - column, packed_vectors());

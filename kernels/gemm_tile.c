@@ -50,7 +50,7 @@ void mr_tile_run(const mr_tile *tile)
         return;
     }
     const tile_form form = form_of(tile);
-    if (form == PACKED && tile->vectors == 2 && !tile->pairs) {
+    if (form == PACKED && tile->vectors == 2 && tile->segments == 1 && !tile->pairs) {
         mr_tile_packed(tile);
         return;
     }

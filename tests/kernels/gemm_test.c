@@ -76,6 +76,41 @@ static void check_vectors(mr_pool *pool)
     check_sum(1, 30, 140000, true, true, false, pool);
 }
 
+/* Two segments of a tile whose A has as many numbers for each step as rows: it looks packed. */
+static void check_segments(void)
+{
+    constexpr int ROWS = 14, LENGTH = 5, SEGMENTS = 2, COLUMNS = 32;
+    if (mr_tile_vectors_max(false) < 2) return;
+    mr_tensor a = random_floats(MR_SHAPE(SEGMENTS, LENGTH + 1, ROWS), 1);
+    mr_tensor b = random_floats(MR_SHAPE(2, SEGMENTS * LENGTH, 16), 2), c = random_floats(MR_SHAPE(ROWS, COLUMNS), 3);
+    const float *x = a.data, *y = b.data, *z = c.data;
+    const int64_t segment = (LENGTH + 1) * ROWS, next = SEGMENTS * LENGTH * 16;
+    mr_tile_run(&(mr_tile){.a = x,
+                           .a_row = 1,
+                           .a_step = ROWS,
+                           .a_segment = segment,
+                           .b = y,
+                           .b_step = 16,
+                           .b_next = next,
+                           .c = c.data,
+                           .c_row = COLUMNS,
+                           .length = LENGTH,
+                           .segments = SEGMENTS,
+                           .rows = ROWS,
+                           .vectors = 2,
+                           .columns = COLUMNS});
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        const int row = i / COLUMNS, column = i % COLUMNS;
+        float sum = 0;
+        for (int s = 0; s < SEGMENTS; s++)
+            for (int k = 0; k < LENGTH; k++)
+                sum += x[s * segment + k * ROWS + row] * y[column / 16 * next + (s * LENGTH + k) * 16 + column % 16];
+        CHECK(fabsf(sum - z[i]) < 1e-5F);
+    }
+    mr_tensor *all[] = {&a, &b, &c};
+    for (int i = 0; i < 3; i++) mr_tensor_deinit(all[i]);
+}
+
 /* Around the limits of packed rows, of their tiles and blocks, and of what is unrolled and prefetched. */
 static void check_packed(mr_pool *pool)
 {
@@ -133,6 +168,7 @@ static void check_products(void)
         check_sum(150, 560, 1030, transposed & 1, transposed & 2, true, pool); /* several blocks of packed rows */
     }
     for (int form = 0; form < 4; form++) check_sum(60, 70, 80, form & 1, form & 2, true, pool);
+    check_segments();
     check_packed(pool);
     check_vectors(pool);
     mr_pool_free(pool);
