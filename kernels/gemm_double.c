@@ -1,6 +1,6 @@
-/* The result is split into units, blocks of rows and columns. A thread packs the rows of TILES_MAX tiles of A at a time,
- * which stay in the second cache, and INNER_BLOCK rows of a unit's columns of B. The columns of a tile are multiplied
- * with all rows, then the next ones. */
+/* The result is split into units, blocks of rows and columns. A thread packs the rows of TILES_MAX tiles of A at a
+ * time, which stay in the second cache, and INNER_BLOCK rows of a unit's columns of B. The columns of a tile are
+ * multiplied with all rows, then the next ones. */
 #include "kernels/gemm_double.h"
 #include "kernels/transpose.h"
 #include <assert.h>

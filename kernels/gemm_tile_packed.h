@@ -1,6 +1,6 @@
-/* The steps of the micro-kernel for AVX-512 where both operands are packed, of gemm_tile_packed.c and gemm_double.c. Its
- * instructions are given one by one, since the compiler cannot be told which numbers of A are operands in memory: of
- * every other row, which needs fewer instructions, but a load for each vector. All would be more loads than the
+/* The steps of the micro-kernel for AVX-512 where both operands are packed, of gemm_tile_packed.c and gemm_double.c.
+ * Its instructions are given one by one, since the compiler cannot be told which numbers of A are operands in memory:
+ * of every other row, which needs fewer instructions, but a load for each vector. All would be more loads than the
  * processor has time for. Before it includes this header, a file defines
  *
  *   PACKED_NUMBER                   float or double

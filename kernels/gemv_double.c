@@ -1,5 +1,5 @@
-/* Products of a matrix and a vector of doubles, in the order in which the matrix is in memory. Each number is used once,
- * so the time is that of reading it. Sums do not depend on how the result is split. */
+/* Products of a matrix and a vector of doubles, in the order in which the matrix is in memory. Each number is used
+ * once, so the time is that of reading it. Sums do not depend on how the result is split. */
 #include "kernels/gemm_double.h"
 #include <assert.h>
 #include <string.h>
