@@ -1,11 +1,10 @@
 /* The loops around the tiles of gemm_tile.c. The result is split into units, blocks of rows and columns. A thread that
- * computes a unit packs a block of B, INNER_BLOCK rows of at most column_block() columns, and multiplies all rows of
- * its unit with it, in one of two orders:
+ * computes a unit packs a block of B, INNER_BLOCK rows of at most column_block() columns, unless A has so few rows that
+ * B is read in place, and multiplies all rows of its unit with it, in one of two orders:
  *
- * - Products of few rows or columns read A in place. A tile's rows stay in the first cache, the block of B in the
- *   second.
- * - In others the rows are packed, too, packed_tiles() at a time, which stay in the second cache. The columns of a
- *   tile are multiplied with all of them, then the next ones. */
+ * - Products of few columns read A in place. A tile's rows stay in the first cache, the block of B in the second.
+ * - In others the rows are packed, packed_tiles() at a time, which stay in the second cache. The columns of a tile are
+ *   multiplied with all of them, then the next ones. */
 #include "kernels/gemm.h"
 #include "kernels/vector.h"
 #include <assert.h>
@@ -14,6 +13,9 @@
 constexpr int64_t INNER_BLOCK = 512;
 constexpr int64_t FAR = 4096;             /* rows at this distance and more are slow to read, each on another page */
 constexpr int64_t IN_PLACE_COLUMNS = 288; /* of a unit on AVX-512 whose rows are read in place */
+constexpr int64_t IN_PLACE_ROWS = 28;     /* of A for which B is read in place: two tiles on AVX-512 */
+constexpr int64_t IN_PLACE_ROWS_LOW = 24; /* the same of other tiles */
+constexpr int64_t LOW = 96;               /* steps of a product whose rows and 48 columns of B fit in a first cache */
 constexpr int64_t PACKED_TILES = 26;      /* on AVX-512; 16 low ones on AVX2, for second caches of 512 KiB */
 constexpr int64_t PACKED_LINES = 8;       /* of a transposed A, packed at a time */
 constexpr int64_t PACKED_COLUMNS = 64;    /* of B, packed at a time */
@@ -54,16 +56,25 @@ static bool is_writing(const mr_gemm *g)
     return g->k < 128 && (double)g->m * (double)g->n > LARGE;
 }
 
+/* Whether a row-major B is used in place: if A has too few rows to repay the packing. Columns that do not fill a vector
+ * are packed. */
+static bool reads_in_place(const mr_gemm *g)
+{
+    return !g->b_transposed && g->m <= (mr_cpu() == MR_CPU_AVX512 && !g->pairs ? IN_PLACE_ROWS : IN_PLACE_ROWS_LOW);
+}
+
 /* Whether the rows of A are packed: if there are enough columns to repay it. On AVX2, whose tiles have few rows, those
  * of an A that is not transposed must be long. */
 static bool packs_rows(const mr_gemm *g)
 {
     switch (mr_cpu()) {
     case MR_CPU_AVX512:
-        if (g->m < 128 || is_writing(g) || (g->pairs && mr_tile_has_amx())) return false;
-        return g->n > (!has_far_rows(g) ? IN_PLACE_COLUMNS : g->a_transposed ? 63 : 127);
+        if (g->pairs && (g->m < 128 || mr_tile_has_amx())) return false;
+        if (reads_in_place(g)) return g->n > IN_PLACE_COLUMNS && (g->k > LOW || g->m > mr_tile_rows_max(3));
+        if (g->m <= IN_PLACE_ROWS || is_writing(g)) return false;
+        return g->n > (g->m < 128 || !has_far_rows(g) ? IN_PLACE_COLUMNS : g->a_transposed ? 63 : 127);
     case MR_CPU_AVX2:
-        return g->m > 24 && (g->a_transposed ? g->n >= 96 : g->n >= 256 && g->k > INNER_BLOCK);
+        return g->m > IN_PLACE_ROWS_LOW && (g->a_transposed ? g->n >= 96 : g->n >= 256 && g->k > INNER_BLOCK);
     default:
         return false;
     }
@@ -98,12 +109,6 @@ static int64_t panel_columns(const mr_gemm *g)
     return packs_rows(g) && is_packed_again ? PACKED_COLUMNS : column_block(g);
 }
 
-/* A row-major B of complete panels is used in place if A has too few rows to repay the packing. */
-static bool packs(const mr_gemm *g)
-{
-    return g->b_transposed || g->n % 16 != 0 || g->m > 24;
-}
-
 /* The blocks of the inner dimension are of about the same length. */
 static int64_t inner_block(const mr_gemm *g)
 {
@@ -113,7 +118,7 @@ static int64_t inner_block(const mr_gemm *g)
 /* Whether the rows of A and 48 columns of B fit in a first cache. */
 static bool is_low(const mr_gemm *g)
 {
-    return !packs(g) && g->k <= 96;
+    return reads_in_place(g) && !packs_rows(g) && g->k <= LOW;
 }
 
 /* The vectors of the widest tiles. Few high tiles are better than low ones where the first tile, which packs B, is a
@@ -131,14 +136,21 @@ static int vectors_max(const mr_gemm *g, int64_t columns)
 static int64_t rows_size(const mr_gemm *g)
 {
     if (!packs_rows(g)) return 0;
-    return packed_tiles() * mr_tile_rows_max(packed_vectors()) * MR_MIN(g->k, INNER_BLOCK) + 16;
+    const int64_t rows = MR_MIN(g->m, packed_tiles() * mr_tile_rows_max(packed_vectors()));
+    return rows * MR_MIN(g->k, INNER_BLOCK) + 16;
+}
+
+/* And for columns of B. */
+static int64_t panels_size(const mr_gemm *g)
+{
+    if (reads_in_place(g) && g->n % 16 == 0) return 0;
+    return mr_panels_size(MR_MIN(g->k, INNER_BLOCK), reads_in_place(g) ? 1 : MR_MIN(g->n, panel_columns(g)));
 }
 
 int64_t mr_gemm_scratch(const mr_gemm *g)
 {
     if (mr_gemm_is_gemv(g)) return 0;
-    const int64_t panels = packs(g) ? mr_panels_size(MR_MIN(g->k, INNER_BLOCK), MR_MIN(g->n, panel_columns(g))) : 0;
-    return panels + rows_size(g);
+    return panels_size(g) + rows_size(g);
 }
 
 typedef struct gemm_job {
@@ -218,15 +230,29 @@ static void set_panel(const mr_gemm *g, mr_tile *tile, float *panel, int64_t k0,
     tile->pack_next = 16 * tile->length;
 }
 
+/* Sets the vectors and columns of a tile at `column`. Columns that do not fill a vector are a tile of their own if the
+ * others are read in place. */
+static void set_width(const gemm_unit *u, mr_tile *tile, int64_t column, int widest)
+{
+    const int64_t left = u->column1 - column;
+    tile->vectors = mr_tile_vectors(reads_in_place(u->gemm) && left > 16 ? left / 16 * 16 : left, widest);
+    tile->columns = (int)MR_MIN(16 * tile->vectors, left);
+}
+
 /* Columns [column, column + tile->columns) of B. The first tile of rows reads a row-major B in place and packs it for
- * the next ones; columns that do not fill a vector, and a transposed B, are packed before. */
+ * the next ones, if there are enough; columns that do not fill a vector, and a transposed B, are packed before. */
 static void set_columns(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t column, bool is_first)
 {
     const mr_gemm *g = u->gemm;
-    float *panel = u->panels ? u->panels + (column - u->column0) * tile->length : nullptr;
-    const bool is_in_place = reads_columns(g, tile) && (is_first || !panel);
-    if (is_first && !is_in_place) pack_columns(g, panel, k0, tile->length, column, tile->columns);
-    set_panel(g, tile, panel, k0, column, is_in_place);
+    const bool is_whole = reads_columns(g, tile);
+    if (is_whole && reads_in_place(g)) {
+        set_panel(g, tile, nullptr, k0, column, true);
+        return;
+    }
+    float *panel = u->panels + (reads_in_place(g) ? 0 : (column - u->column0) * tile->length);
+    assert(u->panels);
+    if (is_first && !is_whole) pack_columns(g, panel, k0, tile->length, column, tile->columns);
+    set_panel(g, tile, panel, k0, column, is_first && is_whole);
 }
 
 static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
@@ -240,8 +266,7 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
         const int64_t from = tile_row(u, i, tiles);
         set_rows(u, &tile, rows_max, k0, i, tiles);
         for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
-            tile.vectors = mr_tile_vectors(u->column1 - column, widest);
-            tile.columns = (int)MR_MIN(tile.vectors * 16, u->column1 - column);
+            set_width(u, &tile, column, widest);
             tile.c = g->c + from * g->n + column;
             tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
             tile.ahead = nullptr;
@@ -261,16 +286,15 @@ static void multiply_low(const gemm_unit *u)
     const int64_t tiles = ceiling(u->row1 - u->row0, rows_max);
     mr_tile tile = {.segments = 1, .length = g->k, .c_row = g->n, .accumulate = g->accumulate, .pairs = g->pairs};
     for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
-        tile.vectors = mr_tile_vectors(u->column1 - column, widest);
-        tile.columns = tile.vectors * 16;
+        set_width(u, &tile, column, widest);
         tile.bias = g->bias ? g->bias + column : nullptr;
         for (int64_t i = 0; i < tiles; i++) {
-            const int64_t next = MR_MIN(column + tile.columns + 16 * i, g->n - 16);
+            const int64_t next = MR_MIN(column + tile.columns + 16 * i, g->n - 1);
             tile.c = g->c + tile_row(u, i, tiles) * g->n + column;
             tile.ahead = g->b + next;
             tile.ahead_step = g->n;
             set_rows(u, &tile, rows_max, 0, i, tiles);
-            set_columns(u, &tile, 0, column, false);
+            set_columns(u, &tile, 0, column, i == 0);
             mr_tile_run(&tile);
         }
     }
@@ -295,12 +319,13 @@ static void pack_tiles(const gemm_unit *u, const int64_t *rows, int64_t count, i
 }
 
 /* Packs tiles [first, first + count) of the `tiles` tiles of a unit's rows and multiplies them with all of its columns,
- * which the first ones also pack for the others, or all for themselves: PACKED_COLUMNS at a time, or those of a wide
- * tile while it is multiplied. */
+ * which the first ones also pack for the others, or all for themselves, unless they are read in place: PACKED_COLUMNS
+ * at a time, or those of a wide tile while it is multiplied. */
 static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int64_t tiles, int64_t first, int64_t count)
 {
     const mr_gemm *g = u->gemm;
     const int64_t height = u->row1 - u->row0, in_panels = panel_columns(g);
+    const bool in_place = reads_in_place(g);
     int64_t rows[PACKED_TILES + 1]; /* where the tiles begin and end */
     mr_tile tile = {.a_row = 1,
                     .segments = 1,
@@ -308,18 +333,17 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
                     .c_row = g->n,
                     .accumulate = k0 > 0 || g->accumulate,
                     .pairs = g->pairs};
-    assert(count >= 1 && count <= packed_tiles() && u->panels && u->rows);
+    assert(count >= 1 && count <= packed_tiles() && u->rows);
     for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
     pack_tiles(u, rows, count, k0, length);
     /* Columns before `packed` are in panels. */
     int64_t packed = first == 0 || in_panels == PACKED_COLUMNS ? u->column0 : u->column1;
     for (int64_t column = u->column0; column < u->column1; column += 16 * tile.vectors) {
-        float *panel = u->panels + (column - u->column0) % in_panels * length;
-        tile.vectors = mr_tile_vectors(u->column1 - column, packed_vectors());
-        tile.columns = (int)MR_MIN(16 * tile.vectors, u->column1 - column);
+        set_width(u, &tile, column, packed_vectors());
         tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
+        float *panel = in_place ? nullptr : u->panels + (column - u->column0) % in_panels * length;
         const bool is_packed_first = packed == column && packed_vectors() > 1 && reads_columns(g, &tile);
-        if (is_packed_first) {
+        if (in_place || is_packed_first) {
             packed += tile.columns;
         } else if (packed == column) {
             packed = MR_MIN(u->column1, column + PACKED_COLUMNS);
@@ -330,7 +354,10 @@ static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int6
             tile.rows = (int)(rows[i + 1] - rows[i]);
             tile.a_step = tile.rows;
             tile.c = g->c + rows[i] * g->n + column;
-            set_panel(g, &tile, panel, k0, column, is_packed_first && i == 0);
+            if (in_place)
+                set_columns(u, &tile, k0, column, i == 0);
+            else
+                set_panel(g, &tile, panel, k0, column, is_packed_first && i == 0);
             mr_tile_run(&tile);
             tile.a += tile.rows * length;
         }
@@ -375,7 +402,7 @@ static void gemm_units(void *context, int64_t begin, int64_t end)
         u.rows = floats;
         floats += rows_size(g);
     }
-    if (packs(g)) u.panels = floats;
+    if (panels_size(g) > 0) u.panels = floats;
     for (int64_t unit = begin; unit < end; unit++) {
         const int64_t row = unit / job->column_blocks, column = unit % job->column_blocks;
         u.row0 = block_begin(g->m, job->rows_step, job->row_blocks, row);

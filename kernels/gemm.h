@@ -35,8 +35,8 @@ typedef struct mr_tile {
     int64_t pack_next;
 } mr_tile;
 void mr_tile_run(const mr_tile *tile);
-/* The same for packed operands on AVX-512: an a_row of 1, an a_step of `rows`, a b_step of 16, one segment and 2
- * vectors, without pairs, `ahead` and `pack`. */
+/* The same for a packed A on AVX-512: an a_row of 1, an a_step of `rows`, one segment and 2 vectors, without pairs,
+ * `ahead` and `pack`. B is packed, too, or in place. */
 void mr_tile_packed(const mr_tile *tile);
 /* The same for pairs and an a_step of 1, if the processor has AMX. */
 bool mr_tile_has_amx(void);

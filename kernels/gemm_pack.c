@@ -28,6 +28,20 @@ static void pack_columns(float *target, const float *from, int64_t rows, int64_t
         for (int64_t c = 0; c < 16; c++) target[r * 16 + c] = c < width ? from[c * column_stride + r] : 0;
 }
 
+/* Copies `count` numbers and zeros up to 16. is_readable: whether all 16 can be read, which is faster. */
+static void pack_rest(float *target, const float *from, int64_t count, bool is_readable)
+{
+    if (!is_readable) {
+        memcpy(target, from, (size_t)count * sizeof *target);
+        memset(target + count, 0, (size_t)(16 - count) * sizeof *target);
+        return;
+    }
+    uint32_t bits[16];
+    memcpy(bits, from, sizeof bits);
+    for (int64_t i = 0; i < 16; i++) bits[i] = i < count ? bits[i] : 0;
+    memcpy(target, bits, sizeof bits);
+}
+
 /* All panels of a source with contiguous rows, row by row, as they are in memory. */
 static void pack_rows(float *target, const float *from, int64_t rows, int64_t columns, int64_t row_stride)
 {
@@ -38,9 +52,7 @@ static void pack_rows(float *target, const float *from, int64_t rows, int64_t co
             __builtin_prefetch(later + c);
             memcpy(target + c * rows, from + c, 16 * sizeof *target);
         }
-        if (rest == 0) continue;
-        memcpy(target + whole * rows, from + whole, (size_t)rest * sizeof *target);
-        memset(target + whole * rows + rest, 0, (size_t)(16 - rest) * sizeof *target);
+        if (rest > 0) pack_rest(target + whole * rows, from + whole, rest, (ahead - 1) * row_stride >= 16 - rest);
     }
 }
 

@@ -43,17 +43,24 @@ static tile_form form_of(const mr_tile *tile)
     return by_rows ? BY_ROW_PANELS : tile->a_step == tile->rows ? PACKED : BY_COLUMN_PANELS;
 }
 
+/* Whether mr_tile_packed multiplies it. */
+static bool is_packed(const mr_tile *t)
+{
+    return mr_cpu() == MR_CPU_AVX512 && t->vectors == 2 && t->a_row == 1 && t->a_step == t->rows && t->segments == 1 &&
+           !t->pairs && !t->ahead && !t->pack;
+}
+
 void mr_tile_run(const mr_tile *tile)
 {
     if (tile->pairs && tile->a_step == 1 && mr_tile_has_amx()) {
         mr_tile_amx(tile);
         return;
     }
-    const tile_form form = form_of(tile);
-    if (form == PACKED && tile->vectors == 2 && tile->segments == 1 && !tile->pairs) {
+    if (is_packed(tile)) {
         mr_tile_packed(tile);
         return;
     }
+    const tile_form form = form_of(tile);
     const mr_tile_set *sets = tile->pairs ? mr_tile_pairs : mr_tile_floats[mr_cpu()];
     sets[tile->vectors - 1].functions[tile->rows - 1][form](tile);
 }

@@ -34,6 +34,7 @@ extern const mr_tile_set mr_tile_floats[3][3], mr_tile_pairs[2];
 
 constexpr int ROWS_MAX = 28, VECTORS_MAX = 3, GROUPS_MAX = 10;
 constexpr int64_t PREFETCHED_ROWS = 12; /* of B in memory: the time of as many steps hides that of a load */
+constexpr int64_t LAST = 15;            /* float of a vector, whose first ones the tile before has read, if any */
 
 MR_INLINE void store_row(float *to, mr_vector value, int columns, bool accumulate, const float *bias)
 {
@@ -102,7 +103,7 @@ MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums
         for (int v = 0; v < kind.vectors; v++) {
             columns[v] = mr_vector_load(b + v * t->b_next);
             if (!packs) continue;
-            __builtin_prefetch(b + v * t->b_next + PREFETCHED_ROWS * t->b_step);
+            __builtin_prefetch(b + v * t->b_next + PREFETCHED_ROWS * t->b_step + LAST);
             mr_vector_store(at->pack + v * t->pack_next, columns[v]);
         }
         if (packs) at->pack += 16;

@@ -1,4 +1,4 @@
-/* The micro-kernel for floats on AVX-512 where both operands are packed. */
+/* The micro-kernel for floats on AVX-512 where A is packed, and B is packed or in place. */
 #include "kernels/gemm.h"
 #include <assert.h>
 #include <stddef.h>
@@ -31,8 +31,11 @@ MR_INLINE MR_TARGET_AVX512 void tile_body(const mr_tile *tile, const int rows)
 {
     const mr_tile copy = *tile, *t = &copy; /* so that stores to C do not make the compiler read it again */
     packed_vector sums[PACKED_ROWS_MAX][PACKED_VECTORS];
-    const packed_place place = {.a = t->a, .b = t->b, .b_next = t->b_next};
-    packed_multiply(sums, place, t->length, rows, false, t->c, t->c_row);
+    const packed_place place = {.a = t->a, .b = t->b, .b_next = t->b_next, .b_step = t->b_step};
+    if (t->b_step == PACKED_STEP)
+        packed_multiply(sums, place, t->length, rows, false, t->c, t->c_row);
+    else
+        packed_multiply(sums, place, t->length, rows, true, t->c, t->c_row);
     if (t->columns == PACKED_VECTORS * 16 && !t->bias) {
         packed_store(sums, rows, t->accumulate, t->c, t->c_row);
         return;
@@ -55,7 +58,7 @@ void mr_tile_packed(const mr_tile *t)
     static void (*const functions[])(const mr_tile *) = {PACKED_ROWS(ENTRY)};
     assert(mr_cpu() == MR_CPU_AVX512 && !t->pairs && !t->pack && t->segments == 1);
     assert(t->rows >= 1 && t->rows <= PACKED_ROWS_MAX && t->vectors == PACKED_VECTORS);
-    assert(t->a_row == 1 && t->a_step == t->rows && t->b_step == PACKED_STEP);
+    assert(t->a_row == 1 && t->a_step == t->rows);
     functions[t->rows - 1](t);
 }
 #else

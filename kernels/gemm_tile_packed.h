@@ -1,7 +1,7 @@
-/* The steps of the micro-kernel for AVX-512 where both operands are packed, of gemm_tile_packed.c and gemm_double.c.
- * Its instructions are given one by one, since the compiler cannot be told which numbers of A are operands in memory:
- * of every other row, which needs fewer instructions, but a load for each vector. All would be more loads than the
- * processor has time for. Before it includes this header, a file defines
+/* The steps of the micro-kernel for AVX-512 where A is packed, and B is packed or in place, of gemm_tile_packed.c and
+ * gemm_double.c. Its instructions are given one by one, since the compiler cannot be told which numbers of A are
+ * operands in memory: of every other row, which needs fewer instructions, but a load for each vector. All would be more
+ * loads than the processor has time for. Before it includes this header, a file defines
  *
  *   PACKED_NUMBER                   float or double
  *   PACKED_SUFFIX, PACKED_LANES     of its instructions: "s", "16" or "d", "8" */
@@ -50,15 +50,16 @@ MR_INLINE MR_TARGET_AVX512 void packed_step(packed_vector sums[PACKED_ROWS_MAX][
 MR_INLINE MR_TARGET_AVX512 void packed_steps(packed_vector sums[PACKED_ROWS_MAX][PACKED_VECTORS], packed_place *at,
                                              const int rows, const bool is_in_place, const int count)
 {
-    constexpr int B_AHEAD = 12; /* steps by which B in place is prefetched */
+    constexpr int B_AHEAD = 12;                          /* steps by which B in place is prefetched */
+    constexpr int LAST = 64 / sizeof(PACKED_NUMBER) - 1; /* of a vector, which may begin in the columns before */
     MR_UNROLL
     for (int i = 0; i < count; i++) {
         packed_step(sums, at->a + i * rows, at->b + (is_in_place ? 0 : i * PACKED_STEP), at->b_next, rows);
         if (!is_in_place) continue;
         MR_UNROLL
         for (int v = 0; v < PACKED_VECTORS; v++) {
-            const PACKED_NUMBER *ahead = at->b + v * at->b_next + B_AHEAD * at->b_step;
-            __asm__ volatile("prefetcht0 %0" : : "m"(*(const packed_vector_at *)ahead));
+            const PACKED_NUMBER *ahead = at->b + v * at->b_next + B_AHEAD * at->b_step + LAST;
+            __asm__ volatile("prefetcht0 %0" : : "m"(*ahead));
         }
         at->b += at->b_step;
     }
