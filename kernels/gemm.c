@@ -443,8 +443,9 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     if (packs_rows(g) && packed_vectors() > 1 && !g->b_transposed) {
         job->column_blocks = ceiling(g->n, column_block(g));
         job->row_blocks = MR_MAX(1, MR_MIN(ceiling(wanted, job->column_blocks), g->m / (12 * tall)));
+        if (job->row_blocks > threads) job->row_blocks = job->row_blocks / threads * threads;
         const int64_t narrow = MR_MIN(ceiling(wanted, job->row_blocks), g->n / s->columns);
-        job->column_blocks = MR_MAX(job->column_blocks, narrow);
+        if (job->row_blocks % threads != 0) job->column_blocks = MR_MAX(job->column_blocks, narrow);
     }
     /* Few units are as many for each thread. */
     if (job->row_blocks == 1 && job->column_blocks > threads && job->column_blocks < 4 * threads)
