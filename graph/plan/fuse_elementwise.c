@@ -5,8 +5,9 @@
  * reads become one if their results have the same static shape, if they run under the same conditions, and if no path
  * leaves the new group and comes back to it. Results that others read are outputs of the group.
  *
- * All of a group is computed when the last input is there. So no member comes after an update of a reference variable,
- * whose value others may have to read before, and all come after the same nodes that may wait. */
+ * All of a group is computed when the last input is there. So either no member comes after an update of a reference
+ * variable, since updates wait for these, or all do, and then after all updates of what they read; and all come after the
+ * same nodes that may wait. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -17,11 +18,14 @@ constexpr int32_t STEPS_MAX = MR_ELEMENTWISE_STEPS_MAX, INPUTS_MAX = MR_ELEMENTW
 /* Positions in the topological order that a group may span, and edges that are examined for a path: groups that are
  * farther apart stay so. */
 constexpr int32_t SPAN_MAX = 256, EDGES_MAX = 512;
+/* Updates of a variable that are examined: the gradients of an embedding are two. */
+constexpr int32_t UPDATES_MAX = 8;
 
 typedef struct group {
     int32_t members[STEPS_MAX]; /* plan nodes, in topological order */
     int32_t count, step_count;
-    uint64_t waiting; /* see find_waiting */
+    uint64_t waiting;   /* see find_waiting */
+    bool after_updates; /* see plan.h */
 } group;
 
 typedef struct fuser {
@@ -35,6 +39,7 @@ typedef struct fuser {
     int32_t *visited;            /* by node: the last search that has reached it */
     int32_t search;
     int32_t *stack;
+    int32_t *updates; /* by value, for variables: the nodes that update it */
 } fuser;
 
 /* ---- Elementwise nodes ---- */
@@ -53,8 +58,7 @@ static bool is_elementwise(const mr_planner *planner, const mr_plan_node *node)
     if ((dtype != MR_FLOAT && dtype != MR_DOUBLE) || value->shape.rank < 0 || mr_shape_count(value->shape) == 1)
         return false;
     for (int32_t i = 0; i < node->input_count; i++) {
-        const mr_plan_value *input = &planner->values[node->inputs[i]];
-        if (input->is_ref || input->dtype != dtype) return false;
+        if (planner->values[node->inputs[i]].dtype != dtype) return false;
     }
     if (!node->kernel->elementwise(dtype, &loops) || (loops.unary && node->input_count != 1)) return false;
     if (loops.rule == MR_OPERANDS_BIAS)
@@ -85,6 +89,64 @@ static mr_status find_waiting(fuser *f, uint64_t **waiting, mr_error *error)
     return MR_OK;
 }
 
+static void count_updates(fuser *f)
+{
+    const mr_planner *planner = f->planner;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        for (int32_t j = 0; node->live && j < node->input_count; j++) {
+            const int32_t handle = mr_plan_updates(node, j) ? mr_plan_handle(planner, node->inputs[j]) : -1;
+            if (handle >= 0) f->updates[handle]++;
+        }
+    }
+}
+
+/* Whether the node updates the variable. */
+static bool updates_variable(const mr_planner *planner, int32_t index, int32_t handle)
+{
+    const mr_plan_node *node = &planner->nodes[index];
+    for (int32_t i = 0; i < node->input_count; i++)
+        if (mr_plan_updates(node, i) && mr_plan_handle(planner, node->inputs[i]) == handle) return true;
+    return false;
+}
+
+/* Whether all updates of a variable come before its value is there: it is the output of one of them, and each other one
+ * comes directly before one of those that were found. */
+static bool is_settled(const fuser *f, int32_t handle, int32_t value)
+{
+    const mr_planner *planner = f->planner;
+    int32_t found[UPDATES_MAX], count = 0;
+    const int32_t producer = planner->values[value].producer;
+    if (producer >= 0 && updates_variable(planner, producer, handle)) found[count++] = producer;
+    for (int32_t i = 0; i < count; i++) {
+        const mr_plan_node *node = &planner->nodes[found[i]];
+        for (int32_t j = 0; j < node->input_count + node->control_count; j++) {
+            const int32_t before = j < node->input_count ? planner->values[node->inputs[j]].producer
+                                                         : node->controls[j - node->input_count];
+            if (before < 0 || !updates_variable(planner, before, handle)) continue;
+            int32_t k = 0;
+            while (k < count && found[k] != before) k++;
+            if (k < count) continue;
+            if (count == UPDATES_MAX) return false;
+            found[count++] = before;
+        }
+    }
+    return count == f->updates[handle];
+}
+
+/* Whether a node that comes after an update reads the same values later. */
+static bool may_be_late(const fuser *f, const mr_plan_node *node)
+{
+    const mr_planner *planner = f->planner;
+    if (node->region > 0) return false;
+    for (int32_t i = 0; i < node->input_count; i++) {
+        const int32_t handle = mr_plan_variable_of(planner, node->inputs[i]);
+        if (handle < 0 || planner->values[handle].dtype == MR_RESOURCE) continue;
+        if (!is_settled(f, handle, node->inputs[i])) return false;
+    }
+    return true;
+}
+
 static mr_status find_groups(fuser *f, mr_error *error)
 {
     mr_planner *planner = f->planner;
@@ -94,12 +156,14 @@ static mr_status find_groups(fuser *f, mr_error *error)
     MR_TRY(find_waiting(f, &waiting, error));
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_plan_node *node = &planner->nodes[i];
-        if (after_updates[i] || waiting[i] >> 63 || !is_elementwise(planner, node)) continue;
+        if (waiting[i] >> 63 || !is_elementwise(planner, node)) continue;
+        if (after_updates[i] && !may_be_late(f, node)) continue;
         const int32_t steps = node->input_count < 2 ? 1 : node->input_count - 1;
         if (steps > STEPS_MAX || node->input_count > INPUTS_MAX) continue;
         group *made = MR_ARENA_NEW(&planner->arena, group, 1);
         if (!made) return mr_fail_memory(error, sizeof *made);
-        *made = (group){.members = {i}, .count = 1, .step_count = steps, .waiting = waiting[i]};
+        *made = (group){
+            .members = {i}, .count = 1, .step_count = steps, .waiting = waiting[i], .after_updates = after_updates[i]};
         f->group_of[i] = made;
     }
     return MR_OK;
@@ -226,8 +290,12 @@ static bool may_join(const fuser *f, int32_t producer, int32_t consumer)
 static mr_status join(fuser *f, group *first, group *second, mr_error *error)
 {
     int32_t values[INPUTS_MAX], outputs[OUTPUTS_MAX], count;
-    if (first->step_count + second->step_count > STEPS_MAX || first->waiting != second->waiting) return MR_OK;
-    group both = {.step_count = first->step_count + second->step_count, .waiting = first->waiting};
+    if (first->step_count + second->step_count > STEPS_MAX || first->waiting != second->waiting ||
+        first->after_updates != second->after_updates)
+        return MR_OK;
+    group both = {.step_count = first->step_count + second->step_count,
+                  .waiting = first->waiting,
+                  .after_updates = first->after_updates};
     int32_t i = 0, j = 0;
     while (i < first->count || j < second->count) {
         const bool takes_first = j == second->count ||
@@ -401,7 +469,8 @@ mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error)
     f.group_of = MR_ARENA_NEW(&planner->arena, group *, nodes);
     f.visited = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
     f.stack = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
-    if (!f.position || !f.low || !f.uses || !f.instead || !f.group_of || !f.visited || !f.stack)
+    f.updates = MR_ARENA_NEW(&planner->arena, int32_t, values);
+    if (!f.updates || !f.position || !f.low || !f.uses || !f.instead || !f.group_of || !f.visited || !f.stack)
         return mr_fail_memory(error, nodes * sizeof(void *));
     for (int32_t i = 0; i < f.order_count; i++) f.position[f.order[i]] = f.low[i] = i;
     for (int32_t i = 0; i < planner->value_count; i++) {
@@ -411,6 +480,7 @@ mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error)
     for (int32_t i = 0; i < planner->node_count; i++)
         for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++)
             f.uses[planner->nodes[i].inputs[j]]++;
+    count_updates(&f);
     MR_TRY(find_groups(&f, error));
     MR_TRY(merge_groups(&f, error));
     return replace_groups(&f, error);

@@ -7,6 +7,7 @@
 #include "graph/state/state.h"
 
 #include "base/buffer.h"
+#include "base/pool.h"
 
 #include <assert.h>
 #include <string.h>
@@ -75,13 +76,29 @@ mr_status mr_variable_snapshot(mr_variable_state *variable, mr_tensor *value, mr
     return status;
 }
 
+typedef struct copying {
+    char *target;
+    const char *source;
+    size_t size_bytes;
+} copying;
+
+constexpr size_t PIECE_BYTES = 1 << 18;
+
+static void copy_pieces(void *context, int64_t begin, int64_t end)
+{
+    const copying *c = context;
+    const size_t from = (size_t)begin * PIECE_BYTES, whole = (size_t)end * PIECE_BYTES;
+    memcpy(c->target + from, c->source + from, (whole < c->size_bytes ? whole : c->size_bytes) - from);
+}
+
 static mr_status copy_elements(mr_device *device, void *target, const void *source, size_t size_bytes, mr_error *error)
 {
     if (size_bytes == 0 || target == source) return MR_OK;
     if (device->functions->copy) return device->functions->copy(device, target, source, size_bytes, error);
     if (device->kind != MR_DEVICE_CPU)
         return mr_fail(error, MR_UNIMPLEMENTED, "%s cannot copy within its memory", device->name);
-    memcpy(target, source, size_bytes);
+    copying c = {.target = target, .source = source, .size_bytes = size_bytes};
+    mr_pool_for(device->pool, (int64_t)((size_bytes + PIECE_BYTES - 1) / PIECE_BYTES), 1, copy_pieces, &c);
     return MR_OK;
 }
 

@@ -23,7 +23,7 @@ typedef struct program {
     bool is_known;            /* the shapes are */
     mr_output inputs[INPUTS]; /* [rows, columns], [columns], [rows, 1], [], [1, 1], [columns, rows] */
     mr_variable variable;
-    mr_output views[2];
+    mr_output views[3];
     uint64_t readers;
     int updated; /* the record of the last update; -1 */
     record records[RECORDS_MAX];
@@ -162,7 +162,10 @@ static void add_step(program *p)
             mr_node_add_control(passed.node, p->records[p->updated].output.node);
         }
         const uint64_t after = a.after | (p->updated >= 0 ? p->records[p->updated].after : 0);
-        p->readers |= 1ull << add_record(p, mr_mul(p->graph, passed, p->views[below(p, 2)]), true, after);
+        /* Also by the reference that the update returns. */
+        const int view = below(p, p->updated >= 0 ? 6 : 3);
+        const mr_output read = view < 3 ? p->views[view] : p->records[p->updated].output;
+        p->readers |= 1ull << add_record(p, mr_mul(p->graph, passed, read), true, after);
     } else { /* an update after all readers */
         mr_output update = mr_assign_add(p->graph, p->variable.ref, a.output);
         uint64_t after = a.after, waited = p->readers | (p->updated >= 0 ? 1ull << p->updated : 0);
@@ -198,6 +201,7 @@ static void make_program(program *p)
     p->variable = mr_variable_new(p->graph, "v", initial);
     p->views[0] = p->variable.value;
     p->views[1] = mr_identity(p->graph, p->variable.value);
+    p->views[2] = p->variable.ref;
     p->updated = -1;
     add_record(p, p->inputs[0], true, 0);
     const int steps = 3 + below(p, 40);

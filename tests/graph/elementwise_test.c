@@ -53,6 +53,58 @@ static int check_same(mr_graph *graph, mr_output x, mr_outputs items, mr_node *t
     return fused;
 }
 
+/* The step of Adam for gathered rows, with variables by reference: what follows the updates of the moments is one call,
+ * and what reads a variable before its update is not delayed until then. */
+TEST(elementwise_after_updates)
+{
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(20, 30));
+    mr_output rows = mr_constant_int32s(g, MR_SHAPE(2), (int32_t[]){3, 7}, nullptr), moments[2];
+    mr_output zeros = mr_constant_floats(g, MR_SHAPE(20, 30), (float[600]){0}, nullptr);
+    mr_output some = mr_gather(g, x, rows);
+    mr_variable v = mr_variable_new(g, "v", zeros), other = mr_variable_new(g, "other", zeros);
+    mr_node *initializers[4] = {v.initializer, other.initializer};
+    for (int i = 0; i < 2; i++) {
+        mr_variable moment = mr_variable_new(g, i == 0 ? "m" : "s", zeros);
+        initializers[2 + i] = moment.initializer;
+        mr_output less = mr_assign(g, moment.ref, mr_mul(g, moment.value, mr_constant_float(g, 0.9f)));
+        moments[i] = mr_scatter_add(g, moment.ref, rows, mr_mul(g, some, some));
+        mr_node_add_control(moments[i].node, less.node);
+    }
+    mr_output ratio = mr_div(g, mr_mul(g, moments[0], mr_constant_float(g, 0.01f)),
+                             mr_add(g, mr_sqrt(g, moments[1]), mr_constant_float(g, 1e-3f)));
+    mr_output update = mr_assign_sub(g, v.ref, ratio);
+    /* The first factor reads a variable before its update, and the product comes after it. */
+    mr_output before = mr_mul(g, other.value, moments[0]), changed = mr_assign_add(g, other.ref, x);
+    mr_output product = mr_mul(g, before, mr_add(g, changed, x));
+    mr_node *initializer = mr_group(g, initializers, 4, "initializer");
+    mr_error error = {0};
+    mr_tensor results[2][2] = {0}, value = ramp(MR_SHAPE(20, 30));
+    int fused = 0;
+    for (int plain = 0; plain < 2; plain++) {
+        static mr_node_time times[1000];
+        mr_session *session = session_of(g, plain == 1);
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &initializer, 1, &error));
+        mr_session_trace(session, true);
+        for (int step = 0; step < 3; step++) {
+            for (int i = 0; i < 2; i++) mr_tensor_deinit(&results[plain][i]);
+            CHECK_OK(mr_session_run(session, MR_FEEDS({x, value}), MR_OUTPUTS(update, product), results[plain], nullptr,
+                                    0, &error));
+        }
+        const int ran = mr_session_trace_times(session, times, 1000);
+        for (int i = 0; i < ran && !plain; i++)
+            fused += strcmp(times[i].op, "_Elementwise") == 0 && strcmp(times[i].node, mr_node_name(ratio.node)) == 0;
+        mr_session_free(session);
+    }
+    CHECK_EQ(fused, 1);
+    for (int i = 0; i < 2; i++) {
+        CHECK(memcmp(results[0][i].data, results[1][i].data, mr_tensor_size_bytes(&results[0][i])) == 0);
+        for (int plain = 0; plain < 2; plain++) mr_tensor_deinit(&results[plain][i]);
+    }
+    mr_tensor_deinit(&value);
+    mr_graph_free(g);
+}
+
 /* A cell like that of an LSTM, in a loop, and the gradient through all iterations. */
 TEST(elementwise_in_a_loop)
 {
