@@ -50,27 +50,25 @@ MR_INLINE void largest_row_body(const float *row, int64_t count, float *largest)
 }
 MR_LEVELS(largest_row, (const float *row, int64_t count, float *largest), (row, count, largest))
 
-MR_INLINE void scale_row_body(float *row, int64_t count, float scale)
+/* Computes the row's softmax, and its largest number and the sum of the others' exponentials relative to it. */
+MR_INLINE void softmax_row_body(float *target, const float *row, int64_t count, float *largest, float *sum)
 {
-    for (int64_t i = 0; i < count; i++) row[i] *= scale;
+    largest_row_body(row, count, largest);
+    exp_row_body(target, row, count, *largest, sum);
+    const float scale = 1.0f / *sum;
+    for (int64_t i = 0; i < count; i++) target[i] *= scale;
 }
-MR_LEVELS(scale_row, (float *row, int64_t count, float scale), (row, count, scale))
-
-static float largest_of(const float *row, int64_t count)
-{
-    float largest;
-    largest_row[mr_cpu()](row, count, &largest);
-    return largest;
-}
+MR_LEVELS(softmax_row, (float *target, const float *row, int64_t count, float *largest, float *sum),
+          (target, row, count, largest, sum))
 
 static void softmax_row_float(float *target, const float *row, int64_t count, bool as_log)
 {
-    float largest = largest_of(row, count), sum;
+    float largest, sum;
     if (!as_log) {
-        exp_row[mr_cpu()](target, row, count, largest, &sum);
-        scale_row[mr_cpu()](target, count, 1.0f / sum);
+        softmax_row[mr_cpu()](target, row, count, &largest, &sum);
         return;
     }
+    largest_row[mr_cpu()](row, count, &largest);
     float chunk[512];
     double total = 0;
     for (int64_t at = 0; at < count; at += 512) {
@@ -226,9 +224,8 @@ static void sparse_row_float(const sparse_job *job, int64_t row)
     const float *x = (const float *)job->logits + row * job->classes;
     float *backprop = (float *)job->backprop + row * job->classes;
     int64_t label = label_at(job->labels, row);
-    float own = x[label], largest = largest_of(x, job->classes), sum;
-    exp_row[mr_cpu()](backprop, x, job->classes, largest, &sum);
-    scale_row[mr_cpu()](backprop, job->classes, (float)(1 / (double)sum));
+    float own = x[label], largest, sum;
+    softmax_row[mr_cpu()](backprop, x, job->classes, &largest, &sum);
     backprop[label] -= 1;
     ((float *)job->loss)[row] = (float)log((double)sum) - (own - largest);
 }
