@@ -6,8 +6,8 @@
  * leaves the new group and comes back to it. Results that others read are outputs of the group.
  *
  * All of a group is computed when the last input is there. So either no member comes after an update of a reference
- * variable, since updates wait for these, or all do, and then after all updates of what they read; and all come after the
- * same nodes that may wait. */
+ * variable, since updates wait for these, or all do, and then after all updates of what they read; and all come after
+ * the same nodes that may wait. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
