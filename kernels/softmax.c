@@ -50,24 +50,31 @@ MR_INLINE void largest_row_body(const float *row, int64_t count, float *largest)
 }
 MR_LEVELS(largest_row, (const float *row, int64_t count, float *largest), (row, count, largest))
 
-/* Computes the row's softmax, and its largest number and the sum of the others' exponentials relative to it. */
-MR_INLINE void softmax_row_body(float *target, const float *row, int64_t count, float *largest, float *sum)
+/* Computes the row's softmax times a factor.
+ * label  -1, or the class whose probability is reduced by one before: the gradient of the cross entropy
+ * loss   null, or the cross entropy */
+MR_INLINE void softmax_row_body(float *target, const float *row, int64_t count, int64_t label, float factor,
+                                float *loss)
 {
-    largest_row_body(row, count, largest);
-    exp_row_body(target, row, count, *largest, sum);
-    const float scale = 1.0f / *sum;
-    for (int64_t i = 0; i < count; i++) target[i] *= scale;
+    float largest, sum;
+    const float own = label >= 0 ? row[label] : 0; /* target may be row */
+    largest_row_body(row, count, &largest);
+    exp_row_body(target, row, count, largest, &sum);
+    const float scale = 1.0f / sum, probability = label >= 0 ? target[label] * scale : 0;
+    for (int64_t i = 0; i < count; i++) target[i] = target[i] * scale * factor;
+    if (label >= 0) target[label] = (probability - 1) * factor;
+    if (loss) *loss = (float)log((double)sum) - (own - largest);
 }
-MR_LEVELS(softmax_row, (float *target, const float *row, int64_t count, float *largest, float *sum),
-          (target, row, count, largest, sum))
+MR_LEVELS(softmax_row, (float *target, const float *row, int64_t count, int64_t label, float factor, float *loss),
+          (target, row, count, label, factor, loss))
 
 static void softmax_row_float(float *target, const float *row, int64_t count, bool as_log)
 {
-    float largest, sum;
     if (!as_log) {
-        softmax_row[mr_cpu()](target, row, count, &largest, &sum);
+        softmax_row[mr_cpu()](target, row, count, -1, 1, nullptr);
         return;
     }
+    float largest, sum;
     largest_row[mr_cpu()](row, count, &largest);
     float chunk[512];
     double total = 0;
@@ -215,6 +222,7 @@ typedef struct sparse_job {
     mr_dtype dtype;
     const void *logits;
     const mr_tensor *labels;
+    const void *scale; /* null, or a factor of each row of backprop */
     void *loss, *backprop;
     int64_t classes;
 } sparse_job;
@@ -223,11 +231,8 @@ static void sparse_row_float(const sparse_job *job, int64_t row)
 {
     const float *x = (const float *)job->logits + row * job->classes;
     float *backprop = (float *)job->backprop + row * job->classes;
-    int64_t label = label_at(job->labels, row);
-    float own = x[label], largest, sum;
-    softmax_row[mr_cpu()](backprop, x, job->classes, &largest, &sum);
-    backprop[label] -= 1;
-    ((float *)job->loss)[row] = (float)log((double)sum) - (own - largest);
+    softmax_row[mr_cpu()](backprop, x, job->classes, label_at(job->labels, row),
+                          job->scale ? ((const float *)job->scale)[row] : 1, (float *)job->loss + row);
 }
 
 static void sparse_row_double(const sparse_job *job, int64_t row)
@@ -241,6 +246,7 @@ static void sparse_row_double(const sparse_job *job, int64_t row)
     for (int64_t i = 0; i < job->classes; i++) backprop[i] *= 1 / sum;
     backprop[label] -= 1;
     ((double *)job->loss)[row] = log(sum) - (own - largest);
+    for (int64_t i = 0; i < job->classes && job->scale; i++) backprop[i] *= ((const double *)job->scale)[row];
 }
 
 static void sparse_rows(void *context, int64_t begin, int64_t end)
@@ -257,6 +263,7 @@ static void sparse_rows(void *context, int64_t begin, int64_t end)
 static mr_status sparse_cross_entropy(mr_kernel_call *call, mr_error *error)
 {
     MR_HALF_AS_FLOAT(sparse_cross_entropy);
+    const bool is_scaled = call->node->input_count == 3;
     const mr_tensor *logits = &call->inputs[0], *labels = &call->inputs[1];
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
     mr_shape_text(logits->shape, a, sizeof a);
@@ -283,6 +290,9 @@ static mr_status sparse_cross_entropy(mr_kernel_call *call, mr_error *error)
                                   label, classes);
     }
     sparse_job job = {.dtype = logits->dtype, .logits = logits->data, .labels = labels, .classes = classes};
+    if (is_scaled && mr_tensor_count(&call->inputs[2]) != rows)
+        return mr_kernel_fail(call->node, error, MR_INTERNAL, "the scale has not one element for each row");
+    if (is_scaled) job.scale = call->inputs[2].data;
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(rows), error));
     MR_TRY(mr_kernel_output(call, 1, logits->shape, error));
     job.loss = call->outputs[0].data;
@@ -336,6 +346,7 @@ static const mr_kernel kernels[] = {
     {.op = "LogSoftmax", .run = log_softmax},
     {.op = "SoftmaxCrossEntropyWithLogits", .run = cross_entropy},
     {.op = "SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy},
+    {.op = "_ScaledSparseSoftmaxCrossEntropyWithLogits", .types = "T: float, double", .run = sparse_cross_entropy},
     {.op = "InTopK", .run = in_top_k},
     {.op = "InTopKV2", .run = in_top_k_v2, .host_inputs = 1 << 2},
 };

@@ -129,6 +129,7 @@ typedef enum mr_fusion_role {
     MR_FUSION_NONE,
     MR_FUSION_ADD, /* of two operands, which may be broadcast */
     MR_FUSION_SUM, /* of any number of operands of one shape */
+    MR_FUSION_MUL, /* of two operands, which may be broadcast */
     MR_FUSION_BIAS_ADD,
     MR_FUSION_RELU,
     MR_FUSION_RELU_GRAD,
@@ -143,6 +144,7 @@ typedef struct mr_fusion {
     /* A matrix product: the kernels for a sum (AddN) of products, for a product that is added to a matrix (AddV2), for
      * a product to which a vector is added (BiasAdd, AddV2), and for the transpose of b, which several share. */
     const char *sum, *accumulate, *bias, *transpose;
+    const char *scaled; /* a loss: the kernel whose output 1 is multiplied by a column (Mul), its third input */
 } mr_fusion;
 
 struct mr_op {

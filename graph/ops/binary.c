@@ -186,6 +186,7 @@ static const mr_op binary_ops[] = {
               "complex64, complex128}",
      .shape = mr_shape_binary,
      .fold = fold_mul,
+     .role = MR_FUSION_MUL,
      .flags = MR_OP_COMMUTATIVE,
      .doc = "Returns x * y element-wise."},
     {.name = "MulNoNan",

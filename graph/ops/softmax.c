@@ -74,6 +74,7 @@ static const mr_op softmax_ops[] = {
      .signature = "features: T, labels: Tlabels -> loss: T, backprop: T",
      .attrs = "T: {half, bfloat16, float, double}; Tlabels: {int32, int64} = int64",
      .shape = sparse_softmax_cross_entropy_shape,
+     .fusion = {.scaled = "_ScaledSparseSoftmaxCrossEntropyWithLogits"},
      .doc = "Computes the cross entropy of softmax(features) and the class in labels for each row, and its gradient."},
     {.name = "L2Loss",
      .signature = "t: T -> output: T",

@@ -1,9 +1,9 @@
 /* Fuse: replaces chains of nodes for which a single kernel exists.
  *
  * Batch normalization and Relu become _FusedBatchNormEx; in the backward pass ReluGrad and the gradient of the
- * normalization become _FusedBatchNormGradEx. Both require that nothing else uses the values between them. The results
- * are the same, and each fusion saves a pass over the activations. A chain without a fused kernel for its device and
- * types is unchanged. */
+ * normalization become _FusedBatchNormGradEx. The gradient of a loss is multiplied by that of its result while it is
+ * computed. All require that nothing else uses the values between them. The results are the same, and each fusion saves
+ * a pass over the activations. A chain without a fused kernel for its device and types is unchanged. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -126,6 +126,69 @@ static void fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion)
     grad->input_count = INPUTS;
 }
 
+/* Whether a value comes after a node. Also if it comes after many others, which are not examined. */
+static bool comes_after(const fuser *f, int32_t value, int32_t node)
+{
+    constexpr int32_t EXAMINED_MAX = 128;
+    const mr_planner *planner = f->planner;
+    int32_t found[EXAMINED_MAX], count = 0; /* nodes, also several times */
+    if (planner->values[value].producer >= 0) found[count++] = planner->values[value].producer;
+    for (int32_t i = 0; i < count; i++) {
+        const mr_plan_node *n = &planner->nodes[found[i]];
+        if (found[i] == node) return true;
+        for (int32_t j = 0; j < n->input_count + n->control_count; j++) {
+            const int32_t before = j < n->input_count ? planner->values[f->instead[n->inputs[j]]].producer
+                                                      : n->controls[j - n->input_count];
+            if (before < 0) continue;
+            if (count == EXAMINED_MAX) return true;
+            found[count++] = before;
+        }
+    }
+    return false;
+}
+
+/* Whether the value has one element for each row of the other one. */
+static bool is_column(const mr_plan_value *value, const mr_plan_value *of)
+{
+    if (value->is_ref || value->dtype != of->dtype || value->shape.rank != 2 || of->shape.rank != 2) return false;
+    return value->shape.dims[1] == 1 && value->shape.dims[0] >= 0 && value->shape.dims[0] == of->shape.dims[0];
+}
+
+/* The product of a column and the gradient that a loss computes as its output 1, input `i` of mul: the loss takes the
+ * column and computes the product. */
+static mr_status fuse_scaled(fuser *f, mr_plan_node *mul, int i, mr_error *error)
+{
+    mr_planner *planner = f->planner;
+    const int32_t gradient = f->instead[mul->inputs[i]], column = f->instead[mul->inputs[1 - i]],
+                  product = mul->first_output;
+    const mr_plan_value *value = &planner->values[gradient];
+    if (value->kind != MR_VALUE_OUTPUT || value->index != 1 || f->uses[gradient] != 1) return MR_OK;
+    mr_plan_node *loss = &planner->nodes[value->producer];
+    const mr_fusion *fusion = fusion_of(loss);
+    if (!fusion || !fusion->scaled || loss->attrs || loss->input_count != 2 || loss->region != mul->region ||
+        loss->condition != mul->condition || loss->device != mul->device)
+        return MR_OK;
+    if (!is_column(&planner->values[column], value) || comes_after(f, column, value->producer)) return MR_OK;
+    if (!mr_plan_reads_freely(planner, f->after_updates, (int32_t)(mul - planner->nodes), column)) return MR_OK;
+    const mr_kernel *kernel = mr_kernel_find(fusion->scaled, loss->device->kind, &loss->node->attrs);
+    if (!kernel) return MR_OK;
+    int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 3);
+    bool *refs = MR_ARENA_NEW(&planner->arena, bool, 3);
+    if (!inputs || !refs) return mr_fail_memory(error, 3 * sizeof *inputs);
+    for (int k = 0; k < 2; k++) inputs[k] = loss->inputs[k];
+    inputs[2] = column;
+    loss->kernel = kernel;
+    loss->inputs = inputs;
+    loss->input_is_ref = refs;
+    loss->input_count = 3;
+    assert(f->instead[product] == product && f->instead[gradient] == gradient);
+    f->instead[product] = gradient;
+    f->uses[gradient] = f->uses[product];
+    planner->values[gradient].fetched |= planner->values[product].fetched;
+    mul->live = false;
+    return MR_OK;
+}
+
 static void count_uses(fuser *f)
 {
     const mr_planner *planner = f->planner;
@@ -153,6 +216,11 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_fusion *fusion = fusion_of(&planner->nodes[i]);
         if (fusion && fusion->producer) fuse_backward(&f, &planner->nodes[i], fusion);
+    }
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        mr_plan_node *node = &planner->nodes[i];
+        for (int k = 0; k < 2 && mr_plan_fusion_role(node) == MR_FUSION_MUL; k++)
+            if (node->control_count == 0 && !node->pinned) MR_TRY(fuse_scaled(&f, node, k, error));
     }
     for (int32_t i = 0; i < planner->node_count; i++)
         for (int32_t j = 0; j < planner->nodes[i].input_count; j++)

@@ -88,3 +88,68 @@ TEST(fuse_keeps_the_order_of_what_waits)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* A loss whose gradient is multiplied by a column that is known, fed, computed from the loss, or not alone in reading
+ * the gradient. */
+typedef enum column_case {
+    COLUMN_KNOWN,
+    COLUMN_FED,
+    COLUMN_OF_LOSS,
+    COLUMN_SHARED,
+    COLUMN_WIDE,
+    COLUMN_CASES
+} column_case;
+
+static mr_output scaled_gradient(mr_graph *g, column_case which, mr_output logits, mr_output labels, mr_output weights,
+                                 mr_output *loss)
+{
+    mr_sparse_softmax_cross_entropy_with_logits_outputs made =
+        mr_sparse_softmax_cross_entropy_with_logits(g, logits, labels);
+    *loss = made.loss;
+    mr_output column = mr_expand_dims(g, weights, mr_constant_int32(g, -1));
+    if (which == COLUMN_KNOWN) column = mr_constant_floats(g, MR_SHAPE(3, 1), (float[]){0.5f, -2, 3}, nullptr);
+    if (which == COLUMN_OF_LOSS) column = mr_mul(g, column, mr_expand_dims(g, made.loss, mr_constant_int32(g, 1)));
+    if (which == COLUMN_WIDE) column = mr_mul(g, column, logits);
+    mr_output scaled = mr_mul(g, column, made.backprop);
+    return which == COLUMN_SHARED ? mr_add_v2(g, mr_neg(g, made.backprop), scaled) : scaled;
+}
+
+TEST(fuse_loss_and_scale)
+{
+    constexpr int64_t CLASSES = 1037;
+    for (int which = 0; which < COLUMN_CASES; which++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3, CLASSES)),
+                  labels = mr_placeholder(g, MR_INT32, .shape = MR_SHAPE(3)),
+                  weights = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3)), loss;
+        mr_output gradient = scaled_gradient(g, (column_case)which, x, labels, weights, &loss);
+        mr_tensor values[3] = {0}, results[2][2] = {0};
+        CHECK_OK(mr_tensor_init(&values[0], MR_FLOAT, MR_SHAPE(3, CLASSES), &error));
+        CHECK_OK(mr_tensor_init(&values[1], MR_INT32, MR_SHAPE(3), &error));
+        CHECK_OK(mr_tensor_init(&values[2], MR_FLOAT, MR_SHAPE(3), &error));
+        for (int i = 0; i < 3 * CLASSES; i++) mr_tensor_floats(&values[0])[i] = 3 * sinf((float)(i * i % 977));
+        for (int i = 0; i < 3; i++) {
+            mr_tensor_int32s(&values[1])[i] = i * 518;
+            mr_tensor_floats(&values[2])[i] = 1.5f - (float)i;
+        }
+        for (int plain = 0; plain < 2; plain++) {
+            mr_session *session = nullptr;
+            CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 2, .no_optimization = plain == 1),
+                                    &session, &error));
+            mr_session_trace(session, true);
+            mr_feeds feeds = MR_FEEDS({x, values[0]}, {labels, values[1]}, {weights, values[2]});
+            CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(loss, gradient), results[plain], nullptr, 0, &error));
+            const bool fuses = !plain && (which == COLUMN_KNOWN || which == COLUMN_FED);
+            CHECK_EQ(ran(session, "_ScaledSparseSoftmaxCrossEntropyWithLogits"), fuses);
+            mr_session_free(session);
+        }
+        for (int i = 0; i < 2; i++) {
+            CHECK(mr_shape_equal(results[0][i].shape, results[1][i].shape));
+            CHECK(memcmp(results[0][i].data, results[1][i].data, mr_tensor_size_bytes(&results[0][i])) == 0);
+            for (int plain = 0; plain < 2; plain++) mr_tensor_deinit(&results[plain][i]);
+        }
+        for (int i = 0; i < 3; i++) mr_tensor_deinit(&values[i]);
+        mr_graph_free(g);
+    }
+}
