@@ -294,7 +294,7 @@ static mr_status sparse_cross_entropy(mr_kernel_call *call, mr_error *error)
         return mr_kernel_fail(call->node, error, MR_INTERNAL, "the scale has not one element for each row");
     if (is_scaled) job.scale = call->inputs[2].data;
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(rows), error));
-    MR_TRY(mr_kernel_output(call, 1, logits->shape, error));
+    MR_TRY(mr_kernel_forward(call, 1, 0, logits->shape, error));
     job.loss = call->outputs[0].data;
     job.backprop = call->outputs[1].data;
     if (rows > 0) mr_pool_for(call->device->pool, rows, MR_MAX(1, MR_GRAIN / 8 / classes), sparse_rows, &job);

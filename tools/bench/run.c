@@ -126,6 +126,14 @@ static void measure_python(bench_report *report, const run_row *r, peer *p)
     (void)report_times(report, r, p, ours, peers, rounds);
 }
 
+static void measure_memory(bench_report *report, const char *suite, const run_row *r, const peer *p)
+{
+    constexpr double GOAL = 2; /* half of TensorFlow's */
+    char name[64];
+    snprintf(name, sizeof name, "%s, memory", r->name);
+    bench_run_memory(report, p, suite, name, r->name, GOAL);
+}
+
 static bool start(bench_report *report, const char *suite, peer *p)
 {
     if (peer_start(p, bench_threads(report), bench_directory(suite), suite, bench_part(report))) return true;
@@ -154,7 +162,11 @@ void bench_run_rows(bench_report *report, const char *suite, const run_row *all,
             bench_run_start(report, &p, directory, all[i].name);
             break;
         case RUN_MEMORY:
-            bench_run_memory(report, &p, directory, all[i].name, all[i].goal);
+            bench_run_memory(report, &p, suite, all[i].name, "mlp adam", all[i].goal);
+            break;
+        case RUN_NETWORK:
+            (void)measure_task(report, &all[i], &p, directory);
+            measure_memory(report, suite, &all[i], &p);
             break;
         default:
             (void)measure_task(report, &all[i], &p, directory);

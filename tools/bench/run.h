@@ -58,7 +58,7 @@ mr_status task_stop(task *t, mr_error *error);
 
 typedef enum run_kind {
     RUN_STEPS = 0,
-    RUN_NETWORK, /* also the share of the machine's peak */
+    RUN_NETWORK, /* also the share of the machine's peak, and memory */
     RUN_IMPORT,  /* and first run */
     RUN_PYTHON,  /* both sides in the peer's process */
     RUN_START,
@@ -85,7 +85,10 @@ void bench_run_bandwidth(bench_report *report, const char *name, const task *t, 
 
 /* From the start of graph-run to its end after the first result, in milliseconds. */
 void bench_run_start(bench_report *report, const peer *p, const char *directory, const char *name);
-/* Growth of the peak resident memory by import, initialization and ten steps, in MB. */
-void bench_run_memory(bench_report *report, const peer *p, const char *directory, const char *name, double goal);
+/* Growth of the peak resident memory by import, initialization and ten steps, in MB.
+ * name  of the row
+ * task  of the suite, which has been written */
+void bench_run_memory(bench_report *report, const peer *p, const char *suite, const char *name, const char *task,
+                      double goal);
 
 #endif

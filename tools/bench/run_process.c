@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 constexpr double START_LIMIT_MS = 20;
-static const char MEMORY_TASK[] = "mlp adam";
 
 /* ---- Process start ---- */
 
@@ -71,34 +70,41 @@ static double status_mb(const char *key)
     return kb / 1024;
 }
 
-/* Ours alone. Runs in a process of its own, which bench_run_memory starts. */
-BENCH(memory, "memory of a training step, part of the suite run")
+/* Ours alone, of the task SUITE/TASK. Runs in a process of its own, which bench_run_memory starts. */
+BENCH(memory, "memory of a training step, part of the suites run and networks")
 {
+    char suite[64] = "run", name[160] = "mlp adam";
     mr_error error = {0};
     task t;
-    mr_status status = task_init(&t, bench_directory("run"), MEMORY_TASK, &error);
+    (void)sscanf(bench_part(report), "%63[^/]/%159[^\n]", suite, name);
+    mr_status status = task_init(&t, bench_directory(suite), name, &error);
     double before = status_mb("VmRSS:");
     if (status == MR_OK) status = task_start(&t, bench_threads(report), &error);
     for (int i = 1; i < 10 && status == MR_OK; i++) status = task_run(&t, &error);
     double growth = status_mb("VmHWM:") - before;
     if (status == MR_OK)
-        bench_row(report, (bench_result){.task = MEMORY_TASK, .unit = "MB", .peer = "", .ours = growth, .runs = 1});
+        bench_row(report, (bench_result){.task = bench_part(report)[0] ? bench_part(report) : name,
+                                         .unit = "MB",
+                                         .peer = "",
+                                         .ours = growth,
+                                         .runs = 1});
     else
-        bench_note(report, "memory: %s; \"run\" writes the graph", error.message);
+        bench_note(report, "memory: %s; \"%s\" writes the graph", error.message, suite);
     (void)task_stop(&t, &error);
     task_deinit(&t);
 }
 
-void bench_run_memory(bench_report *report, const peer *p, const char *directory, const char *name, double goal)
+void bench_run_memory(bench_report *report, const peer *p, const char *suite, const char *name, const char *task,
+                      double goal)
 {
     double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX];
     int rounds = bench_rounds(report, 3);
-    char our_command[128], peer_command[1024];
+    char our_command[512], peer_command[1024];
     if (rounds > RUN_ROUNDS_MAX) rounds = RUN_ROUNDS_MAX;
-    snprintf(our_command, sizeof our_command, "/proc/%d/exe memory --json --threads %d", (int)getpid(),
-             bench_threads(report));
+    snprintf(our_command, sizeof our_command, "/proc/%d/exe 'memory:%s/%s' --json --threads %d", (int)getpid(), suite,
+             task, bench_threads(report));
     snprintf(peer_command, sizeof peer_command, "%s tools/bench/peer_process.py memory %s '%s' %d",
-             bench_tensorflow_python(), directory, MEMORY_TASK, bench_threads(report));
+             bench_tensorflow_python(), bench_directory(suite), task, bench_threads(report));
     for (int i = 0; i < rounds; i++) {
         bench_command_numbers(our_command, (const char *const[]){"\"ours\": "}, &ours[i], 1);
         peers[i] = bench_command(peer_command);
