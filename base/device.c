@@ -1,14 +1,15 @@
 /* The CPU device.
  *
- * Memory is allocated in size classes, four per power of two, so that at most a fifth of a block is unused. A buffer
- * and its block are one allocation: the header in the first 64 bytes, then the data. The last unref puts the block on
- * the free list of its class, so a step that creates the same tensors again reuses the same blocks, still in the cache,
- * without calling malloc.
+ * Large blocks are those of a heap. Small ones are allocated in size classes, four per power of two, so that at most a
+ * fifth of a block is unused. A buffer and its block are one allocation: the header in the first 64 bytes, then the
+ * data. The last unref puts a small block on the free list of its class, so a step that creates the same tensors again
+ * reuses the same blocks, still in the cache, without calling malloc.
  *
- * The free lists outlive the device: each allocated block counts as a user of them. */
+ * The heap and the free lists outlive the device: each allocated block counts as a user of them. */
 #include "base/device.h"
 
 #include "base/buffer.h"
+#include "base/heap.h"
 #include "base/status.h"
 
 #include <assert.h>
@@ -21,16 +22,23 @@ constexpr size_t CLASS_BYTES_MIN = 256;
 constexpr int CLASS_COUNT = 4 * 40;
 constexpr size_t KEPT_BYTES_MIN = (size_t)64 << 20;
 constexpr int SPARE_COUNT = 4;
+/* Blocks of more bytes are those of the heap, but not where malloc examines what is read and written beside a block. */
+#if __has_feature(address_sanitizer)
+constexpr size_t SMALL_BYTES_MAX = SIZE_MAX;
+#else
+constexpr size_t SMALL_BYTES_MAX = (size_t)64 << 10;
+#endif
 
 typedef struct cache {
     /* Unused blocks of the smallest class, for scalars, which are taken and put back without the mutex. They count as
      * allocated. After the device is freed each is `no_block`. */
     mr_buffer *spare[SPARE_COUNT]; /* atomic */
     pthread_mutex_t mutex;
-    mr_buffer *free[CLASS_COUNT]; /* linked through data */
-    size_t live_bytes, live_bytes_max, kept_bytes;
-    size_t holders; /* the device, and each allocated block */
-    bool closed;    /* the device has been freed: returned blocks are freed */
+    mr_heap heap;
+    mr_buffer *free[CLASS_COUNT];                  /* small blocks, linked through data */
+    size_t live_bytes, live_bytes_max, kept_bytes; /* of these */
+    size_t holders;                                /* the device, and each allocated block */
+    bool closed;                                   /* the device has been freed: returned blocks are freed */
 } cache;
 
 typedef struct cpu_device {
@@ -57,6 +65,7 @@ static int size_class(size_t size_bytes, size_t *capacity_bytes)
 
 static void free_kept(cache *c)
 {
+    mr_heap_trim(&c->heap);
     for (int i = 0; i < CLASS_COUNT; i++)
         for (mr_buffer *block = c->free[i]; block != nullptr;) {
             mr_buffer *next = block->data;
@@ -69,6 +78,7 @@ static void free_kept(cache *c)
 
 static void unhold(cache *c, bool last)
 {
+    assert(!last || c->heap.segment_bytes == 0);
     pthread_mutex_unlock(&c->mutex);
     if (!last) return;
     pthread_mutex_destroy(&c->mutex);
@@ -99,10 +109,23 @@ static bool put_spare(cache *c, mr_buffer *block)
     return false;
 }
 
+static void destroy_large(cache *c, mr_buffer *block)
+{
+    pthread_mutex_lock(&c->mutex);
+    assert(c->holders > 0);
+    mr_heap_free(&c->heap, block);
+    if (c->closed) mr_heap_trim(&c->heap);
+    unhold(c, --c->holders == 0);
+}
+
 static void destroy_block(mr_buffer *block)
 {
     cache *c = block->owner;
     size_t capacity_bytes;
+    if (block->size_bytes > SMALL_BYTES_MAX) {
+        destroy_large(c, block);
+        return;
+    }
     if (block->size_bytes <= CLASS_BYTES_MIN && put_spare(c, block)) return;
     int index = size_class(block->size_bytes, &capacity_bytes);
     assert(index >= 0 && block->size_bytes <= capacity_bytes);
@@ -120,6 +143,20 @@ static void destroy_block(mr_buffer *block)
     if (!keep) free(block);
 }
 
+static mr_buffer *allocate_large(cache *c, size_t size_bytes)
+{
+    pthread_mutex_lock(&c->mutex);
+    assert(!c->closed && c->holders > 0);
+    mr_buffer *block = mr_heap_allocate(&c->heap, HEADER_BYTES + size_bytes);
+    if (block == nullptr) { /* memory kept for small blocks may suffice */
+        free_kept(c);
+        block = mr_heap_allocate(&c->heap, HEADER_BYTES + size_bytes);
+    }
+    if (block != nullptr) c->holders++;
+    pthread_mutex_unlock(&c->mutex);
+    return block;
+}
+
 static mr_status cpu_allocate(mr_device *device, size_t size_bytes, mr_buffer **buffer, mr_error *error)
 {
     cache *c = ((cpu_device *)device)->cache;
@@ -131,6 +168,13 @@ static mr_status cpu_allocate(mr_device *device, size_t size_bytes, mr_buffer **
     }
     *buffer = nullptr;
     size_t capacity_bytes;
+    if (size_bytes > SMALL_BYTES_MAX) {
+        mr_buffer *large = size_bytes <= PTRDIFF_MAX / 4 ? allocate_large(c, size_bytes) : nullptr;
+        if (large == nullptr) return mr_fail_memory(error, size_bytes);
+        mr_buffer_init(large, (unsigned char *)large + HEADER_BYTES, size_bytes, destroy_block, c);
+        *buffer = large;
+        return MR_OK;
+    }
     int index = size_bytes <= PTRDIFF_MAX / 4 ? size_class(size_bytes, &capacity_bytes) : -1;
     if (index < 0) return mr_fail_memory(error, size_bytes);
     pthread_mutex_lock(&c->mutex);

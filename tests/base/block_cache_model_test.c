@@ -1,5 +1,5 @@
-/* Model test of the CPU device's block cache: random sizes below, at and above every class limit, blocks freed by other
- * threads and after the device, and failing allocations. */
+/* Model test of the CPU device's blocks: random sizes below, at and above every class limit and that of the heap, blocks
+ * freed by other threads and after the device, and failing allocations. */
 #include "base/device.h"
 #include "base/random.h"
 #include "tests/test.h"
@@ -11,6 +11,11 @@
 
 constexpr int CLASSES_MAX = 80, BLOCKS_MAX = 64, SPARE_MAX = 4;
 constexpr size_t KEPT_MIN_BYTES = (size_t)64 << 20;
+#if __has_feature(address_sanitizer)
+constexpr size_t SMALL_BYTES_MAX = SIZE_MAX;
+#else
+constexpr size_t SMALL_BYTES_MAX = (size_t)64 << 10; /* larger ones are those of the heap */
+#endif
 
 typedef struct class_model {
     size_t capacity_bytes;
@@ -58,12 +63,30 @@ static void touch(mr_buffer *block, size_t size_bytes)
     if (size_bytes > 0) data[0] = data[size_bytes - 1] = 1;
 }
 
+/* The heap may return any memory that is free. */
+static void allocate_large(model *m, mr_device *device, size_t size_bytes)
+{
+    mr_error error = {0};
+    mr_buffer *block = nullptr;
+    CHECK_OK(device->functions->allocate(device, size_bytes, &block, &error));
+    touch(block, size_bytes);
+    for (int i = 0; i < m->block_count; i++) {
+        const char *from = mr_buffer_data(m->blocks[i]), *to = from + mr_buffer_size(m->blocks[i]);
+        CHECK((const char *)mr_buffer_data(block) + size_bytes <= from || to <= (const char *)mr_buffer_data(block));
+    }
+    m->blocks[m->block_count++] = block;
+}
+
 /* fails: number of consecutive allocations of the C library that fail. */
 static void model_allocate(model *m, mr_device *device, size_t size_bytes, int fails)
 {
     mr_error error = {0};
     mr_buffer *block = nullptr;
     class_model *of = class_of(m, size_bytes);
+    if (size_bytes > SMALL_BYTES_MAX) {
+        allocate_large(m, device, size_bytes);
+        return;
+    }
     if (fails > 0) test_fail_allocations(test_allocations() + 1, fails);
     mr_status status = device->functions->allocate(device, size_bytes, &block, &error);
     if (fails > 0) test_fail_allocations(0, 0);
@@ -98,8 +121,10 @@ static void model_free(model *m, int which)
 {
     mr_buffer *block = m->blocks[which];
     class_model *of = class_of(m, mr_buffer_size(block));
+    const bool is_large = mr_buffer_size(block) > SMALL_BYTES_MAX;
     m->blocks[which] = m->blocks[--m->block_count];
     mr_buffer_unref(block);
+    if (is_large) return;
     if (of == &m->classes[0] && m->spare_count < SPARE_MAX) {
         m->spare[m->spare_count++] = block;
         return;
@@ -149,6 +174,29 @@ TEST(a_block_cache_is_as_its_model)
             mr_buffer_unref(m.blocks[i]);
         }
         if (round % 2 == 1) mr_device_free(device);
+    }
+}
+
+/* Each number of failures in a row: the block is there, or the error says so, and later blocks are. */
+TEST(a_large_block_without_memory)
+{
+    if (test_allocations() < 0) return;
+    for (int fails = 1; fails <= 6; fails++) {
+        mr_error error = {0};
+        mr_device *device = nullptr;
+        mr_buffer *block = nullptr, *small = nullptr;
+        CHECK_OK(mr_device_cpu_new(nullptr, &device, &error));
+        CHECK_OK(device->functions->allocate(device, 1000, &small, &error));
+        mr_buffer_unref(small); /* kept, and returned if memory lacks */
+        test_fail_allocations(test_allocations() + 1, fails);
+        const mr_status status = device->functions->allocate(device, (size_t)1 << 20, &block, &error);
+        test_fail_allocations(0, 0);
+        CHECK(status == MR_OK || (status == MR_RESOURCE_EXHAUSTED && !block && fails > 1));
+        if (block) mr_buffer_unref(block);
+        CHECK_OK(device->functions->allocate(device, (size_t)1 << 20, &block, &error));
+        touch(block, (size_t)1 << 20);
+        mr_device_free(device);
+        mr_buffer_unref(block);
     }
 }
 
@@ -240,7 +288,8 @@ static void *work(void *context)
             break;
         default:
             if (*block != nullptr) break;
-            if (s->device->functions->allocate(s->device, draw_size(&random, 24) % 4099, block, nullptr) != MR_OK)
+            const size_t most = mr_random_below(&random, 50) == 0 ? 300000 : 4099; /* also large ones */
+            if (s->device->functions->allocate(s->device, draw_size(&random, 40) % most, block, nullptr) != MR_OK)
                 atomic_store(&s->is_wrong, true);
             else
                 mark(*block, mr_random_next64(&random));
