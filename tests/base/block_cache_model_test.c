@@ -1,5 +1,5 @@
-/* Model test of the CPU device's blocks: random sizes below, at and above every class limit and that of the heap, blocks
- * freed by other threads and after the device, and failing allocations. */
+/* Model test of the CPU device's blocks: random sizes below, at and above every class limit and that of the heap,
+ * blocks freed by other threads and after the device, and failing allocations. */
 #include "base/device.h"
 #include "base/random.h"
 #include "tests/test.h"
