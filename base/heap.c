@@ -7,12 +7,12 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 constexpr size_t HEADER_BYTES = 64;
 constexpr size_t CHUNK_BYTES_MIN = (size_t)16 << 10;
 constexpr size_t SEGMENT_BYTES_MIN = (size_t)32 << 20;
+constexpr int EXAMINED_MAX = 64;               /* chunks of a bin, so that many free ones cost no time */
 constexpr size_t PAGE_BYTES = (size_t)2 << 20; /* a large page */
 
 struct mr_heap_chunk {
@@ -58,11 +58,11 @@ static void take(mr_heap *heap, mr_heap_chunk *chunk)
     if (!heap->bins[bin]) heap->has_chunks[bin / 64] &= ~(1ull << bin % 64);
 }
 
-/* The smallest chunk of a bin that is large enough. */
+/* The smallest chunk of a bin, among the last ones that were put there, that is large enough. */
 static mr_heap_chunk *best_of(const mr_heap *heap, int bin, size_t size_bytes)
 {
-    mr_heap_chunk *best = nullptr;
-    for (mr_heap_chunk *chunk = heap->bins[bin]; chunk; chunk = chunk->next)
+    mr_heap_chunk *best = nullptr, *chunk = heap->bins[bin];
+    for (int i = 0; chunk && i < EXAMINED_MAX; i++, chunk = chunk->next)
         if (chunk->size_bytes >= size_bytes && (!best || chunk->size_bytes < best->size_bytes)) best = chunk;
     return best;
 }
