@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-constexpr int64_t INNER_BLOCK = 512;
+constexpr int64_t INNER_BLOCK = MR_GEMM_STEPS_MAX;
 constexpr int64_t FAR = 4096;             /* rows at this distance and more are slow to read, each on another page */
 constexpr int64_t IN_PLACE_COLUMNS = 288; /* of a unit on AVX-512 whose rows are read in place */
 constexpr int64_t IN_PLACE_ROWS = 28;     /* of A for which B is read in place: two tiles on AVX-512 */

@@ -80,6 +80,8 @@ typedef struct mr_gemm {
                         * products are both added: k counts pairs. Needs mr_cpu_has_bf16. */
     const float *bias; /* null, or n numbers that are added to every row of the result */
 } mr_gemm;
+/* Products of more steps are added to the result in parts. */
+constexpr int64_t MR_GEMM_STEPS_MAX = 512;
 int64_t mr_gemm_scratch(const mr_gemm *gemm);
 void mr_gemm_run(const mr_gemm *gemm, mr_slots *slots, mr_pool *pool);
 

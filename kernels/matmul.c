@@ -250,14 +250,16 @@ static mr_status mat_mul_bias(mr_kernel_call *call, mr_error *error)
     return mr_product_run(call, MR_FLOAT, &p, nullptr, error);
 }
 
-/* Input 0 + input 1 · input 2, in the memory of input 0 if nothing else uses it. */
+/* Input 0 + input 1 · input 2, in the memory of input 0 if nothing else uses it. A product whose parts would be added
+ * to input 0 one by one is computed before, as if the two were not one call. */
 static mr_status accumulate_mat_mul(mr_kernel_call *call, mr_error *error)
 {
     const mr_tensor *sum = &call->inputs[0], *a = &call->inputs[1], *b = &call->inputs[2];
     mr_product p;
     MR_TRY(fused_product(call, 1, &p, error));
     const mr_shape shape = MR_SHAPE(p.m, p.n);
-    if (!mr_shape_equal(sum->shape, shape)) return add_product(call, "AddV2", &p, sum, error);
+    if (!mr_shape_equal(sum->shape, shape) || p.k > MR_GEMM_STEPS_MAX)
+        return add_product(call, "AddV2", &p, sum, error);
     const void *before = sum->data;
     const size_t size_bytes = mr_tensor_size_bytes(sum);
     if (sum->buffer == a->buffer || sum->buffer == b->buffer)

@@ -164,7 +164,7 @@ static mr_status log_softmax(mr_kernel_call *call, mr_error *error)
         type log_sum = (type)log(sum), scale = (type)(1 / sum);                                                        \
         for (int64_t i = 0; i < job->classes; i++) {                                                                   \
             type label = labels[i * job->label_step];                                                                  \
-            if (label != 0) loss += (double)(label * (log_sum - (x[i * job->logit_step] - largest)));                  \
+            loss += (double)(label * (log_sum - (x[i * job->logit_step] - largest)));                                  \
             backprop[i] = backprop[i] * scale - label;                                                                 \
         }                                                                                                              \
         ((type *)job->loss)[row] = (type)loss;                                                                         \

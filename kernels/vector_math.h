@@ -58,6 +58,7 @@ MR_MATH float mr_expf(float x)
 MR_MATH float mr_expm1f(float x)
 {
     float small = mr_expm1_reduced(x), large = mr_expf(x) - 1.0f;
+    small = fabsf(x) < 5.9e-8f ? x : small; /* also the sign of zero */
     return fabsf(x) < 0.34f ? small : large;
 }
 
@@ -106,7 +107,7 @@ MR_MATH float mr_tanhf(float x)
     p = p * z - 5.37397155531e-2f;
     p = p * z + 1.33314422036e-1f;
     p = p * z - 3.33332819422e-1f;
-    float small = p * z * x + x;
+    float small = z < 5e-8f ? x : p * z * x + x; /* also the sign of zero */
     float large = 1.0f - 2.0f / (mr_expf(2.0f * size) + 1.0f);
     large = x < 0.0f ? -large : large;
     return size < 0.625f ? small : large;

@@ -211,16 +211,16 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
     if (!f.uses || !f.instead) return mr_fail_memory(error, (size_t)planner->value_count * 8);
     MR_TRY(mr_plan_after_updates(planner, &f.after_updates, error));
     count_uses(&f);
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        mr_plan_node *node = &planner->nodes[i];
+        for (int k = 0; k < 2 && mr_plan_fusion_role(node) == MR_FUSION_MUL; k++)
+            if (node->control_count == 0 && !node->pinned) MR_TRY(fuse_scaled(&f, node, k, error));
+    }
     for (int32_t i = 0; i < planner->node_count; i++)
         if (planner->nodes[i].live && planner->nodes[i].input_count > 0) fuse_forward(&f, &planner->nodes[i]);
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_fusion *fusion = fusion_of(&planner->nodes[i]);
         if (fusion && fusion->producer) fuse_backward(&f, &planner->nodes[i], fusion);
-    }
-    for (int32_t i = 0; i < planner->node_count; i++) {
-        mr_plan_node *node = &planner->nodes[i];
-        for (int k = 0; k < 2 && mr_plan_fusion_role(node) == MR_FUSION_MUL; k++)
-            if (node->control_count == 0 && !node->pinned) MR_TRY(fuse_scaled(&f, node, k, error));
     }
     for (int32_t i = 0; i < planner->node_count; i++)
         for (int32_t j = 0; j < planner->nodes[i].input_count; j++)

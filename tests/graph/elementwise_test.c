@@ -263,3 +263,41 @@ TEST(elementwise_watched)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* Of small numbers these functions are the numbers themselves, with the sign of zero. */
+TEST(elementwise_of_small_numbers)
+{
+    static const float small[] = {-0.0f, 0.0f, 1e-30f, -1e-30f, 4e-8f, -4e-8f};
+    constexpr int COUNT = sizeof small / sizeof small[0];
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_constant_floats(g, MR_SHAPE(COUNT), small, nullptr);
+    mr_error error = {0};
+    mr_tensor results[2] = {0};
+    mr_session *session = session_of(g, false);
+    CHECK_OK(
+        mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(mr_tanh(g, x), mr_expm1(g, x)), results, nullptr, 0, &error));
+    for (int i = 0; i < 2; i++) {
+        CHECK(memcmp(results[i].data, small, sizeof small) == 0);
+        mr_tensor_deinit(&results[i]);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
+/* Labels of 0 do not hide what is not a number: TensorFlow multiplies. */
+TEST(cross_entropy_of_nan)
+{
+    mr_graph *g = mr_graph_new();
+    mr_output logits = mr_constant_floats(g, MR_SHAPE(2, 2), (float[]){NAN, 1, 1, -INFINITY}, nullptr),
+              labels = mr_constant_floats(g, MR_SHAPE(2, 2), (float[]){0, 0, 1, 0}, nullptr);
+    mr_error error = {0};
+    mr_tensor loss = {0};
+    mr_session *session = session_of(g, false);
+    CHECK_OK(mr_session_run(session, MR_NO_FEEDS,
+                            MR_OUTPUTS(mr_softmax_cross_entropy_with_logits(g, logits, labels).loss), &loss, nullptr, 0,
+                            &error));
+    CHECK(isnan(mr_tensor_floats(&loss)[0]) && isnan(mr_tensor_floats(&loss)[1]));
+    mr_tensor_deinit(&loss);
+    mr_session_free(session);
+    mr_graph_free(g);
+}

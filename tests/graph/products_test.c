@@ -245,3 +245,37 @@ TEST(plan_fuses_products_of_a_loop)
         mr_graph_free(g);
     }
 }
+
+/* Sums of two products of more steps than a product adds at a time: a part of the second must not be added to the
+ * first before its other parts, which may cancel it. */
+TEST(products_added_as_a_whole)
+{
+    constexpr int64_t STEP_COUNT = 600;
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output p = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(4, STEP_COUNT)),
+              r = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(4, STEP_COUNT)),
+              q = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(STEP_COUNT, 16));
+    mr_output sums[2] = {mr_add_v2(g, mr_mat_mul(g, p, q), mr_mat_mul(g, r, q)),
+                         mr_add_v2(g, mr_mat_mul(g, r, q), mr_mat_mul(g, p, q))};
+    mr_tensor values[3] = {0}, results[2] = {0};
+    for (int i = 0; i < 2; i++) CHECK_OK(mr_tensor_init(&values[i], MR_FLOAT, MR_SHAPE(4, STEP_COUNT), &error));
+    CHECK_OK(mr_tensor_init(&values[2], MR_FLOAT, MR_SHAPE(STEP_COUNT, 16), &error));
+    for (int64_t i = 0; i < 4 * STEP_COUNT; i++) {
+        const int64_t step = i % STEP_COUNT;
+        mr_tensor_floats(&values[0])[i] = step == 0 ? 3e38f : step == STEP_COUNT - 1 ? -3e38f : 0;
+        mr_tensor_floats(&values[1])[i] = step == 0 ? 2e38f : 0;
+    }
+    for (int64_t i = 0; i < STEP_COUNT * 16; i++) mr_tensor_floats(&values[2])[i] = 1;
+    mr_session *session = nullptr;
+    CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1), &session, &error));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({p, values[0]}, {r, values[1]}, {q, values[2]}), (mr_outputs){sums, 2},
+                            results, nullptr, 0, &error));
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 64; k++) CHECK(mr_tensor_floats(&results[i])[k] == 2e38f);
+        mr_tensor_deinit(&results[i]);
+    }
+    for (int i = 0; i < 3; i++) mr_tensor_deinit(&values[i]);
+    mr_session_free(session);
+    mr_graph_free(g);
+}
