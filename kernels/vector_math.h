@@ -1,6 +1,7 @@
-/* exp, log and related functions for floats, without branches, so that compilers vectorize loops over them. Errors are
- * at most two units in the last place over the complete range. Infinities, NaN and subnormal results are those of the C
- * library. They use the processor's fused multiply-add, so the last bit depends on the CPU level. */
+/* exp, log and related functions for floats, without branches, so that compilers vectorize loops over them. Errors of
+ * exp, log and tanh are at most two units in the last place over the complete range, of those that are computed from
+ * them at most eight. Infinities, NaN and subnormal results are those of the C library. They use the processor's
+ * fused multiply-add, so the last bit depends on the CPU level. */
 #ifndef MR_KERNELS_VECTOR_MATH_H
 #define MR_KERNELS_VECTOR_MATH_H
 

@@ -107,7 +107,9 @@ static mr_output scaled_gradient(mr_graph *g, column_case which, mr_output logit
         mr_sparse_softmax_cross_entropy_with_logits(g, logits, labels);
     *loss = made.loss;
     mr_output column = mr_expand_dims(g, weights, mr_constant_int32(g, -1));
-    if (which == COLUMN_KNOWN) column = mr_constant_floats(g, MR_SHAPE(3, 1), (float[]){0.5f, -2, 3}, nullptr);
+    if (which == COLUMN_KNOWN)
+        column =
+            mr_cast(g, mr_constant_floats(g, MR_SHAPE(3, 1), (float[]){0.5f, -2, 3}, nullptr), mr_output_dtype(logits));
     if (which == COLUMN_OF_LOSS) column = mr_mul(g, column, mr_expand_dims(g, made.loss, mr_constant_int32(g, 1)));
     if (which == COLUMN_WIDE) column = mr_mul(g, column, logits);
     mr_output scaled = mr_mul(g, column, made.backprop);
@@ -117,13 +119,16 @@ static mr_output scaled_gradient(mr_graph *g, column_case which, mr_output logit
 TEST(fuse_loss_and_scale)
 {
     constexpr int64_t CLASSES = 1037;
-    for (int which = 0; which < COLUMN_CASES; which++) {
+    for (int round = 0; round < 2 * COLUMN_CASES; round++) {
+        const int which = round % COLUMN_CASES;
+        const mr_dtype dtype = round < COLUMN_CASES ? MR_FLOAT : MR_DOUBLE;
         mr_error error = {0};
         mr_graph *g = mr_graph_new();
         mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3, CLASSES)),
                   labels = mr_placeholder(g, MR_INT32, .shape = MR_SHAPE(3)),
                   weights = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(3)), loss;
-        mr_output gradient = scaled_gradient(g, (column_case)which, x, labels, weights, &loss);
+        mr_output gradient =
+            scaled_gradient(g, (column_case)which, mr_cast(g, x, dtype), labels, mr_cast(g, weights, dtype), &loss);
         mr_tensor values[3] = {0}, results[2][2] = {0};
         CHECK_OK(mr_tensor_init(&values[0], MR_FLOAT, MR_SHAPE(3, CLASSES), &error));
         CHECK_OK(mr_tensor_init(&values[1], MR_INT32, MR_SHAPE(3), &error));
