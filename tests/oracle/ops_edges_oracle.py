@@ -83,6 +83,7 @@ JUDGED = [
     ("QuantizedReshape", "shape", "rank", "the limits of a quantized tensor are scalars"),
     ("StringNGrams", "shape", "empty", UNSET),
     ("Range", "shape", "extreme", "TensorFlow's absolute value of the smallest integer is negative"),
+    ("RaggedRange", "values", "extreme", "TensorFlow's size of the range overflows"),
     ("MaxPool|Conv3D|(DepthToSpace|SpaceToDepth)|BatchMatMulV3|MaxPool3DGrad|Where|AnonymousMutableDenseHashTable",
      "accepted", "valid empty one extreme", MORE),
     ("DebugIdentity|DebugNanCount", "accepted", "valid empty rank one extreme",
