@@ -291,34 +291,76 @@ typedef struct unit {
     double *rows, *panels; /* packed */
 } unit;
 
+/* Columns of B that are packed at a time. Those of a transposed B stay in the first cache if few rows follow. */
+static int64_t columns_at_a_time(const job *job)
+{
+    const mr_product *p = job->product;
+    const bool is_narrow = reads_in_place(p) || (p->b_transposed && p->m <= 2 * job->tiles.rows);
+    return is_narrow ? job->tiles.vectors * LANES : PACKED_COLUMNS;
+}
+
+/* The packed tiles of a unit's rows, for columns [k0, k0 + length) of A. */
+typedef struct tile_rows {
+    int64_t begins[TILES_MAX + 1]; /* rows: where the tiles begin and end */
+    int64_t count, k0, length;
+    bool keeps_panels; /* otherwise all columns of B are packed in the same place */
+} tile_rows;
+
+static double *panel_at(const unit *u, const tile_rows *rows, int64_t column)
+{
+    return u->panels + (rows->keeps_panels ? (column - u->column0) * rows->length : 0);
+}
+
+/* Multiplies tile i with the columns of B from `column` on. */
+static void multiply_tile(const job *job, const unit *u, const tile_rows *rows, int64_t i, int64_t column)
+{
+    const mr_product *p = job->product;
+    const int64_t width = job->tiles.vectors * LANES, begin = rows->begins[i];
+    const bool in_place = reads_in_place(p) && column + width <= u->column1;
+    const tile t = {.a = u->rows + (begin - rows->begins[0]) * rows->length,
+                    .b = in_place ? (const double *)p->b + rows->k0 * p->n + column : panel_at(u, rows, column),
+                    .b_step = in_place ? p->n : 0,
+                    .c = (double *)p->c + begin * p->n + column,
+                    .c_row = p->n,
+                    .length = rows->length,
+                    .columns = (int)MR_MIN(width, u->column1 - column),
+                    .accumulate = rows->k0 > 0};
+    job->tiles.functions[rows->begins[i + 1] - begin - 1](&t);
+}
+
+/* Packs the columns of B from `column` on that are not read in place, if others were not packed with them. */
+static void pack_panels(const job *job, const unit *u, const tile_rows *rows, int64_t column)
+{
+    const int64_t width = job->tiles.vectors * LANES, step = columns_at_a_time(job), at = column - u->column0;
+    if (at % step != 0 || (reads_in_place(job->product) && column + width <= u->column1)) return;
+    pack_columns(job->product, panel_at(u, rows, column), rows->k0, rows->length, column,
+                 MR_MIN(step, u->column1 - column), width);
+}
+
 /* Adds the products of columns [k0, k0 + length) of A for tiles [first, first + count) of the `tiles` tiles of a unit's
- * rows. The first ones of a unit also pack B for all. */
+ * rows. The first ones of a unit also pack B for all. The rows of products of few steps are written one after the
+ * other: the result, which is then larger than A and B, may be in no cache. */
 static void multiply_tiles(const job *job, const unit *u, int64_t k0, int64_t length, int64_t tiles, int64_t first,
                            int64_t count)
 {
+    constexpr int64_t SHORT = 64;
     const mr_product *p = job->product;
     const int64_t width = job->tiles.vectors * LANES, height = u->row1 - u->row0;
-    int64_t rows[TILES_MAX + 1]; /* where the tiles begin and end */
+    const bool by_rows = p->k <= SHORT;
+    tile_rows rows = {.count = count, .k0 = k0, .length = length};
+    rows.keeps_panels = by_rows || columns_at_a_time(job) > width;
     assert(count >= 1 && count <= TILES_MAX && length >= 1 && length <= INNER_BLOCK);
-    for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
-    for (int64_t i = 0; i < count; i++)
-        pack_rows(p, u->rows + (rows[i] - rows[0]) * length, k0, length, rows[i], rows[i + 1] - rows[i]);
-    tile t = {.c_row = p->n, .length = length, .accumulate = k0 > 0};
-    for (int64_t column = u->column0; column < u->column1; column += width) {
-        const int64_t at = column - u->column0;
-        const bool in_place = reads_in_place(p) && column + width <= u->column1;
-        if (!in_place && first == 0 && (at % PACKED_COLUMNS == 0 || reads_in_place(p)))
-            pack_columns(p, u->panels + at * length, k0, length, column, MR_MIN(PACKED_COLUMNS, u->column1 - column),
-                         width);
-        t.b = in_place ? (const double *)p->b + k0 * p->n + column : u->panels + at * length;
-        t.b_step = in_place ? p->n : 0;
-        t.columns = (int)MR_MIN(width, u->column1 - column);
-        for (int64_t i = 0; i < count; i++) {
-            t.a = u->rows + (rows[i] - rows[0]) * length;
-            t.c = (double *)p->c + rows[i] * p->n + column;
-            job->tiles.functions[rows[i + 1] - rows[i] - 1](&t);
-        }
+    for (int64_t i = 0; i <= count; i++) rows.begins[i] = u->row0 + height * (first + i) / tiles;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t begin = rows.begins[i];
+        pack_rows(p, u->rows + (begin - rows.begins[0]) * length, k0, length, begin, rows.begins[i + 1] - begin);
     }
+    for (int64_t column = u->column0; column < u->column1; column += width) {
+        if (first == 0) pack_panels(job, u, &rows, column);
+        for (int64_t i = 0; !by_rows && i < count; i++) multiply_tile(job, u, &rows, i, column);
+    }
+    for (int64_t i = 0; by_rows && i < count; i++)
+        for (int64_t column = u->column0; column < u->column1; column += width) multiply_tile(job, u, &rows, i, column);
 }
 
 static void multiply_units(void *context, int64_t begin, int64_t end)
@@ -346,12 +388,12 @@ static void multiply_units(void *context, int64_t begin, int64_t end)
     mr_slot_release(job->slots, slot);
 }
 
-/* Divides the result into units: several for each thread, so that one that is interrupted does not delay the others
- * much, of many columns, for which the rows are packed, and of many rows, for which the columns are. */
+/* Divides the result into units, one for each thread: of many columns, for which the rows are packed, and of many rows,
+ * for which the columns are. */
 static void split(const mr_product *p, int threads, job *job)
 {
     const double pieces = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;
-    const int64_t wanted = threads == 1 ? 1 : (int64_t)MR_MAX(1.0, MR_MIN(2.0 * threads, pieces));
+    const int64_t wanted = (int64_t)MR_MAX(1.0, MR_MIN((double)threads, pieces));
     job->row_blocks = 1;
     job->column_blocks = ceiling(p->n, COLUMNS_MAX);
     while (job->row_blocks * job->column_blocks < wanted) {

@@ -8,7 +8,9 @@
 constexpr int64_t PIECE = 1 << 17; /* numbers of the matrix that are worth another thread */
 constexpr int64_t BLOCK = 2048;    /* columns whose sums are kept in the first cache */
 constexpr int64_t UNIT = 64;       /* columns of the smallest part that a thread computes */
-constexpr int ROWS = 8;            /* added to the sums at a time */
+constexpr int64_t PART = 1 << 19;  /* numbers of the matrix that are worth sums of their own */
+constexpr int PARTS_MAX = 8;
+constexpr int ROWS = 8; /* added to the sums at a time */
 
 typedef struct gemv_job {
     const mr_gemm *gemm;
@@ -16,6 +18,8 @@ typedef struct gemv_job {
     int64_t rows, columns;
     float *out;
     int64_t bias_step; /* 0: one number for all */
+    int64_t parts;     /* of the rows, if the sums are over rows */
+    float *partial;    /* [parts, columns]: their sums, if there are several */
 } gemv_job;
 
 static void store_sum(const gemv_job *job, int64_t index, float sum)
@@ -78,42 +82,68 @@ MR_INLINE void add_rows(const gemv_job *job, const float *m, const float *x, con
     }
 }
 
+/* Part of the rows, or all. */
+typedef struct row_range {
+    int64_t begin, end, part;
+} row_range;
+
+static row_range rows_of(const gemv_job *job, int64_t part)
+{
+    assert(part >= 0 && part < job->parts);
+    return (row_range){job->rows * part / job->parts, job->rows * (part + 1) / job->parts, part};
+}
+
+MR_INLINE void store_sums(const gemv_job *job, row_range rows, int64_t first, int64_t count, const float *values)
+{
+    if (job->parts > 1)
+        memcpy(job->partial + rows.part * job->columns + first, values, (size_t)count * sizeof *values);
+    else
+        for (int64_t i = 0; i < count; i++) store_sum(job, first + i, values[i]);
+}
+
 /* Columns [first, first + count), at most BLOCK, in whole vectors. */
-MR_INLINE void sum_columns(const gemv_job *job, int64_t first, int64_t count, bool fused)
+MR_INLINE void sum_columns(const gemv_job *job, row_range rows, int64_t first, int64_t count, bool fused)
 {
     const float *m = job->matrix + first;
     float sums[BLOCK] = {};
-    int64_t r = 0;
+    int64_t r = rows.begin;
     assert(count > 0 && count <= BLOCK && count % 16 == 0);
-    for (; r + ROWS <= job->rows; r += ROWS)
+    for (; r + ROWS <= rows.end; r += ROWS)
         add_rows(job, m + r * job->columns, job->vector + r, ROWS, sums, count, fused);
-    for (; r < job->rows; r++) add_rows(job, m + r * job->columns, job->vector + r, 1, sums, count, fused);
-    for (int i = 0; i < count; i++) store_sum(job, first + i, sums[i]);
+    for (; r < rows.end; r++) add_rows(job, m + r * job->columns, job->vector + r, 1, sums, count, fused);
+    store_sums(job, rows, first, count, sums);
 }
 
 /* The last columns, fewer than a vector: with those before them if there are as many. */
-MR_INLINE void sum_last_columns(const gemv_job *job, int64_t count, bool fused)
+MR_INLINE void sum_last_columns(const gemv_job *job, row_range rows, int64_t count, bool fused)
 {
     const int64_t width = MR_MIN(16, job->columns), first = job->columns - width;
-    const float *m = job->matrix + first;
+    const float *m = job->matrix + rows.begin * job->columns + first;
     mr_vector sum = {};
-    for (int64_t r = 0; r < job->rows; r++, m += job->columns) {
+    for (int64_t r = rows.begin; r < rows.end; r++, m += job->columns) {
         const mr_vector row = width == 16 ? mr_vector_load(m) : mr_vector_load_some(m, width, 0);
         sum = mr_vector_multiply_add(mr_vector_of(job->vector[r]), row, sum, fused);
     }
     float lanes[16];
     memcpy(lanes, &sum, sizeof lanes);
-    for (int64_t i = width - count; i < width; i++) store_sum(job, first + i, lanes[i]);
+    store_sums(job, rows, first + width - count, count, lanes + width - count);
 }
 
-/* Units [begin, end) of columns. */
+/* Units [begin, end) of columns, of each part one after the other. */
 MR_INLINE void sums_body(const gemv_job *job, int64_t begin, int64_t end, bool fused)
 {
-    int64_t column = begin * UNIT;
-    const int64_t stop = MR_MIN(end * UNIT, job->columns), whole = column + (stop - column) / 16 * 16;
-    for (; column < whole; column = MR_MIN(column + BLOCK, whole))
-        sum_columns(job, column, MR_MIN(BLOCK, whole - column), fused);
-    if (column < stop) sum_last_columns(job, stop - column, fused);
+    const int64_t units = (job->columns + UNIT - 1) / UNIT;
+    while (begin < end) {
+        const row_range rows = rows_of(job, begin / units);
+        const int64_t before = rows.part * units, last = MR_MIN(end, before + units);
+        const int64_t to = MR_MIN((last - before) * UNIT, job->columns);
+        int64_t column = (begin - before) * UNIT;
+        const int64_t whole = column + (to - column) / 16 * 16;
+        for (; column < whole; column = MR_MIN(column + BLOCK, whole))
+            sum_columns(job, rows, column, MR_MIN(BLOCK, whole - column), fused);
+        if (column < to) sum_last_columns(job, rows, to - column, fused);
+        begin = last;
+    }
 }
 
 /* ---- Two vectors: out[r] = a[r] * b ---- */
@@ -166,6 +196,25 @@ bool mr_gemm_is_gemv(const mr_gemm *g)
     return !g->pairs && (g->m == 1 || g->n == 1 || g->k == 1);
 }
 
+/* A vector times a matrix, as sums over rows, which are read in long parts: four for each thread, enough that threads
+ * that sleep are woken. The rows of a small matrix are divided, too: a part of each row fills only a part of a
+ * cache's sets if the rows' size is a power of two. */
+static void run_sums(gemv_job *job, mr_pool *pool)
+{
+    float partial[PARTS_MAX * BLOCK];
+    const int64_t size = job->rows * job->columns, units = (job->columns + UNIT - 1) / UNIT;
+    job->parts = job->columns <= BLOCK ? MR_MAX(1, MR_MIN(PARTS_MAX, size / PART)) : 1;
+    job->partial = partial;
+    const int64_t count = units * job->parts, threads = mr_pool_thread_count(pool);
+    const int64_t least = PIECE / (job->rows / job->parts * UNIT), each = (count + 4 * threads - 1) / (4 * threads);
+    mr_pool_for(pool, count, MR_MAX(1, MR_MAX(least, each)), sums[mr_cpu()], job);
+    for (int64_t i = 0; job->parts > 1 && i < job->columns; i++) {
+        float sum = partial[i];
+        for (int64_t part = 1; part < job->parts; part++) sum += partial[part * job->columns + i];
+        store_sum(job, i, sum);
+    }
+}
+
 void mr_gemv_run(const mr_gemm *g, mr_pool *pool)
 {
     assert(mr_gemm_is_gemv(g) && g->k > 0);
@@ -178,19 +227,16 @@ void mr_gemv_run(const mr_gemm *g, mr_pool *pool)
     const bool is_transposed = is_row ? g->b_transposed : g->a_transposed;
     const bool is_dot = is_row == is_transposed;
     const int64_t length = is_row ? g->n : g->m; /* of the result */
-    const gemv_job job = {.gemm = g,
-                          .matrix = is_row ? g->b : g->a,
-                          .vector = is_row ? g->a : g->b,
-                          .rows = is_dot ? length : g->k,
-                          .columns = is_dot ? g->k : length,
-                          .out = g->c,
-                          .bias_step = is_row};
+    gemv_job job = {.gemm = g,
+                    .matrix = is_row ? g->b : g->a,
+                    .vector = is_row ? g->a : g->b,
+                    .rows = is_dot ? length : g->k,
+                    .columns = is_dot ? g->k : length,
+                    .out = g->c,
+                    .bias_step = is_row};
     if (is_dot) {
-        mr_pool_for(pool, length, MR_MAX(1, PIECE / g->k), dots[mr_cpu()], (void *)&job);
+        mr_pool_for(pool, length, MR_MAX(1, PIECE / g->k), dots[mr_cpu()], &job);
         return;
     }
-    /* Rows are read in long parts: one for each thread. */
-    const int64_t units = (length + UNIT - 1) / UNIT, threads = mr_pool_thread_count(pool);
-    const int64_t least = PIECE / (g->k * UNIT), each = (units + threads - 1) / threads;
-    mr_pool_for(pool, units, MR_MAX(1, MR_MAX(least, each)), sums[mr_cpu()], (void *)&job);
+    run_sums(&job, pool);
 }

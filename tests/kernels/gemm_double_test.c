@@ -74,7 +74,7 @@ static void check_products(void)
 {
     static const int64_t rows[] = {4, 5, 6, 9, 10, 14, 15, 42, 43, 80, 28, 29, 120, 121, 180, 280, 281, 336, 337};
     static const int64_t columns[] = {8, 9, 16, 17, 64, 128, 129, 143, 144, 145, 289, 300, 576, 577, 1024, 1025};
-    static const int64_t inner[] = {8, 9, 40, 255, 256, 257, 511, 513};
+    static const int64_t inner[] = {8, 9, 40, 64, 65, 255, 256, 257, 511, 513};
     mr_error error = {0};
     mr_pool *pool;
     mr_random random = mr_random_at(test_seed(), 14, 0, 0);
@@ -82,7 +82,7 @@ static void check_products(void)
     for (int i = 0; i < 64; i++) {
         mr_product p = {.m = rows[mr_random_below(&random, 19)],
                         .n = columns[mr_random_below(&random, 16)],
-                        .k = inner[mr_random_below(&random, 8)],
+                        .k = inner[mr_random_below(&random, 10)],
                         .a_transposed = i & 1,
                         .b_transposed = i & 2};
         if (mr_gemm_double_repays(&p)) check_product(p, pool, &random);

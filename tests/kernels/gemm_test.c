@@ -69,6 +69,11 @@ static void check_vectors(mr_pool *pool)
     check_sum(1, 40000, 20, false, false, true, pool); /* several pieces */
     check_sum(1, 2049, 20, false, false, true, pool);
     check_sum(1, 40000, 20, false, true, true, pool);
+    static const int64_t in_parts[][2] = {{17, 62000}, {1000, 1100}, {2048, 700}, {2047, 2100}, {2049, 700}};
+    for (int i = 0; i < 5; i++) { /* parts of the rows: 2, 2, 2, 8, 1 */
+        check_sum(1, in_parts[i][0], in_parts[i][1], false, false, i % 2 == 0, pool);
+        check_sum(in_parts[i][0], 1, in_parts[i][1], true, false, i % 2 == 0, pool);
+    }
     check_sum(2000, 1001, 1, false, false, true, pool);
     check_zeros(pool);
     check_sum(40000, 1, 20, false, false, true, pool);
