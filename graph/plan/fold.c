@@ -2,8 +2,8 @@
  *
  * Constants come from three sources: Const nodes; integers known from shape inference (sizes of fully known shapes and
  * what is computed from them); and stateless nodes whose inputs are all constants, which run here with their CPU
- * kernels. A result larger than FOLDED_BYTES_MAX is computed in each run instead, so that a plan does not hold a step's
- * temporary results. A node with control inputs, and everything whose value depends on its value, is not folded and
+ * kernels. A result larger than FOLDED_BYTES_MAX, or REPEATED_BYTES_MAX if it only repeats numbers, is computed in each
+ * run instead: the plan does not hold a step's temporary results, or the zeros of an optimizer's variables. A node with control inputs, and everything whose value depends on its value, is not folded and
  * keeps its position in the order. */
 #include "graph/plan/plan.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-constexpr size_t FOLDED_BYTES_MAX = (size_t)10 << 20;
+constexpr size_t FOLDED_BYTES_MAX = (size_t)10 << 20, REPEATED_BYTES_MAX = (size_t)128 << 10;
 /* Of a plan. What takes longer is left to the runs, whose time can be limited. */
 constexpr uint64_t FOLDING_NS_MAX = 1'000'000'000;
 constexpr int32_t FOLDED_INPUTS_MAX = 64;
@@ -72,6 +72,11 @@ static bool fold_known(mr_planner *planner, mr_plan_node *node, bool trust_infer
     return true;
 }
 
+static size_t bytes_max(const mr_plan_node *node)
+{
+    return mr_node_has_flag(node->node, MR_OP_REPEATS) ? REPEATED_BYTES_MAX : FOLDED_BYTES_MAX;
+}
+
 static bool may_compute(const mr_planner *planner, const mr_plan_node *node)
 {
     if (node->control_count > 0 || node->input_count == 0 || node->input_count > FOLDED_INPUTS_MAX) return false;
@@ -85,7 +90,7 @@ static bool may_compute(const mr_planner *planner, const mr_plan_node *node)
     for (int32_t i = 0; i < node->output_count; i++) {
         const mr_plan_value *value = &planner->values[node->first_output + i];
         if (value->is_ref || value->dtype == MR_RESOURCE || value->dtype == MR_VARIANT) return false;
-        if (mr_plan_value_bytes(value) > FOLDED_BYTES_MAX) return false;
+        if (mr_plan_value_bytes(value) > bytes_max(node)) return false;
     }
     return true;
 }
@@ -147,7 +152,7 @@ static void fold_computed(mr_planner *planner, mr_plan_node *node)
     bool folded = evaluate(planner, node, kernel, outputs) == MR_OK;
     for (int32_t i = 0; i < node->output_count; i++) {
         const mr_plan_value *value = &planner->values[node->first_output + i];
-        folded &= outputs[i].dtype == value->dtype && mr_tensor_size_bytes(&outputs[i]) <= FOLDED_BYTES_MAX;
+        folded &= outputs[i].dtype == value->dtype && mr_tensor_size_bytes(&outputs[i]) <= bytes_max(node);
     }
     for (int32_t i = 0; i < node->output_count; i++) {
         if (folded)

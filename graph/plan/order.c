@@ -2,7 +2,8 @@
  *
  * Where edges leave a choice, nodes run in creation order. This is good for memory use, because builders create the
  * gradients of a layer together. There are four exceptions, which depend on the effect of a node if it ran now:
- *   a node that frees more memory than it allocates runs first;
+ *   a node that frees more memory than it allocates runs first, and so does one that only makes a few numbers: an
+ *   optimizer makes its learning rate after all gradients, which would be kept until then;
  *   a node that updates a variable runs after all nodes that read the variable: here they always read the old value,
  *   where TensorFlow leaves the order open, and a value that is not referenced elsewhere is updated in place;
  *   a node that may wait (a dequeue) runs when nothing else can, since what it waits for may come after any other node:
@@ -139,6 +140,16 @@ static mr_status find_readers(scheduler *s, mr_error *error)
     return MR_OK;
 }
 
+/* Whether the node only makes a few numbers, or is nothing to run: a constant or a variable's handle. */
+static bool is_small(const mr_planner *planner, const mr_plan_node *node)
+{
+    constexpr int64_t COUNT_MAX = 16;
+    if (!node->kernel && !node->is_copy && !mr_plan_is_gate(planner, node)) return true;
+    if (node->output_count != 1 || !node->kernel || node->node->def->op->flags & MR_OP_STATEFUL) return false;
+    const int64_t count = mr_shape_count(planner->values[node->first_output].shape);
+    return count >= 0 && count <= COUNT_MAX;
+}
+
 static int64_t key_of(const scheduler *s, int32_t index)
 {
     const mr_planner *planner = s->planner;
@@ -157,7 +168,8 @@ static int64_t key_of(const scheduler *s, int32_t index)
         const mr_plan_value *value = &planner->values[node->first_output + i];
         if (!value->is_ref) made_bytes += mr_plan_value_bytes(value);
     }
-    return (int64_t)(freed_bytes > made_bytes ? CLASS_FREES : CLASS_PLAIN) << 32 | index;
+    const bool is_first = freed_bytes > made_bytes || is_small(planner, node);
+    return (int64_t)(is_first ? CLASS_FREES : CLASS_PLAIN) << 32 | index;
 }
 
 /* Pushes updaters whose only unmet condition was the one for which they were deferred. */

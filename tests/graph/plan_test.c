@@ -222,6 +222,59 @@ TEST(plan_respects_control_edges_of_constants)
     mr_graph_free(g);
 }
 
+/* A plan does not hold large tensors whose numbers only repeat those of a small one. */
+TEST(plan_repeats_numbers_in_each_run)
+{
+    static const int64_t sizes[] = {32768, 32769};
+    mr_error error = {0};
+    for (int i = 0; i < 2; i++) {
+        mr_graph *g = mr_graph_new();
+        mr_output filled = mr_fill(g, mr_constant_ints(g, MR_INTS(sizes[i])), mr_constant_float(g, 3));
+        mr_output tiled = mr_tile(g, mr_constant_floats(g, MR_SHAPE(1), (float[]){2}, nullptr),
+                                  mr_constant_ints(g, MR_INTS(sizes[i])));
+        mr_session *session = open_session(g);
+        mr_tensor results[2] = {0};
+        for (int run = 0; run < 2; run++) {
+            CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(filled, tiled), results, nullptr, 0, &error));
+            CHECK_EQ(ran(session, "Fill"), i);
+            CHECK_EQ(ran(session, "Tile"), i);
+            CHECK(mr_tensor_floats(&results[0])[sizes[i] - 1] == 3 && mr_tensor_floats(&results[1])[0] == 2);
+            for (int j = 0; j < 2; j++) mr_tensor_deinit(&results[j]);
+        }
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
+
+/* A number that is made from the start on does not wait for nodes created before it: what needs it would. */
+TEST(plan_makes_few_numbers_early)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(20, 20)), y = mr_mat_mul(g, x, x, .name = "product");
+    mr_output rate = mr_placeholder(g, MR_FLOAT, .shape = MR_SCALAR), some = mr_placeholder(g, MR_FLOAT);
+    mr_output half = mr_mul(g, rate, mr_constant_float(g, 0.5f), .name = "half");
+    mr_output all = mr_exp(g, mr_exp(g, some), .name = "unknown");
+    mr_session *session = open_session(g);
+    mr_tensor fed[3] = {0}, results[3] = {0};
+    CHECK_OK(mr_tensor_init(&fed[0], MR_FLOAT, MR_SHAPE(20, 20), &error));
+    CHECK_OK(mr_tensor_init_float(&fed[1], 4, &error));
+    CHECK_OK(mr_tensor_init(&fed[2], MR_FLOAT, MR_SHAPE(3), &error));
+    memset(fed[0].data, 0, mr_tensor_size_bytes(&fed[0]));
+    memset(fed[2].data, 0, mr_tensor_size_bytes(&fed[2]));
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed[0]}, {rate, fed[1]}, {some, fed[2]}), MR_OUTPUTS(y, half, all),
+                            results, nullptr, 0, &error));
+    CHECK_EQ(place(session, "half"), 0);
+    CHECK_EQ(place(session, "product"), 1); /* the number of elements that "unknown" makes is not known */
+    CHECK(mr_tensor_floats(&results[1])[0] == 2);
+    for (int i = 0; i < 3; i++) {
+        mr_tensor_deinit(&fed[i]);
+        mr_tensor_deinit(&results[i]);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
 /* A node that frees more memory than it allocates does not wait for nodes created before it. */
 TEST(plan_runs_early_what_frees_memory)
 {
@@ -491,8 +544,10 @@ TEST(plan_folds_for_a_limited_time)
 {
     mr_error error = {0};
     mr_graph *g = mr_graph_new();
-    mr_output size = mr_constant_ints(g, MR_INTS(1200, 1200));
-    mr_output matrix = mr_fill(g, size, mr_constant_float(g, 0.0008f)), product = matrix;
+    mr_output matrix = mr_fill(g, mr_constant_ints(g, MR_INTS(1200)), mr_constant_float(g, 0.0283f));
+    matrix = mr_mat_mul(g, mr_expand_dims(g, matrix, mr_constant_int32(g, 1)),
+                        mr_expand_dims(g, matrix, mr_constant_int32(g, 0)));
+    mr_output product = matrix;
     for (int i = 0; i < 3000; i++) product = mr_mat_mul(g, product, matrix);
     mr_session *session = nullptr;
     CHECK_OK(mr_session_new(g, nullptr, &session, &error));
