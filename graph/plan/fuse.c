@@ -3,7 +3,10 @@
  * Batch normalization and Relu become _FusedBatchNormEx; in the backward pass ReluGrad and the gradient of the
  * normalization become _FusedBatchNormGradEx. The gradient of a loss is multiplied by that of its result while it is
  * computed. All require that nothing else uses the values between them. The results are the same, and each fusion saves
- * a pass over the activations. A chain without a fused kernel for its device and types is unchanged. */
+ * a pass over the activations. A chain without a fused kernel for its device and types is unchanged.
+ *
+ * LeakyReluGrad takes the output of LeakyRelu, which has the sign of its input and is used by the next layer, so that
+ * the input is not kept for it. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -126,6 +129,51 @@ static void fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion)
     grad->input_count = INPUTS;
 }
 
+static float alpha_of(const mr_plan_node *node)
+{
+    return mr_attr_float_or(&node->node->attrs, "alpha", 0.2f);
+}
+
+/* Nodes of LeakyRelu whose output can take the place of their input, by input value: nothing but a gradient reads that,
+ * too. -1: none. */
+static void find_leaky(const fuser *f, int32_t *leaky_of)
+{
+    const mr_planner *planner = f->planner;
+    for (int32_t i = 0; i < planner->value_count; i++) leaky_of[i] = -1;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        if (mr_plan_fusion_role(node) != MR_FUSION_LEAKY_RELU || !(alpha_of(node) >= 0)) continue;
+        const int32_t features = node->inputs[0];
+        if (f->uses[features] == 2 && mr_plan_variable_of(planner, features) < 0) leaky_of[features] = i;
+    }
+}
+
+/* The order is kept, so that the new edges make no cycle. */
+static mr_status use_leaky_outputs(fuser *f, mr_error *error)
+{
+    mr_planner *planner = f->planner;
+    int32_t *order, count, *leaky_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
+    bool *is_before = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->node_count + 1);
+    if (!leaky_of || !is_before) return mr_fail_memory(error, (size_t)planner->value_count * sizeof *leaky_of);
+    find_leaky(f, leaky_of);
+    MR_TRY(mr_plan_topological(planner, &order, &count, error));
+    for (int32_t i = 0; i < count; i++) {
+        mr_plan_node *node = &planner->nodes[order[i]];
+        is_before[order[i]] = true;
+        if (mr_plan_fusion_role(node) != MR_FUSION_LEAKY_RELU_GRAD) continue;
+        const int32_t features = node->inputs[1], leaky = leaky_of[features];
+        if (leaky < 0 || !is_before[leaky]) continue;
+        const mr_plan_node *forward = &planner->nodes[leaky];
+        if (alpha_of(forward) != alpha_of(node) || forward->region != node->region ||
+            forward->condition != node->condition || forward->device != node->device)
+            continue;
+        node->inputs[1] = forward->first_output;
+        f->uses[features]--;
+        f->uses[forward->first_output]++;
+    }
+    return MR_OK;
+}
+
 /* Whether a value comes after a node. Also if it comes after many others, which are not examined. */
 static bool comes_after(const fuser *f, int32_t value, int32_t node)
 {
@@ -211,6 +259,7 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
     if (!f.uses || !f.instead) return mr_fail_memory(error, (size_t)planner->value_count * 8);
     MR_TRY(mr_plan_after_updates(planner, &f.after_updates, error));
     count_uses(&f);
+    MR_TRY(use_leaky_outputs(&f, error));
     for (int32_t i = 0; i < planner->node_count; i++) {
         mr_plan_node *node = &planner->nodes[i];
         for (int k = 0; k < 2 && mr_plan_fusion_role(node) == MR_FUSION_MUL; k++)

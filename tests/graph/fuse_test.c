@@ -158,3 +158,41 @@ TEST(fuse_loss_and_scale)
         mr_graph_free(g);
     }
 }
+
+/* The gradient of LeakyRelu from its output is that from its input, which other readers keep. A negative alpha turns
+ * the sign. */
+TEST(fuse_leaky_relu_keeps_its_gradient)
+{
+    static const float alphas[] = {0.2f, 0, 1, 3, INFINITY, -0.5f, NAN};
+    static const float numbers[] = {0, -0.0f, 1, -1, 1e-30f, -1e-30f, 3e38f, -3e38f, INFINITY, -INFINITY, NAN, 1e-45f};
+    static const mr_dtype dtypes[] = {MR_FLOAT, MR_DOUBLE, MR_HALF, MR_BFLOAT16};
+    constexpr int COUNT = sizeof numbers / sizeof *numbers;
+    mr_error error = {0};
+    for (int i = 0; i < 7 * 4 * 2; i++) {
+        const float alpha = alphas[i % 7];
+        const mr_dtype dtype = dtypes[i / 7 % 4];
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(COUNT));
+        mr_output features = mr_cast(g, x, dtype), above = mr_leaky_relu(g, features, .alpha = alpha);
+        mr_output other = mr_leaky_relu(g, features, .alpha = 0.3f); /* reads it, too */
+        mr_output loss = i < 28 ? above : mr_add(g, above, other);
+        mr_output gradient;
+        mr_gradients(g, MR_OUTPUTS(loss), MR_OUTPUTS(x), nullptr, &gradient);
+        mr_tensor fed = {0}, results[2][2] = {0};
+        CHECK_OK(mr_tensor_init_copy(&fed, MR_FLOAT, MR_SHAPE(COUNT), numbers, &error));
+        for (int plain = 0; plain < 2; plain++) {
+            mr_session *session = nullptr;
+            CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1, .no_optimization = plain == 1),
+                                    &session, &error));
+            CHECK_OK(mr_session_run(session, MR_FEEDS({x, fed}), MR_OUTPUTS(loss, gradient), results[plain], nullptr, 0,
+                                    &error));
+            mr_session_free(session);
+        }
+        for (int k = 0; k < 2; k++) {
+            CHECK(memcmp(results[0][k].data, results[1][k].data, mr_tensor_size_bytes(&results[0][k])) == 0);
+            for (int plain = 0; plain < 2; plain++) mr_tensor_deinit(&results[plain][k]);
+        }
+        mr_tensor_deinit(&fed);
+        mr_graph_free(g);
+    }
+}
