@@ -3,8 +3,9 @@
  * Constants come from three sources: Const nodes; integers known from shape inference (sizes of fully known shapes and
  * what is computed from them); and stateless nodes whose inputs are all constants, which run here with their CPU
  * kernels. A result larger than FOLDED_BYTES_MAX, or REPEATED_BYTES_MAX if it only repeats numbers, is computed in each
- * run instead: the plan does not hold a step's temporary results, or the zeros of an optimizer's variables. A node with
- * control inputs, and everything whose value depends on its value, is not folded and keeps its position in the order. */
+ * run instead: the plan does not hold a step's temporary results, or the zeros of an optimizer's variables. A node
+ * with control inputs, and everything whose value depends on its value, is not folded and keeps its position in the
+ * order. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>

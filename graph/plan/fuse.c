@@ -134,17 +134,21 @@ static float alpha_of(const mr_plan_node *node)
     return mr_attr_float_or(&node->node->attrs, "alpha", 0.2f);
 }
 
-/* Nodes of LeakyRelu whose output can take the place of their input, by input value: nothing but a gradient reads that,
- * too. -1: none. */
-static void find_leaky(const fuser *f, int32_t *leaky_of)
+/* Nodes of LeakyRelu whose output can take the place of their input, by input value: nothing but gradients reads that,
+ * too. -1: none.
+ * uses  by value, as of the fuser */
+static void find_leaky(const mr_planner *planner, int32_t *uses, int32_t *leaky_of)
 {
-    const mr_planner *planner = f->planner;
     for (int32_t i = 0; i < planner->value_count; i++) leaky_of[i] = -1;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        if (mr_plan_fusion_role(node) == MR_FUSION_LEAKY_RELU_GRAD) uses[node->inputs[1]]--;
+    }
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_plan_node *node = &planner->nodes[i];
         if (mr_plan_fusion_role(node) != MR_FUSION_LEAKY_RELU || !(alpha_of(node) >= 0)) continue;
         const int32_t features = node->inputs[0];
-        if (f->uses[features] == 2 && mr_plan_variable_of(planner, features) < 0) leaky_of[features] = i;
+        if (uses[features] == 1 && mr_plan_variable_of(planner, features) < 0) leaky_of[features] = i;
     }
 }
 
@@ -154,8 +158,10 @@ static mr_status use_leaky_outputs(fuser *f, mr_error *error)
     mr_planner *planner = f->planner;
     int32_t *order, count, *leaky_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     bool *is_before = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->node_count + 1);
-    if (!leaky_of || !is_before) return mr_fail_memory(error, (size_t)planner->value_count * sizeof *leaky_of);
-    find_leaky(f, leaky_of);
+    int32_t *uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
+    if (!leaky_of || !is_before || !uses) return mr_fail_memory(error, (size_t)planner->value_count * sizeof *uses);
+    memcpy(uses, f->uses, (size_t)planner->value_count * sizeof *uses);
+    find_leaky(planner, uses, leaky_of);
     MR_TRY(mr_plan_topological(planner, &order, &count, error));
     for (int32_t i = 0; i < count; i++) {
         mr_plan_node *node = &planner->nodes[order[i]];
