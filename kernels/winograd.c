@@ -5,9 +5,13 @@
  * they were channels, and the gradient produces the phases of its target as if they were channels. In each phase a
  * filter has every second tap.
  *
- * A block of tiles is transformed, multiplied and transformed back while it is in a cache. Blocks are divided among the
- * threads; if the transformed filter is larger than a cache, there is one block at a time, and its steps are divided
- * among the threads. Both depend on the sizes alone. */
+ * There are three orders, which depend on the sizes alone:
+ * - A block of tiles is transformed, multiplied and transformed back while it is in a cache. Blocks are divided among
+ *   the threads.
+ * - If the transformed filter is larger than a cache, there is one block at a time, and its steps are divided among the
+ *   threads.
+ * - If it is also larger than all transformed inputs, these are kept instead. Each thread transforms some columns of
+ *   the filter and multiplies all tiles with them. */
 #include "kernels/winograd.h"
 #include "kernels/gemm.h"
 #include <assert.h>
@@ -30,8 +34,9 @@ typedef struct window {
     int64_t phase_depth, depth;                  /* channels of a phase in complete vectors; of all phases */
     int64_t lanes, panels;                       /* channels of all phases of the target; vectors */
     int64_t tile_rows, tile_columns, tiles;
-    int64_t block;  /* tiles that are transformed at a time */
-    bool is_shared; /* one block at a time, of all threads */
+    int64_t block;     /* tiles that are transformed at a time */
+    bool is_shared;    /* one block at a time, of all threads */
+    bool keeps_inputs; /* the only block */
     bool is_input;
 } window;
 
@@ -69,7 +74,8 @@ static void plan(window *w)
     const int64_t most = w->is_shared ? 16 * BLOCK_SIZE : BLOCK_SIZE;
     w->block = MR_MAX(1, MR_MIN(most / (POINTS * tile_stride(w)) / step, 64)) * step;
     if (w->is_shared) w->block = MR_MAX(8 * step, w->block);
-    const int64_t blocks = ceiling(w->tiles, w->block);
+    w->keeps_inputs = w->is_shared && w->tiles <= w->lanes;
+    const int64_t blocks = w->keeps_inputs ? 1 : ceiling(w->tiles, w->block);
     w->block = ceiling(w->tiles, blocks);
 }
 
@@ -127,9 +133,15 @@ typedef struct filter_job {
     const mr_conv *conv;
     const window *window;
     const float *filter;
-    float *panels; /* [panel][point][depth][16] */
+    float *panels; /* [panel][point][depth][16]; or null */
     mr_slots *slots;
 } filter_job;
+
+/* Numbers of a transformed panel. */
+static int64_t panel_size(const window *w)
+{
+    return POINTS * w->depth * 16;
+}
 
 /* The tap of the filter along one dimension that is tap `tap` of a phase; -1: none. */
 static int64_t tap_of(int64_t tap, int64_t phase, int64_t step, int64_t pad, int64_t first, int64_t filter,
@@ -187,19 +199,24 @@ static int64_t filter_slot(const window *w)
     return w->taps * w->taps * w->depth * 16;
 }
 
+/* taps: filter_slot() numbers of scratch memory. */
+static void transform_panel(const filter_job *job, int64_t panel, float *taps, float *to)
+{
+    const window *w = job->window;
+    float *tap = taps;
+    for (int64_t y = 0; y < w->taps; y++)
+        for (int64_t x = 0; x < w->taps; x++, tap += w->depth * 16)
+            (w->is_input ? pack_input : pack_forward)(job, y, x, panel * 16, tap);
+    mr_winograd_filter(w->taps, taps, w->depth, to);
+}
+
 static void filter_panels(void *context, int64_t begin, int64_t end)
 {
     const filter_job *job = context;
-    const window *w = job->window;
     int slot;
     float *taps = mr_slot_acquire(job->slots, &slot);
-    for (int64_t panel = begin; panel < end; panel++) {
-        float *to = taps;
-        for (int64_t y = 0; y < w->taps; y++)
-            for (int64_t x = 0; x < w->taps; x++, to += w->depth * 16)
-                (w->is_input ? pack_input : pack_forward)(job, y, x, panel * 16, to);
-        mr_winograd_filter(w->taps, taps, w->depth, job->panels + panel * POINTS * w->depth * 16);
-    }
+    for (int64_t panel = begin; panel < end; panel++)
+        transform_panel(job, panel, taps, job->panels + panel * panel_size(job->window));
     mr_slot_release(job->slots, slot);
 }
 
@@ -207,8 +224,8 @@ static void filter_panels(void *context, int64_t begin, int64_t end)
 
 typedef struct tiles_job {
     const window *window;
+    const filter_job *filter;
     mr_winograd_tiles source;
-    const float *panels;
     float *target;
     float *inputs;      /* is_shared: of the block; otherwise each slot begins with those of a block */
     int64_t begin, end; /* is_shared: the tiles of the block */
@@ -222,24 +239,28 @@ static int64_t inputs_size(const window *w)
     return POINTS * w->block * tile_stride(w);
 }
 
-static constexpr int64_t PRODUCT_TILES = 28; /* of a piece of work of a shared block */
+/* Tiles that are multiplied at a time. */
+static int64_t product_tiles(const window *w)
+{
+    return w->is_shared ? MR_MIN(w->keeps_inputs ? 56 : 28, w->block) : w->block;
+}
 
 static int64_t products_size(const window *w)
 {
-    return POINTS * (w->is_shared ? MR_MIN(PRODUCT_TILES, w->block) : w->block) * LANES;
+    return POINTS * product_tiles(w) * LANES;
 }
 
 static int64_t tiles_slot(const window *w)
 {
+    if (w->keeps_inputs) return products_size(w) + LANES / 16 * panel_size(w) + round_up(filter_slot(w));
     return products_size(w) + (w->is_shared ? 0 : inputs_size(w));
 }
 
-/* Multiplies `count` tiles by the panels of up to LANES columns. */
-static void multiply(const tiles_job *job, const float *inputs, int64_t count, int64_t panel, float *products)
+/* Multiplies `count` tiles by `panels` panels. */
+static void multiply(const window *w, const float *inputs, int64_t count, const float *filter, int64_t panels,
+                     float *products)
 {
-    const window *w = job->window;
-    const int64_t panels = MR_MIN(LANES / 16, w->panels - panel);
-    mr_tile tile = {.a_row = tile_stride(w), .a_step = 1, .b_step = 16, .b_next = POINTS * w->depth * 16};
+    mr_tile tile = {.a_row = tile_stride(w), .a_step = 1, .b_step = 16, .b_next = panel_size(w)};
     tile.c_row = LANES;
     tile.length = w->depth;
     tile.segments = 1;
@@ -249,7 +270,7 @@ static void multiply(const tiles_job *job, const float *inputs, int64_t count, i
             tile.vectors = mr_tile_vectors((panels - p) * 16, vectors_max);
             tile.columns = tile.vectors * 16;
             const int64_t rows_max = mr_tile_rows_max(tile.vectors), parts = ceiling(count, rows_max);
-            tile.b = job->panels + ((panel + p) * POINTS + point) * w->depth * 16;
+            tile.b = filter + p * panel_size(w) + point * w->depth * 16;
             for (int64_t i = 0; i < parts; i++) {
                 const int64_t from = count * i / parts, to = count * (i + 1) / parts;
                 tile.rows = (int)(to - from);
@@ -307,16 +328,24 @@ static void transform_output(const tiles_job *job, int64_t tile, const float *pr
     mr_winograd_output(&s, zeros);
 }
 
-/* Computes LANES columns of the outputs of tiles [begin, end), whose inputs are transformed. */
+/* Panels that are multiplied with `panel`, the first of them. */
+static int64_t panels_from(const window *w, int64_t panel)
+{
+    return MR_MIN(LANES / 16, w->panels - panel);
+}
+
+/* Computes the outputs of tiles [begin, end), whose inputs are transformed, for panels from `panel` on, which begin at
+ * `filter`. */
 static void compute_columns(tiles_job *job, const float *inputs, int64_t begin, int64_t end, int64_t panel,
-                            float *products)
+                            const float *filter, float *products)
 {
     const window *w = job->window;
     const int64_t count = end - begin;
     float zeros[16] = {0}, sum = 0;
-    multiply(job, inputs, count, panel, products);
+    assert(count >= 1 && count <= product_tiles(w));
+    multiply(w, inputs, count, filter, panels_from(w, panel), products);
     for (int64_t tile = begin; tile < end; tile++)
-        for (int64_t p = panel; p < MR_MIN(w->panels, panel + LANES / 16); p++)
+        for (int64_t p = panel; p < panel + panels_from(w, panel); p++)
             transform_output(job, tile, products + (tile - begin) * LANES + (p - panel) * 16, count * LANES, p * 16,
                              zeros);
     for (int i = 0; i < 16; i++) sum += zeros[i];
@@ -334,7 +363,7 @@ static void compute_blocks(void *context, int64_t begin, int64_t end)
         for (int64_t tile = first; tile < last; tile++)
             mr_winograd_tile(&job->source, tile, inputs + (tile - first) * tile_stride(w), w->block * tile_stride(w));
         for (int64_t panel = 0; panel < w->panels; panel += LANES / 16)
-            compute_columns(job, inputs, first, last, panel, products);
+            compute_columns(job, inputs, first, last, panel, job->filter->panels + panel * panel_size(w), products);
     }
     mr_slot_release(job->slots, slot);
 }
@@ -347,58 +376,106 @@ static void transform_shared(void *context, int64_t begin, int64_t end)
         mr_winograd_tile(&job->source, job->begin + i, job->inputs + i * tile_stride(w), w->block * tile_stride(w));
 }
 
+/* Parts of a shared block that are multiplied at a time. */
+static int64_t part_count(const tiles_job *job)
+{
+    return ceiling(job->end - job->begin, product_tiles(job->window));
+}
+
+static void compute_part(tiles_job *job, int64_t part, int64_t panel, const float *filter, float *products)
+{
+    const int64_t parts = part_count(job), count = job->end - job->begin;
+    const int64_t first = count * part / parts, last = count * (part + 1) / parts;
+    compute_columns(job, job->inputs + first * tile_stride(job->window), job->begin + first, job->begin + last, panel,
+                    filter, products);
+}
+
 static void compute_shared(void *context, int64_t begin, int64_t end)
 {
     tiles_job *job = context;
-    const window *w = job->window;
-    const int64_t parts = ceiling(job->end - job->begin, PRODUCT_TILES);
+    const int64_t parts = part_count(job);
     int slot;
     float *products = mr_slot_acquire(job->slots, &slot);
     for (int64_t piece = begin; piece < end; piece++) {
-        const int64_t panel = piece / parts * (LANES / 16), part = piece % parts;
-        const int64_t first = (job->end - job->begin) * part / parts,
-                      last = (job->end - job->begin) * (part + 1) / parts;
-        compute_columns(job, job->inputs + first * tile_stride(w), job->begin + first, job->begin + last, panel,
-                        products);
+        const int64_t panel = piece / parts * (LANES / 16);
+        compute_part(job, piece % parts, panel, job->filter->panels + panel * panel_size(job->window), products);
     }
     mr_slot_release(job->slots, slot);
+}
+
+/* All tiles, with the panels of pieces [begin, end). */
+static void compute_kept(void *context, int64_t begin, int64_t end)
+{
+    tiles_job *job = context;
+    const window *w = job->window;
+    int slot;
+    float *products = mr_slot_acquire(job->slots, &slot);
+    float *filter = products + products_size(w), *taps = filter + LANES / 16 * panel_size(w);
+    for (int64_t piece = begin; piece < end; piece++) {
+        const int64_t panel = piece * (LANES / 16);
+        for (int64_t p = 0; p < panels_from(w, panel); p++)
+            transform_panel(job->filter, panel + p, taps, filter + p * panel_size(w));
+        for (int64_t part = 0; part < part_count(job); part++) compute_part(job, part, panel, filter, products);
+    }
+    mr_slot_release(job->slots, slot);
+}
+
+/* Threads that work at the same time, at most, and one more. */
+static int slot_count(const window *w, int threads)
+{
+    return w->keeps_inputs ? (int)MR_MIN(threads + 1, ceiling(w->panels, LANES / 16) + 1) : threads + 1;
+}
+
+static int64_t panels_size(const window *w)
+{
+    return w->keeps_inputs ? 0 : w->panels * panel_size(w);
 }
 
 static int64_t scratch_size(const window *w, int threads)
 {
     const int64_t slot = MR_MAX(round_up(filter_slot(w)), tiles_slot(w));
-    return POINTS * w->depth * w->panels * 16 + w->phase_depth + (w->is_shared ? inputs_size(w) : 0) +
-           (threads + 1) * slot;
+    return panels_size(w) + w->phase_depth + (w->is_shared ? inputs_size(w) : 0) + slot_count(w, threads) * slot;
+}
+
+static void run_shared(tiles_job *job, mr_pool *pool)
+{
+    const window *w = job->window;
+    const int64_t pieces = ceiling(w->panels, LANES / 16);
+    for (job->begin = 0; job->begin < w->tiles; job->begin = job->end) {
+        job->end = MR_MIN(w->tiles, job->begin + w->block);
+        mr_pool_for(pool, job->end - job->begin, MR_MAX(1, 2048 / w->depth), transform_shared, job);
+        if (w->keeps_inputs)
+            mr_pool_for(pool, pieces, 1, compute_kept, job);
+        else
+            mr_pool_for(pool, part_count(job) * pieces, 1, compute_shared, job);
+    }
 }
 
 static bool run(const mr_conv *v, const window *w, const float *source, const float *filter, float *target,
                 mr_conv_scratch scratch, mr_pool *pool)
 {
-    float *panels = scratch.floats, *zeros = panels + POINTS * w->depth * w->panels * 16;
+    float *panels = scratch.floats, *zeros = panels + panels_size(w);
     float *inputs = zeros + w->phase_depth, *slots_floats = inputs + (w->is_shared ? inputs_size(w) : 0);
+    const int slot_limit = slot_count(w, scratch.threads);
     mr_slots slots;
     memset(zeros, 0, (size_t)w->phase_depth * sizeof *zeros);
-    mr_slots_init(&slots, slots_floats, round_up(filter_slot(w)), scratch.threads + 1);
     filter_job to_transform = {v, w, filter, panels, &slots};
-    mr_pool_for(pool, w->panels, MR_MAX(1, 2048 / w->depth), filter_panels, &to_transform);
-    mr_slots_init(&slots, slots_floats, tiles_slot(w), scratch.threads + 1);
+    if (!w->keeps_inputs) {
+        mr_slots_init(&slots, slots_floats, round_up(filter_slot(w)), slot_limit);
+        mr_pool_for(pool, w->panels, MR_MAX(1, 2048 / w->depth), filter_panels, &to_transform);
+    }
+    mr_slots_init(&slots, slots_floats, tiles_slot(w), slot_limit);
     tiles_job job = {.window = w,
+                     .filter = &to_transform,
                      .source = {source, zeros, w->height, w->width, w->channels, w->in_step, w->top, w->left, w->size,
                                 w->tile_rows, w->tile_columns},
-                     .panels = panels,
                      .target = target,
                      .inputs = inputs,
                      .slots = &slots};
-    if (!w->is_shared) {
+    if (w->is_shared)
+        run_shared(&job, pool);
+    else
         mr_pool_for(pool, ceiling(w->tiles, w->block), 1, compute_blocks, &job);
-    } else {
-        for (job.begin = 0; job.begin < w->tiles; job.begin = job.end) {
-            job.end = MR_MIN(w->tiles, job.begin + w->block);
-            const int64_t parts = ceiling(job.end - job.begin, PRODUCT_TILES);
-            mr_pool_for(pool, job.end - job.begin, MR_MAX(1, 2048 / w->depth), transform_shared, &job);
-            mr_pool_for(pool, parts * ceiling(w->panels, LANES / 16), 1, compute_shared, &job);
-        }
-    }
     return !atomic_load_explicit(&job.is_infinite, memory_order_relaxed);
 }
 
