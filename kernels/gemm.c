@@ -204,6 +204,17 @@ static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t
     }
 }
 
+/* A result in no cache, of which a unit has whole rows: while its other tiles are multiplied, the rows of the next ones
+ * are prefetched, from `place` on. */
+static void prefetch_result(const gemm_unit *u, mr_tile *tile, int64_t i, int64_t tiles, int64_t *place)
+{
+    const mr_gemm *g = u->gemm;
+    if (!is_writing(g) || u->column1 - u->column0 < g->n || i + 1 >= tiles) return;
+    tile->ahead = g->c + tile_row(u, i + 1, tiles) * g->n + *place;
+    tile->ahead_step = 16;
+    *place += 16 * tile->length;
+}
+
 /* Packs rows [k0, k0 + length) of columns [column, column + count) of B. */
 static void pack_columns(const mr_gemm *g, float *panels, int64_t k0, int64_t length, int64_t column, int64_t count)
 {
@@ -264,6 +275,7 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
         .segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate, .pairs = g->pairs};
     for (int64_t i = 0; i < tiles; i++) {
         const int64_t from = tile_row(u, i, tiles);
+        int64_t place = 0;
         set_rows(u, &tile, rows_max, k0, i, tiles);
         for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
             set_width(u, &tile, column, widest);
@@ -271,7 +283,10 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
             tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
             tile.ahead = nullptr;
             set_columns(u, &tile, k0, column, i == 0);
-            if (column == u->column0) prefetch_rows(u, &tile, k0, i + 1, tiles);
+            if (column == u->column0)
+                prefetch_rows(u, &tile, k0, i + 1, tiles);
+            else
+                prefetch_result(u, &tile, i, tiles, &place);
             mr_tile_run(&tile);
         }
     }
