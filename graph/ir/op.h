@@ -136,6 +136,8 @@ typedef enum mr_fusion_role {
     MR_FUSION_RELU_GRAD,
     MR_FUSION_LEAKY_RELU,
     MR_FUSION_LEAKY_RELU_GRAD,
+    MR_FUSION_MAX_POOL,
+    MR_FUSION_MAX_POOL_GRAD,
 } mr_fusion_role;
 
 /* A kernel that computes neighboring nodes. It is used if the values between them have no other reader. */

@@ -91,12 +91,14 @@ static const mr_op pool_ops[] = {
               "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
               "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
      .shape = pool_shape,
+     .role = MR_FUSION_MAX_POOL,
      .doc = "Computes the maximum of each window of size ksize, at intervals of strides."},
     {.name = "MaxPoolGrad",
      .signature = "orig_input: T, orig_output: T, grad: T -> output: T",
      .attrs = "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; "
               "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: realnumbertype = float",
      .shape = mr_shape_unchanged,
+     .role = MR_FUSION_MAX_POOL_GRAD,
      .doc = "Computes the gradient of MaxPool: adds grad at the position of each window's maximum."},
     {.name = "MaxPoolV2",
      .signature = "input: T, ksize: int32, strides: int32 -> output: T",

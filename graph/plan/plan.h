@@ -6,6 +6,7 @@
  *   share  merges equal nodes with equal inputs
  *   drop   does not compute what nobody uses
  *   fuse   replaces chains for which a single kernel exists by one node
+ *   fuse_pool  keeps the positions of MaxPool's maxima instead of its input
  *   fuse_products  replaces sums of matrix products, and transposes a matrix once that several products take transposed
  *   fuse_elementwise  computes elementwise operators that depend on each other in one call
  *   copy   inserts copies of values that are needed on another device
@@ -146,6 +147,7 @@ mr_status mr_plan_check_kernels(const mr_planner *planner, mr_error *error);
 mr_status mr_plan_share(mr_planner *planner, mr_error *error);
 mr_status mr_plan_drop(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error);
+mr_status mr_plan_fuse_pool(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
