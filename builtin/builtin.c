@@ -31,8 +31,9 @@
     X(array_partition) X(array_set) X(array_rearrange) X(array_order) X(array_scatter) X(array_edit) \
     X(quantize) X(fake_quantize) X(debug) X(debug_summary) X(random_stateless) X(random_each) X(random_bounded) \
     X(image_resize) X(image_crop) X(image_color) X(image_box) X(image_suppress) X(image_codec) \
-    X(audio) X(spectrogram) X(depthwise) X(pool_index) X(pool_positions) X(lrn) X(volume) X(morphology) X(fractional_pool) X(ctc_loss) \
-    X(ctc_decoder) X(rnn) X(global_norm) X(linalg) X(decompose) X(least_squares) X(einsum) X(fft) \
+    X(audio) X(spectrogram) X(depthwise) X(pool_index) X(pool_positions) X(lrn) X(volume) X(morphology) \
+    X(fractional_pool) X(ctc_loss) X(ctc_decoder) X(rnn) X(global_norm) X(linalg) X(decompose) X(least_squares) \
+    X(einsum) X(fft) \
     X(string_format) X(string_join) X(string_split) X(string_bytes) X(string_hash) \
     X(string_regex) X(unicode) X(decode_csv) X(decode_raw) X(decode_json) \
     X(sparse_cross) X(image_glimpse) X(image_transform) X(image_filter) X(resampler) \

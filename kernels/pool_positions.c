@@ -1,7 +1,8 @@
-/* Max pooling of floats in NHWC that keeps the positions of its maxima in a byte each, for a gradient that does not read
- * the input again: _MaxPoolPositions and _MaxPoolPositionsGrad, and _MaxPoolPositionsReluGrad for an input that is
- * Relu's output, and windows that do not overlap, which includes ReluGrad. They choose the position that MaxPoolGrad chooses (pool.c), and are used by
- * the planner in place of nodes of TensorFlow (graph/plan/fuse_pool.c), which sees to the types and sizes. */
+/* Max pooling of floats in NHWC that keeps the positions of its maxima in a byte each, for a gradient that does not
+ * read the input again: _MaxPoolPositions and _MaxPoolPositionsGrad; and _MaxPoolPositionsReluGrad, which includes
+ * ReluGrad, for windows of Relu's output that do not overlap. They choose the position that MaxPoolGrad chooses
+ * (pool.c). The planner, which sees to the types and sizes, puts them in the place of TensorFlow's nodes
+ * (graph/plan/fuse_pool.c). */
 #include "kernels/conv.h"
 #include "kernels/vector.h"
 #include <assert.h>

@@ -149,6 +149,9 @@ typedef struct mr_fusion {
     /* A matrix product: the kernels for a sum (AddN) of products, for a product that is added to a matrix (AddV2), for
      * a product to which a vector is added (BiasAdd, AddV2), and for the transpose of b, which several share. */
     const char *sum, *accumulate, *bias, *transpose;
+    /* MaxPool: the kernel whose output 1 has the positions of the maxima. MaxPoolGrad: those that read them, also
+     * together with ReluGrad. */
+    const char *positions, *relu_positions;
     const char *scaled; /* a loss: the kernel whose output 1 is multiplied by a column (Mul), its third input */
 } mr_fusion;
 

@@ -14,9 +14,10 @@
 
 typedef struct fuser {
     mr_planner *planner;
-    int32_t *uses;       /* by value: number of inputs that use it, plus one for a fetch */
-    int32_t *instead;    /* by value: the value to use instead */
-    bool *after_updates; /* by node, see plan.h */
+    int32_t *uses;    /* by value: number of inputs that use it, plus one for a fetch */
+    int32_t *instead; /* by value: the value to use instead */
+    bool *awaited;    /* by node, see plan.h */
+    mr_plan_updates_order updates;
 } fuser;
 
 /* The row's fusion; null for a node that does not run here or whose operator is not known. */
@@ -70,20 +71,30 @@ static bool set_kernel(fuser *f, mr_plan_node *node, const mr_fusion *fusion)
     return true;
 }
 
+/* The value `to` of another node takes the place of the node's only output, and the node does not run. */
+static mr_status replace_node(fuser *f, mr_plan_node *node, int32_t to, mr_error *error)
+{
+    mr_planner *planner = f->planner;
+    const int32_t from = node->first_output;
+    assert(from != to && node->output_count == 1 && f->instead[from] == from && f->instead[to] == to);
+    f->instead[from] = to;
+    f->uses[to] = f->uses[from];
+    planner->values[to].fetched |= planner->values[from].fetched;
+    planner->values[from].fetched = false;
+    if (f->awaited[node - planner->nodes]) return mr_plan_drop_node(planner, node, error);
+    node->live = false;
+    return MR_OK;
+}
+
 /* Relu(normalization): the normalization's output replaces that of Relu. */
-static void fuse_forward(fuser *f, mr_plan_node *relu)
+static mr_status fuse_forward(fuser *f, mr_plan_node *relu, mr_error *error)
 {
     mr_plan_node *norm = maker_for_one(f, relu->inputs[0]);
     const mr_fusion *fusion = norm ? fusion_of(norm) : nullptr;
     if (!fusion || !fusion->consumer || mr_plan_fusion_role(relu) != fusion->consumer || norm->device != relu->device)
-        return;
-    if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, fusion)) return;
-    int32_t from = relu->first_output, to = norm->first_output;
-    assert(from != to && f->uses[to] == 1 && f->instead[to] == to);
-    f->instead[from] = to;
-    f->uses[to] = f->uses[from];
-    f->planner->values[to].fetched |= f->planner->values[from].fetched;
-    relu->live = false;
+        return MR_OK;
+    if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, fusion)) return MR_OK;
+    return replace_node(f, relu, norm->first_output, error);
 }
 
 /* True if grad takes the values that norm saved for it and both have the same epsilon. Only then does the fused
@@ -114,8 +125,8 @@ static void fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion)
     if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] || norm->inputs[1] != grad->inputs[2]) return;
     if (!saved_by(f, grad, norm)) return;
     const int32_t at = (int32_t)(grad - planner->nodes);
-    if (!mr_plan_reads_freely(planner, f->after_updates, at, relu_grad->inputs[0])) return;
-    if (!mr_plan_reads_freely(planner, f->after_updates, at, norm->inputs[2])) return;
+    if (!mr_plan_reads_freely(planner, &f->updates, at, relu_grad->inputs[0])) return;
+    if (!mr_plan_reads_freely(planner, &f->updates, at, norm->inputs[2])) return;
     constexpr int32_t INPUTS = 7;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, INPUTS);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, INPUTS);
@@ -213,8 +224,7 @@ static bool is_column(const mr_plan_value *value, const mr_plan_value *of)
 static mr_status fuse_scaled(fuser *f, mr_plan_node *mul, int i, mr_error *error)
 {
     mr_planner *planner = f->planner;
-    const int32_t gradient = f->instead[mul->inputs[i]], column = f->instead[mul->inputs[1 - i]],
-                  product = mul->first_output;
+    const int32_t gradient = f->instead[mul->inputs[i]], column = f->instead[mul->inputs[1 - i]];
     const mr_plan_value *value = &planner->values[gradient];
     if (value->kind != MR_VALUE_OUTPUT || value->index != 1 || f->uses[gradient] != 1) return MR_OK;
     mr_plan_node *loss = &planner->nodes[value->producer];
@@ -223,7 +233,7 @@ static mr_status fuse_scaled(fuser *f, mr_plan_node *mul, int i, mr_error *error
         loss->condition != mul->condition || loss->device != mul->device)
         return MR_OK;
     if (!is_column(&planner->values[column], value) || comes_after(f, column, value->producer)) return MR_OK;
-    if (!mr_plan_reads_freely(planner, f->after_updates, (int32_t)(mul - planner->nodes), column)) return MR_OK;
+    if (!mr_plan_reads_freely(planner, &f->updates, (int32_t)(mul - planner->nodes), column)) return MR_OK;
     const mr_kernel *kernel = mr_kernel_find(fusion->scaled, loss->device->kind, &loss->node->attrs);
     if (!kernel) return MR_OK;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 3);
@@ -235,12 +245,7 @@ static mr_status fuse_scaled(fuser *f, mr_plan_node *mul, int i, mr_error *error
     loss->inputs = inputs;
     loss->input_is_ref = refs;
     loss->input_count = 3;
-    assert(f->instead[product] == product && f->instead[gradient] == gradient);
-    f->instead[product] = gradient;
-    f->uses[gradient] = f->uses[product];
-    planner->values[gradient].fetched |= planner->values[product].fetched;
-    mul->live = false;
-    return MR_OK;
+    return replace_node(f, mul, gradient, error);
 }
 
 static void count_uses(fuser *f)
@@ -257,31 +262,51 @@ static void count_uses(fuser *f)
         }
 }
 
+/* Puts the values that take the place of others into all lists. */
+static void replace_values(fuser *f)
+{
+    mr_planner *planner = f->planner;
+    for (int32_t i = 0; i < planner->node_count; i++)
+        for (int32_t j = 0; j < planner->nodes[i].input_count; j++)
+            planner->nodes[i].inputs[j] = f->instead[planner->nodes[i].inputs[j]];
+    for (int32_t i = 0; i < planner->signature->fetch_count; i++)
+        planner->fetch_values[i] = f->instead[planner->fetch_values[i]];
+    for (int32_t i = 0; i < planner->value_count; i++) f->instead[i] = i;
+}
+
+/* Fuses losses with what scales their gradients. The scaled gradient comes after the scale: edges that were not there
+ * before. */
+static mr_status fuse_losses(fuser *f, mr_error *error)
+{
+    mr_planner *planner = f->planner;
+    MR_TRY(mr_plan_find_updates(planner, &f->updates, error));
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        mr_plan_node *node = &planner->nodes[i];
+        for (int k = 0; k < 2 && mr_plan_fusion_role(node) == MR_FUSION_MUL; k++)
+            if (node->control_count == 0 && !node->pinned) MR_TRY(fuse_scaled(f, node, k, error));
+    }
+    replace_values(f);
+    return mr_plan_find_updates(planner, &f->updates, error);
+}
+
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
 {
     fuser f = {.planner = planner};
     f.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     f.instead = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
     if (!f.uses || !f.instead) return mr_fail_memory(error, (size_t)planner->value_count * 8);
-    MR_TRY(mr_plan_after_updates(planner, &f.after_updates, error));
+    MR_TRY(mr_plan_awaited(planner, &f.awaited, error));
     count_uses(&f);
     MR_TRY(use_leaky_outputs(&f, error));
-    for (int32_t i = 0; i < planner->node_count; i++) {
-        mr_plan_node *node = &planner->nodes[i];
-        for (int k = 0; k < 2 && mr_plan_fusion_role(node) == MR_FUSION_MUL; k++)
-            if (node->control_count == 0 && !node->pinned) MR_TRY(fuse_scaled(&f, node, k, error));
-    }
+    MR_TRY(fuse_losses(&f, error));
     for (int32_t i = 0; i < planner->node_count; i++)
-        if (planner->nodes[i].live && planner->nodes[i].input_count > 0) fuse_forward(&f, &planner->nodes[i]);
+        if (planner->nodes[i].live && planner->nodes[i].input_count > 0)
+            MR_TRY(fuse_forward(&f, &planner->nodes[i], error));
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_fusion *fusion = fusion_of(&planner->nodes[i]);
         if (fusion && fusion->producer) fuse_backward(&f, &planner->nodes[i], fusion);
     }
-    for (int32_t i = 0; i < planner->node_count; i++)
-        for (int32_t j = 0; j < planner->nodes[i].input_count; j++)
-            planner->nodes[i].inputs[j] = f.instead[planner->nodes[i].inputs[j]];
-    for (int32_t i = 0; i < planner->signature->fetch_count; i++)
-        planner->fetch_values[i] = f.instead[planner->fetch_values[i]];
+    replace_values(&f);
     mr_plan_sweep(planner);
     return MR_OK;
 }

@@ -1,7 +1,7 @@
-/* Fuse pool: a MaxPool whose input is only kept for its gradient keeps the positions of its maxima instead, a byte each
- * (kernels/pool_positions.c). If the input is the output of Relu, whose gradient is the only other reader, and windows do
- * not overlap, ReluGrad is computed together with MaxPoolGrad: it passes on what belongs to positive maxima. The results
- * are the same.
+/* Fuse pool: a MaxPool whose input is only kept for its gradient keeps the positions of its maxima instead, a byte
+ * each (kernels/pool_positions.c). If the input is the output of Relu, whose gradient is the only other reader, and
+ * windows do not overlap, ReluGrad is computed together with MaxPoolGrad: it passes on what belongs to positive maxima.
+ * The results are the same.
  *
  * Floats in NHWC with a multiple of 16 channels and a known height and width, on the CPU. */
 #include "graph/plan/plan.h"
@@ -14,21 +14,20 @@ constexpr int64_t CHANNELS_STEP = 16, PLACES_MAX = 128;
 /* The nodes around the input of a MaxPool: plan nodes, -1: none. */
 typedef struct readers {
     int32_t pool, pool_grad, relu_grad;
-    int32_t count; /* of inputs that read the value, and of fetches */
 } readers;
 
 typedef struct fuser {
     mr_planner *planner;
-    readers *readers;    /* by value */
-    int32_t *uses;       /* by value, too: number of inputs that read it, and of fetches */
-    bool *after_updates; /* by node, see plan.h */
+    readers *readers; /* by value */
+    int32_t *uses;    /* by value, too: number of inputs that read it, and of fetches */
+    mr_plan_updates_order updates;
 } fuser;
 
 static void find_readers(fuser *f)
 {
     const mr_planner *planner = f->planner;
     for (int32_t i = 0; i < planner->value_count; i++) {
-        f->readers[i] = (readers){-1, -1, -1, 0};
+        f->readers[i] = (readers){-1, -1, -1};
         f->uses[i] = planner->values[i].fetched;
     }
     for (int32_t i = 0; i < planner->node_count; i++) {
@@ -129,7 +128,7 @@ static bool runs_with(const mr_plan_node *a, const mr_plan_node *b)
     return a->region == b->region && a->condition == b->condition && a->device == b->device;
 }
 
-/* Fuses around a value, the input of a MaxPool. *replacement: the value that takes the place of the MaxPool's output. */
+/* Fuses around the input of a MaxPool, whose output is *replacement afterwards. */
 static mr_status fuse(fuser *f, int32_t input, int32_t *replacement, mr_error *error)
 {
     mr_planner *planner = f->planner;
@@ -148,14 +147,16 @@ static mr_status fuse(fuser *f, int32_t input, int32_t *replacement, mr_error *e
     }
     if (f->uses[input] != (r->relu_grad >= 0 ? 3 : 2) || !runs_with(pool, pool_grad)) return MR_OK;
     const int32_t gradient = pool_grad->inputs[2];
-    if (!mr_plan_reads_freely(planner, f->after_updates, (int32_t)(last - planner->nodes), gradient)) return MR_OK;
+    if (!mr_plan_reads_freely(planner, &f->updates, (int32_t)(last - planner->nodes), gradient)) return MR_OK;
     const mr_attrs *attrs = attrs_with_size(f, &pool->node->attrs, planner->values[input].shape);
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 2);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, 2);
     if (!attrs || !inputs || !refs) return mr_fail_memory(error, sizeof *attrs);
-    const mr_kernel *forward = mr_kernel_find("_MaxPoolPositions", pool->device->kind, &pool->node->attrs);
-    const mr_kernel *backward = mr_kernel_find(
-        r->relu_grad >= 0 ? "_MaxPoolPositionsReluGrad" : "_MaxPoolPositionsGrad", last->device->kind, attrs);
+    const mr_fusion *names = &pool_grad->node->def->op->fusion;
+    const mr_kernel *forward =
+        mr_kernel_find(pool->node->def->op->fusion.positions, pool->device->kind, &pool->node->attrs);
+    const mr_kernel *backward =
+        mr_kernel_find(r->relu_grad >= 0 ? names->relu_positions : names->positions, last->device->kind, attrs);
     if (!forward || !backward) return MR_OK;
     MR_TRY(add_positions(f, pool, forward, replacement, error));
     inputs[0] = *replacement + 1;
@@ -176,7 +177,7 @@ mr_status mr_plan_fuse_pool(mr_planner *planner, mr_error *error)
     f.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)count + 1);
     int32_t *instead = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)count + 1);
     if (!f.readers || !f.uses || !instead) return mr_fail_memory(error, (size_t)count * sizeof *f.readers);
-    MR_TRY(mr_plan_after_updates(planner, &f.after_updates, error));
+    MR_TRY(mr_plan_find_updates(planner, &f.updates, error));
     find_readers(&f);
     for (int32_t i = 0; i < count; i++) instead[i] = i;
     for (int32_t i = 0; i < count; i++) {

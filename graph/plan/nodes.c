@@ -55,7 +55,7 @@ int32_t mr_plan_handle(const mr_planner *planner, int32_t value)
         if (!v->is_ref && v->dtype != MR_RESOURCE) return -1;
         if (v->producer < 0) return -1;
         const mr_plan_node *node = &planner->nodes[v->producer];
-        if (mr_state_find(node->node->op)) return value;
+        if (mr_state_find(node->node->op)) return v->is_ref && v->kind == MR_VALUE_CONSTANT ? v->named : value;
         if (node->input_count < 1) return -1;
         value = node->inputs[0];
     }

@@ -93,6 +93,18 @@ mr_status mr_plan_resource(const mr_plan_context *context, const mr_node *node, 
     return status == MR_OK ? MR_OK : mr_fail_prefix(error, status, "%s (%s)", node->name, node->op);
 }
 
+/* The first value that names the same reference variable. Only a shared name can be that of several nodes. */
+static int32_t first_named(mr_planner *planner, const mr_node *node, int32_t value)
+{
+    const void *variable = planner->values[value].constant.data;
+    planner->has_shared_names |= mr_attr_string_or(&node->attrs, "shared_name", "").size_bytes > 0;
+    for (int32_t i = 0; planner->has_shared_names && i < planner->value_count; i++) {
+        const mr_plan_value *v = &planner->values[i];
+        if (i != value && v->is_ref && v->kind == MR_VALUE_CONSTANT && v->constant.data == variable) return v->named;
+    }
+    return value;
+}
+
 /* Places a node that names a resource, and makes its output, a handle, a constant. */
 static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, mr_error *error)
 {
@@ -107,6 +119,7 @@ static mr_status place_resource(mr_planner *planner, mr_plan_node *placed, mr_er
         value->kind = MR_VALUE_CONSTANT;
         assert(!value->constant.data); /* a value becomes a constant only once */
         value->constant = mr_tensor_of_resource(value->dtype, resource);
+        if (value->is_ref) value->named = first_named(planner, placed->node, placed->first_output + i);
         value->home = device->kind == MR_DEVICE_CPU ? nullptr : device;
     }
     return MR_OK;

@@ -50,7 +50,8 @@ typedef struct mr_plan_value {
     int32_t producer; /* plan node; -1 for feeds */
     int32_t index;    /* of the output, or of the feed */
     mr_dtype dtype;
-    bool is_ref; /* the slot has a handle to a variable */
+    bool is_ref;   /* the slot has a handle to a variable */
+    int32_t named; /* of a constant handle with is_ref: the first value that names the same variable */
     mr_shape shape;
     mr_tensor constant; /* a reference, or a handle */
     int32_t region, condition;
@@ -124,6 +125,7 @@ typedef struct mr_planner {
     int32_t *order; /* plan nodes: the live ones that have a kernel */
     int32_t order_count;
     bool uses_gpu;
+    bool has_shared_names; /* of reference variables */
     bool has_flow; /* it has conditionals or loops, or several nodes that wait; otherwise there is one segment */
     mr_plan_region *regions;
     int32_t region_count, region_capacity;
@@ -177,20 +179,28 @@ bool mr_plan_is_back_edge(const mr_planner *planner, const mr_plan_node *node, i
 bool mr_plan_is_gate(const mr_planner *planner, const mr_plan_node *node);
 /* By node: whether a live node waits for it by a control edge. */
 mr_status mr_plan_awaited(mr_planner *planner, bool **awaited, mr_error *error);
-/* By node: whether it comes after a node that updates a variable of TensorFlow 1's reference kind, in this iteration
- * or in an earlier one. */
-mr_status mr_plan_after_updates(mr_planner *planner, bool **after, mr_error *error);
+/* What updates variables of TensorFlow 1's reference kind, and what comes after it. Edges that are added afterwards are
+ * not known. */
+typedef struct mr_plan_updates_order {
+    bool *after;   /* by node: whether it comes after an update, in this iteration or in an earlier one */
+    bool *updates; /* by node */
+    bool *regions; /* by loop: whether it has an update */
+    int32_t *updaters, updater_count;
+    int32_t *begins, *consumers; /* the nodes directly after node i: consumers[begins[i]] … */
+    int32_t *visited, *stack, search;
+} mr_plan_updates_order;
+mr_status mr_plan_find_updates(mr_planner *planner, mr_plan_updates_order *updates, mr_error *error);
 /* Whether a node that reads the value can read it at another time with the same result: the value is not in the memory
- * of a reference variable, or the node does not come after an update, and so all updates wait for it. */
-bool mr_plan_reads_freely(const mr_planner *planner, const bool *after_updates, int32_t node, int32_t value);
+ * of a reference variable, or the node does not come after an update of that, and so all updates wait for it. */
+bool mr_plan_reads_freely(const mr_planner *planner, mr_plan_updates_order *updates, int32_t node, int32_t value);
 /* Whether the node only computes outputs, and computes them whenever its inputs are computed. */
 bool mr_plan_may_drop(const mr_planner *planner, const mr_plan_node *node);
 /* Replaces such a node by an order without work: those that wait for it wait for what it waited for. */
 mr_status mr_plan_drop_node(mr_planner *planner, mr_plan_node *node, mr_error *error);
 /* Sets live on exactly the nodes that fetches and pinned nodes need. */
 void mr_plan_sweep(mr_planner *planner);
-/* The handle behind a value that is a reference or a resource: the value of the node that names the variable. -1 if it
- * comes from elsewhere. */
+/* The handle behind a value that is a reference or a resource: the value of the node that names the variable, the first
+ * one if several name a reference variable. -1 if it comes from elsewhere. */
 int32_t mr_plan_handle(const mr_planner *planner, int32_t value);
 /* True if the kernel has that input (output) in host memory. */
 static inline bool mr_plan_on_host(uint32_t mask, int32_t index)
