@@ -204,37 +204,61 @@ MR_INLINE void max_rows_body(const pooling *p, int64_t begin, int64_t end)
 }
 MR_LEVELS(max_rows, (const pooling *p, int64_t begin, int64_t end), (p, begin, end))
 
-/* The gradient if windows do not overlap. The maximum is known from the forward pass: the first position equal to it
- * gets the gradient. Positions outside all windows get zeros. */
+/* 16 channels of a window's gradient: the first position of its maximum, of a NaN if that is the first one. */
+typedef struct max_choice {
+    mr_vector most;
+    mr_vector_bits left; /* the gradient; 0 once it has been assigned */
+    mr_vector_bits none; /* nothing equals NaN: then the first one */
+} max_choice;
+
+MR_INLINE max_choice choose(const pooling *p, const float *image, int64_t y0, int64_t y1, int64_t x0, int64_t x1,
+                            const float *gradient)
+{
+    max_choice m = {.most = mr_vector_load(image + (y0 * p->in_width + x0) * p->channels),
+                    .left = (mr_vector_bits)mr_vector_load(gradient)};
+    EACH_INPUT
+    {
+        const mr_vector value = mr_vector_load(image + (y * p->in_width + x) * p->channels);
+        m.most = mr_vector_choose(value > m.most, value, m.most);
+    }
+    m.none = (mr_vector_bits)(m.most != m.most);
+    return m;
+}
+
+/* The part of the gradient that a position with this value gets. */
+MR_INLINE mr_vector take_gradient(max_choice *m, mr_vector value)
+{
+    const mr_vector_bits here = (mr_vector_bits)(value == m->most) | m->none;
+    const mr_vector taken = (mr_vector)(m->left & here);
+    m->left &= ~here;
+    return taken;
+}
+
+/* The gradient if windows do not overlap. Positions outside all windows get zeros. */
 MR_INLINE void max_grad_rows_body(const pooling *p, int64_t begin, int64_t end)
 {
     for (int64_t row = begin; row < end; row++) {
         int64_t n = row / p->out_height, oy = row % p->out_height, size = p->in_width * p->channels;
-        const float *most_row = (const float *)p->output + row * p->out_width * p->channels;
         const float *gradient = (const float *)p->gradient + row * p->out_width * p->channels;
         const float *image = (const float *)p->input + n * p->in_height * size;
         float *target = (float *)p->target + n * p->in_height * size;
         int64_t first = MR_MAX(0, oy * p->stride_y - p->pad_top), last = (oy + 1) * p->stride_y - p->pad_top;
         if (oy == 0) first = 0;
         if (oy == p->out_height - 1) last = p->in_height;
+        last = MR_MIN(last, p->in_height);
         assert(first >= 0 && first < p->in_height);
         bool covered = p->window_y == p->stride_y && p->window_x == p->stride_x &&
-                       MR_MIN(p->in_height, first + p->stride_y) == MR_MIN(last, p->in_height) &&
+                       oy * p->stride_y - p->pad_top + p->window_y >= last &&
                        p->out_width * p->stride_x - p->pad_left >= p->in_width;
-        if (!covered)
-            memset(target + first * size, 0, (size_t)((MR_MIN(last, p->in_height) - first) * size) * sizeof *target);
+        if (!covered) memset(target + first * size, 0, (size_t)((last - first) * size) * sizeof *target);
         for (int64_t ox = 0; ox < p->out_width; ox++) {
-            WINDOW for (int64_t c = 0; c < p->channels; c += 16, most_row += 16, gradient += 16)
+            WINDOW for (int64_t c = 0; c < p->channels; c += 16, gradient += 16)
             {
-                mr_vector most = mr_vector_load(most_row);
-                mr_vector_bits left = (mr_vector_bits)mr_vector_load(gradient); /* 0 once it has been assigned */
-                mr_vector_bits none = (mr_vector_bits)(most == mr_vector_of(-FLT_MAX)); /* larger: the first one */
+                max_choice m = choose(p, image + c, y0, y1, x0, x1, gradient);
                 EACH_INPUT
                 {
-                    int64_t at = (y * p->in_width + x) * p->channels + c;
-                    mr_vector_bits here = (mr_vector_bits)(mr_vector_load(image + at) == most) | none;
-                    mr_vector_store(target + at, (mr_vector)(left & here));
-                    left &= ~here;
+                    const int64_t at = (y * p->in_width + x) * p->channels + c;
+                    mr_vector_store(target + at, take_gradient(&m, mr_vector_load(image + at)));
                 }
             }
         }
@@ -253,23 +277,15 @@ MR_INLINE void max_grad_images_body(const pooling *p, int64_t begin, int64_t end
         float *target = (float *)p->target + n * size;
         EACH_OUTPUT
         {
-            WINDOW const float *first = image + (y0 * p->in_width + x0) * p->channels;
-            for (int64_t c = 0; c < p->channels; c += 16, gradient += 16) {
+            WINDOW for (int64_t c = 0; c < p->channels; c += 16, gradient += 16)
+            {
                 if (y0 >= y1 || x0 >= x1) continue;
-                mr_vector most = mr_vector_load(first + c);
+                max_choice m = choose(p, image + c, y0, y1, x0, x1, gradient);
                 EACH_INPUT
                 {
-                    mr_vector value = mr_vector_load(image + (y * p->in_width + x) * p->channels + c);
-                    most = mr_vector_choose(value > most, value, most);
-                }
-                mr_vector_bits left = (mr_vector_bits)mr_vector_load(gradient); /* 0 once it has been added */
-                mr_vector_bits none = (mr_vector_bits)(most != most);           /* NaN, and then the first one */
-                EACH_INPUT
-                {
-                    int64_t at = (y * p->in_width + x) * p->channels + c;
-                    mr_vector_bits here = (mr_vector_bits)(mr_vector_load(image + at) == most) | none;
-                    mr_vector_store(target + at, mr_vector_load(target + at) + (mr_vector)(left & here));
-                    left &= ~here;
+                    const int64_t at = (y * p->in_width + x) * p->channels + c;
+                    mr_vector_store(target + at,
+                                    mr_vector_load(target + at) + take_gradient(&m, mr_vector_load(image + at)));
                 }
             }
         }

@@ -87,10 +87,9 @@ static window window_at(const pooling *p, int64_t oy, int64_t ox)
 MR_INLINE void choose_maximum(const pooling *p, window w, const float *image, float *target, bytes_at *position)
 {
     const mr_vector least = mr_vector_of(-FLT_MAX); /* the maximum of infinities below 0 and NaN, too */
-    mr_vector most = least, best = least;
+    mr_vector most = least, best = least;           /* the gradient's maximum: NaN if that is the first one */
     mr_vector_bits chosen = w.first - (mr_vector_bits){};
-    /* A NaN at the first position of overlapping windows is their maximum. */
-    if (!p->is_apart && w.y0 < w.y1) best = mr_vector_load(image + (w.y0 * p->in_width + w.x0) * p->channels);
+    if (w.y0 < w.y1) best = mr_vector_load(image + (w.y0 * p->in_width + w.x0) * p->channels);
     for (int64_t y = w.y0; y < w.y1; y++)
         for (int64_t x = w.x0; x < w.x1; x++) {
             const mr_vector value = mr_vector_load(image + (y * p->in_width + x) * p->channels);

@@ -79,8 +79,11 @@ bool test_is_sanitized(void);
             test_fail(__FILE__, __LINE__, "%s is %s, not %s", #call, mr_status_name(test_status_),                     \
                       mr_status_name(test_expected_));                                                                 \
     } while (0)
+/* Integers; CHECK or CHECK_NEAR for floats. */
 #define CHECK_EQ(a, b)                                                                                                 \
     do {                                                                                                               \
+        static_assert(_Generic((a), float: 0, double: 0, default: 1) &&                                                \
+                      _Generic((b), float: 0, double: 0, default: 1));                                                 \
         long long test_a_ = (long long)(a), test_b_ = (long long)(b);                                                  \
         if (test_a_ != test_b_) test_fail(__FILE__, __LINE__, "%s is %lld, %s is %lld", #a, test_a_, #b, test_b_);     \
     } while (0)

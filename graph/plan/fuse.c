@@ -14,10 +14,10 @@
 
 typedef struct fuser {
     mr_planner *planner;
-    int32_t *uses;    /* by value: number of inputs that use it, plus one for a fetch */
-    int32_t *instead; /* by value: the value to use instead */
-    bool *awaited;    /* by node, see plan.h */
-    mr_plan_updates_order updates;
+    int32_t *uses;       /* by value: number of inputs that use it, plus one for a fetch */
+    int32_t *instead;    /* by value: the value to use instead */
+    bool *awaited;       /* by node, see plan.h */
+    bool *after_updates; /* by node, see plan.h */
 } fuser;
 
 /* The row's fusion; null for a node that does not run here or whose operator is not known. */
@@ -125,8 +125,8 @@ static void fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion)
     if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] || norm->inputs[1] != grad->inputs[2]) return;
     if (!saved_by(f, grad, norm)) return;
     const int32_t at = (int32_t)(grad - planner->nodes);
-    if (!mr_plan_reads_freely(planner, &f->updates, at, relu_grad->inputs[0])) return;
-    if (!mr_plan_reads_freely(planner, &f->updates, at, norm->inputs[2])) return;
+    if (!mr_plan_reads_freely(planner, f->after_updates, at, relu_grad->inputs[0])) return;
+    if (!mr_plan_reads_freely(planner, f->after_updates, at, norm->inputs[2])) return;
     constexpr int32_t INPUTS = 7;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, INPUTS);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, INPUTS);
@@ -233,7 +233,7 @@ static mr_status fuse_scaled(fuser *f, mr_plan_node *mul, int i, mr_error *error
         loss->condition != mul->condition || loss->device != mul->device)
         return MR_OK;
     if (!is_column(&planner->values[column], value) || comes_after(f, column, value->producer)) return MR_OK;
-    if (!mr_plan_reads_freely(planner, &f->updates, (int32_t)(mul - planner->nodes), column)) return MR_OK;
+    if (!mr_plan_reads_freely(planner, f->after_updates, (int32_t)(mul - planner->nodes), column)) return MR_OK;
     const mr_kernel *kernel = mr_kernel_find(fusion->scaled, loss->device->kind, &loss->node->attrs);
     if (!kernel) return MR_OK;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 3);
@@ -279,14 +279,14 @@ static void replace_values(fuser *f)
 static mr_status fuse_losses(fuser *f, mr_error *error)
 {
     mr_planner *planner = f->planner;
-    MR_TRY(mr_plan_find_updates(planner, &f->updates, error));
+    MR_TRY(mr_plan_after_updates(planner, &f->after_updates, error));
     for (int32_t i = 0; i < planner->node_count; i++) {
         mr_plan_node *node = &planner->nodes[i];
         for (int k = 0; k < 2 && mr_plan_fusion_role(node) == MR_FUSION_MUL; k++)
             if (node->control_count == 0 && !node->pinned) MR_TRY(fuse_scaled(f, node, k, error));
     }
     replace_values(f);
-    return mr_plan_find_updates(planner, &f->updates, error);
+    return mr_plan_after_updates(planner, &f->after_updates, error);
 }
 
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)

@@ -150,20 +150,20 @@ static bool may_be_late(const fuser *f, const mr_plan_node *node)
 static mr_status find_groups(fuser *f, mr_error *error)
 {
     mr_planner *planner = f->planner;
-    mr_plan_updates_order updates;
+    bool *after_updates;
     uint64_t *waiting;
-    MR_TRY(mr_plan_find_updates(planner, &updates, error));
+    MR_TRY(mr_plan_after_updates(planner, &after_updates, error));
     MR_TRY(find_waiting(f, &waiting, error));
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_plan_node *node = &planner->nodes[i];
         if (waiting[i] >> 63 || !is_elementwise(planner, node)) continue;
-        if (updates.after[i] && !may_be_late(f, node)) continue;
+        if (after_updates[i] && !may_be_late(f, node)) continue;
         const int32_t steps = node->input_count < 2 ? 1 : node->input_count - 1;
         if (steps > STEPS_MAX || node->input_count > INPUTS_MAX) continue;
         group *made = MR_ARENA_NEW(&planner->arena, group, 1);
         if (!made) return mr_fail_memory(error, sizeof *made);
         *made = (group){
-            .members = {i}, .count = 1, .step_count = steps, .waiting = waiting[i], .after_updates = updates.after[i]};
+            .members = {i}, .count = 1, .step_count = steps, .waiting = waiting[i], .after_updates = after_updates[i]};
         f->group_of[i] = made;
     }
     return MR_OK;

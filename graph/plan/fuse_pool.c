@@ -18,9 +18,9 @@ typedef struct readers {
 
 typedef struct fuser {
     mr_planner *planner;
-    readers *readers; /* by value */
-    int32_t *uses;    /* by value, too: number of inputs that read it, and of fetches */
-    mr_plan_updates_order updates;
+    readers *readers;    /* by value */
+    int32_t *uses;       /* by value, too: number of inputs that read it, and of fetches */
+    bool *after_updates; /* by node, see plan.h */
 } fuser;
 
 static void find_readers(fuser *f)
@@ -147,7 +147,7 @@ static mr_status fuse(fuser *f, int32_t input, int32_t *replacement, mr_error *e
     }
     if (f->uses[input] != (r->relu_grad >= 0 ? 3 : 2) || !runs_with(pool, pool_grad)) return MR_OK;
     const int32_t gradient = pool_grad->inputs[2];
-    if (!mr_plan_reads_freely(planner, &f->updates, (int32_t)(last - planner->nodes), gradient)) return MR_OK;
+    if (!mr_plan_reads_freely(planner, f->after_updates, (int32_t)(last - planner->nodes), gradient)) return MR_OK;
     const mr_attrs *attrs = attrs_with_size(f, &pool->node->attrs, planner->values[input].shape);
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 2);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, 2);
@@ -177,7 +177,7 @@ mr_status mr_plan_fuse_pool(mr_planner *planner, mr_error *error)
     f.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)count + 1);
     int32_t *instead = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)count + 1);
     if (!f.readers || !f.uses || !instead) return mr_fail_memory(error, (size_t)count * sizeof *f.readers);
-    MR_TRY(mr_plan_find_updates(planner, &f.updates, error));
+    MR_TRY(mr_plan_after_updates(planner, &f.after_updates, error));
     find_readers(&f);
     for (int32_t i = 0; i < count; i++) instead[i] = i;
     for (int32_t i = 0; i < count; i++) {

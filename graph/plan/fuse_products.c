@@ -20,11 +20,10 @@ constexpr int32_t TRANSPOSED_USES_MIN = 3;
 
 typedef struct products {
     mr_planner *planner;
-    int32_t *uses;         /* by value: number of inputs that use it, plus one for a fetch */
-    int32_t *transposed;   /* by value: number of products that take it transposed */
-    int32_t *transpose_of; /* by value: its transpose; -1 */
-    bool *awaited;         /* by node, see plan.h */
-    mr_plan_updates_order *updates;
+    int32_t *uses;                 /* by value: number of inputs that use it, plus one for a fetch */
+    int32_t *transposed;           /* by value: number of products that take it transposed */
+    int32_t *transpose_of;         /* by value: its transpose; -1 */
+    bool *awaited, *after_updates; /* by node, see plan.h */
 } products;
 
 /* The node if it is a product of floats on the CPU that nothing but its inputs and readers depends on; or null. */
@@ -52,7 +51,7 @@ static bool may_move(const products *p, const mr_plan_node *product, const mr_pl
     if (p->awaited[product - p->planner->nodes] && !mr_plan_may_drop(p->planner, product)) return false;
     const int32_t at = (int32_t)(sum - p->planner->nodes);
     for (int i = 0; i < 2; i++)
-        if (!mr_plan_reads_freely(p->planner, p->updates, at, product->inputs[i])) return false;
+        if (!mr_plan_reads_freely(p->planner, p->after_updates, at, product->inputs[i])) return false;
     return true;
 }
 
@@ -191,7 +190,7 @@ static bool takes_transposed(const products *p, int32_t node)
     const mr_plan_node *product = product_of(p, node);
     if (!product || !product->node->def->op->fusion.transpose || !attr_of(product, "transpose_b")) return false;
     const mr_plan_value *b = &p->planner->values[product->inputs[1]];
-    if (!mr_plan_reads_freely(p->planner, p->updates, node, product->inputs[1])) return false;
+    if (!mr_plan_reads_freely(p->planner, p->after_updates, node, product->inputs[1])) return false;
     if (entry_of(p, product)) return true;
     return b->region == product->region && b->condition == product->condition && b->kind != MR_VALUE_CONSTANT;
 }
@@ -292,14 +291,13 @@ static mr_status use_transpose(products *p, int32_t node, mr_error *error)
 mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error)
 {
     const int32_t nodes = planner->node_count, values = planner->value_count;
-    mr_plan_updates_order updates;
-    products p = {.planner = planner, .updates = &updates};
+    products p = {.planner = planner};
     p.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)values + 1);
     p.transposed = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)values + 1);
     p.transpose_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)values + 1);
     if (!p.uses || !p.transposed || !p.transpose_of) return mr_fail_memory(error, (size_t)values * 12);
     MR_TRY(mr_plan_awaited(planner, &p.awaited, error));
-    MR_TRY(mr_plan_find_updates(planner, &updates, error));
+    MR_TRY(mr_plan_after_updates(planner, &p.after_updates, error));
     for (int32_t i = 0; i < values; i++) {
         p.uses[i] = planner->values[i].fetched ? 1 : 0;
         p.transposed[i] = 0;

@@ -179,20 +179,12 @@ bool mr_plan_is_back_edge(const mr_planner *planner, const mr_plan_node *node, i
 bool mr_plan_is_gate(const mr_planner *planner, const mr_plan_node *node);
 /* By node: whether a live node waits for it by a control edge. */
 mr_status mr_plan_awaited(mr_planner *planner, bool **awaited, mr_error *error);
-/* What updates variables of TensorFlow 1's reference kind, and what comes after it. Edges that are added afterwards are
- * not known. */
-typedef struct mr_plan_updates_order {
-    bool *after;   /* by node: whether it comes after an update, in this iteration or in an earlier one */
-    bool *updates; /* by node */
-    bool *regions; /* by loop: whether it has an update */
-    int32_t *updaters, updater_count;
-    int32_t *begins, *consumers; /* the nodes directly after node i: consumers[begins[i]] … */
-    int32_t *visited, *stack, search;
-} mr_plan_updates_order;
-mr_status mr_plan_find_updates(mr_planner *planner, mr_plan_updates_order *updates, mr_error *error);
+/* By node: whether it comes after a node that updates a variable of TensorFlow 1's reference kind, in this iteration
+ * or in an earlier one. */
+mr_status mr_plan_after_updates(mr_planner *planner, bool **after, mr_error *error);
 /* Whether a node that reads the value can read it at another time with the same result: the value is not in the memory
- * of a reference variable, or the node does not come after an update of that, and so all updates wait for it. */
-bool mr_plan_reads_freely(const mr_planner *planner, mr_plan_updates_order *updates, int32_t node, int32_t value);
+ * of a reference variable, or the node does not come after an update, and so all updates wait for it. */
+bool mr_plan_reads_freely(const mr_planner *planner, const bool *after_updates, int32_t node, int32_t value);
 /* Whether the node only computes outputs, and computes them whenever its inputs are computed. */
 bool mr_plan_may_drop(const mr_planner *planner, const mr_plan_node *node);
 /* Replaces such a node by an order without work: those that wait for it wait for what it waited for. */

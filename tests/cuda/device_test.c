@@ -258,7 +258,7 @@ TEST(cuda_tensors_say_where_they_lie)
     mr_device_close(same);
     CHECK_EQ(fake.contexts, 1);
     CHECK_OK(mr_tensor_to_host(&there, &back, &error));
-    CHECK_EQ(mr_tensor_floats(&back)[2], 3);
+    CHECK(mr_tensor_floats(&back)[2] == 3);
     mr_tensor_deinit(&host);
     mr_tensor_deinit(&there);
     mr_tensor_deinit(&share);
@@ -310,7 +310,7 @@ TEST(cuda_tensors_are_exchanged_by_dlpack)
     mr_device_close(gpu);
     CHECK(mr_tensor_device(&same) == gpu);
     CHECK_OK(mr_tensor_to_host(&same, &back, &error));
-    CHECK_EQ(mr_tensor_floats(&back)[2], 3);
+    CHECK(mr_tensor_floats(&back)[2] == 3);
     mr_tensor_deinit(&back);
     CHECK_EQ(fake.contexts, 1);
     mr_tensor_deinit(&same);

@@ -111,7 +111,7 @@ static void check_step(const program *p, int64_t step)
     for (int64_t r = 0; r < 3; r++) {
         int64_t number = 3 * step + r;
         CHECK_EQ(mr_tensor_int64s(&results[1])[r], number);
-        CHECK_EQ(mr_tensor_floats(&results[0])[r * WIDTH + 7], number * number);
+        CHECK(mr_tensor_floats(&results[0])[r * WIDTH + 7] == number * number);
     }
     mr_tensor_deinit(&results[0]);
     mr_tensor_deinit(&results[1]);
@@ -175,14 +175,14 @@ TEST(cuda_session_is_fed_with_batches_on_a_device)
             CHECK_OK(mr_iterator_next(iterator, &element, &error));
             CHECK_OK(mr_session_run(session, MR_FEEDS({x, element.tensors[0]}), MR_OUTPUTS(y, x), results, nullptr, 0,
                                     &error));
-            CHECK_EQ(mr_tensor_floats(&results[0])[2 * WIDTH], (3 * step + 2) * (3 * step + 2));
+            CHECK(mr_tensor_floats(&results[0])[2 * WIDTH] == (3 * step + 2) * (3 * step + 2));
             CHECK(mr_tensor_device(&results[1]) == nullptr);
-            CHECK_EQ(mr_tensor_floats(&results[1])[2 * WIDTH], 3 * step + 2);
+            CHECK(mr_tensor_floats(&results[1])[2 * WIDTH] == 3 * step + 2);
             mr_tensor_deinit(&results[0]);
             mr_tensor_deinit(&results[1]);
             CHECK_OK(
                 mr_session_run(session, MR_FEEDS({x, element.tensors[0]}), MR_OUTPUTS(y), results, nullptr, 0, &error));
-            CHECK_EQ(mr_tensor_floats(&results[0])[2 * WIDTH], (3 * step + 2) * (3 * step + 2));
+            CHECK(mr_tensor_floats(&results[0])[2 * WIDTH] == (3 * step + 2) * (3 * step + 2));
             mr_tensor_deinit(&results[0]);
             if (kind == 0) CHECK(mr_tensor_device(&element.tensors[0]) != nullptr);
         }
@@ -210,11 +210,11 @@ TEST(cuda_variables_are_written_from_anywhere)
     CHECK_OK(mr_tensor_to_device(&here, gpu, &there, &error));
     CHECK_OK(mr_session_write_variable(session, v, &here, &error));
     CHECK_OK(mr_session_read_variable(session, v, &back, &error));
-    CHECK_EQ(mr_tensor_floats(&back)[2], 3);
+    CHECK(mr_tensor_floats(&back)[2] == 3);
     mr_tensor_deinit(&back);
     CHECK_OK(mr_session_write_variable(session, v, &there, &error));
     CHECK_OK(mr_session_read_variable(session, v, &back, &error));
-    CHECK_EQ(mr_tensor_floats(&back)[1], 2);
+    CHECK(mr_tensor_floats(&back)[1] == 2);
     mr_tensor_deinit(&back);
     mr_tensor_deinit(&here);
     mr_tensor_deinit(&there);

@@ -24,7 +24,7 @@ typedef struct pool_case {
 /* Small numbers, which are often equal, and those with rules of their own. */
 static mr_tensor draw(mr_shape shape, mr_random *random, uint64_t special)
 {
-    static const float numbers[] = {NAN, INFINITY, -INFINITY, -FLT_MAX, -0.0f, 1e-45f, FLT_MAX};
+    static const float numbers[] = {NAN, INFINITY, -INFINITY, -FLT_MAX, -0.0f, 1e-30f, FLT_MAX};
     mr_error error = {0};
     mr_tensor t = {0};
     CHECK_OK(mr_tensor_init(&t, MR_FLOAT, shape, &error));
@@ -113,4 +113,66 @@ TEST(fuse_pool_model)
                                 .padding = MR_SAME,
                                 .is_batch_known = true},
                    &random);
+}
+
+/* MaxPoolGrad of 16 channels, which are computed together, and of 8, one by one: the same bits, also if windows do not
+ * reach some of the input, and whatever orig_output is. */
+TEST(max_pool_grad_of_any_channels)
+{
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 32, 0, 0);
+    for (int i = 0; i < 300; i++) {
+        int64_t sides[2], sizes[2], strides[2], pads[4], outs[2];
+        for (int d = 0; d < 2; d++) {
+            sides[d] = 1 + (int64_t)mr_random_below(&random, 7);
+            sizes[d] = 1 + (int64_t)mr_random_below(&random, 4);
+            strides[d] = i % 2 ? sizes[d] : 1 + (int64_t)mr_random_below(&random, 5);
+            pads[2 * d] = (int64_t)mr_random_below(&random, (uint64_t)sizes[d]);
+            pads[2 * d + 1] = (int64_t)mr_random_below(&random, (uint64_t)sizes[d]);
+            outs[d] = sides[d] + pads[2 * d] + pads[2 * d + 1] - sizes[d];
+            outs[d] = outs[d] < 0 ? 0 : outs[d] / strides[d] + 1;
+        }
+        if (outs[0] == 0 || outs[1] == 0) continue;
+        const int64_t in = 2 * sides[0] * sides[1], out = 2 * outs[0] * outs[1];
+        mr_tensor image = draw(MR_SHAPE(2, sides[0], sides[1], 16), &random, 10 * (uint64_t)(i % 3));
+        mr_tensor stale = draw(MR_SHAPE(2, outs[0], outs[1], 16), &random, 5);
+        mr_tensor above = draw(MR_SHAPE(2, outs[0], outs[1], 16), &random, 5), whole = {0};
+        for (int part = 0; part < 3; part++) { /* all channels; the first 8; the others */
+            const int64_t channels = part == 0 ? 16 : 8, first = part == 2 ? 8 : 0;
+            const int64_t counts[] = {in, out, out};
+            const mr_tensor *from[] = {&image, &stale, &above};
+            mr_tensor fed[3] = {0}, result = {0};
+            mr_graph *g = mr_graph_new();
+            mr_output inputs[3];
+            for (int k = 0; k < 3; k++) {
+                mr_shape shape = from[k]->shape;
+                shape.dims[3] = channels;
+                inputs[k] = mr_placeholder(g, MR_FLOAT, .shape = shape);
+                CHECK_OK(mr_tensor_init(&fed[k], MR_FLOAT, shape, &error));
+                for (int64_t j = 0; j < counts[k] * channels; j++)
+                    mr_tensor_floats(&fed[k])[j] = mr_tensor_floats(from[k])[j / channels * 16 + first + j % channels];
+            }
+            mr_output gradient =
+                mr_max_pool_grad(g, inputs[0], inputs[1], inputs[2], .ksize = MR_INTS(1, sizes[0], sizes[1], 1),
+                                 .strides = MR_INTS(1, strides[0], strides[1], 1), .padding = MR_EXPLICIT,
+                                 .explicit_paddings = MR_INTS(0, 0, pads[0], pads[1], pads[2], pads[3], 0, 0));
+            mr_session *session = nullptr;
+            CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1 + i % 3), &session, &error));
+            CHECK_OK(mr_session_run(session, MR_FEEDS({inputs[0], fed[0]}, {inputs[1], fed[1]}, {inputs[2], fed[2]}),
+                                    MR_OUTPUTS(gradient), &result, nullptr, 0, &error));
+            for (int64_t j = 0; part > 0 && j < in * 8; j++) {
+                const float a = mr_tensor_floats(&result)[j], b = mr_tensor_floats(&whole)[j / 8 * 16 + first + j % 8];
+                CHECK((isnan(a) && isnan(b)) || a == b);
+            }
+            mr_session_free(session);
+            mr_graph_free(g);
+            for (int k = 0; k < 3; k++) mr_tensor_deinit(&fed[k]);
+            if (part == 0)
+                whole = result;
+            else
+                mr_tensor_deinit(&result);
+        }
+        mr_tensor *all[] = {&image, &stale, &above, &whole};
+        for (int k = 0; k < 4; k++) mr_tensor_deinit(all[k]);
+    }
 }

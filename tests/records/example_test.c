@@ -148,7 +148,7 @@ TEST(example_values_come_back)
     float one;
     int64_t integer;
     CHECK_OK(mr_example_get_float(record, "one", &one, &error));
-    CHECK_EQ(one * 4, 1);
+    CHECK(one * 4 == 1);
     CHECK_STATUS(mr_example_get_int64(record, "one", &integer, &error), MR_INVALID_ARGUMENT);
     CHECK_STATUS(mr_example_get_int64(record, "integers", &integer, &error), MR_INVALID_ARGUMENT);
     CHECK_STATUS(mr_example_get_int64(record, "two", &integer, &error), MR_NOT_FOUND);

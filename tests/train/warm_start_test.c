@@ -55,9 +55,9 @@ static void check_values(model m, float first_w, float first_b)
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(m.w.value, m.b.value, m.other.value), values, nullptr, 0,
                             &error));
-    for (int i = 0; i < 12; i++) CHECK_EQ(mr_tensor_floats(&values[0])[i], first_w < 0 ? 1.0f : first_w + (float)i);
-    for (int i = 0; i < 3; i++) CHECK_EQ(mr_tensor_floats(&values[1])[i], first_b < 0 ? 1.0f : first_b + (float)i);
-    for (int i = 0; i < 2; i++) CHECK_EQ(mr_tensor_floats(&values[2])[i], 1.0f);
+    for (int i = 0; i < 12; i++) CHECK(mr_tensor_floats(&values[0])[i] == (first_w < 0 ? 1.0f : first_w + (float)i));
+    for (int i = 0; i < 3; i++) CHECK(mr_tensor_floats(&values[1])[i] == (first_b < 0 ? 1.0f : first_b + (float)i));
+    for (int i = 0; i < 2; i++) CHECK(mr_tensor_floats(&values[2])[i] == 1.0f);
     for (int i = 0; i < 3; i++) mr_tensor_deinit(&values[i]);
     mr_session_free(session);
 }
@@ -209,7 +209,7 @@ TEST(init_from_checkpoint_takes_a_directory_and_monitored_sessions_use_it)
     mr_monitored_session *monitored = nullptr;
     CHECK_OK(mr_monitored_session_new(m.g, nullptr, &monitored, &error));
     CHECK_OK(mr_monitored_session_run(monitored, MR_NO_FEEDS, MR_OUTPUTS(m.b.value), &value, nullptr, 0, &error));
-    for (int i = 0; i < 3; i++) CHECK_EQ(mr_tensor_floats(&value)[i], 5 + i);
+    for (int i = 0; i < 3; i++) CHECK(mr_tensor_floats(&value)[i] == 5 + i);
     CHECK_OK(mr_monitored_session_close(monitored, MR_OK, &error));
     mr_tensor_deinit(&value);
     mr_saver_free(saver);
@@ -238,7 +238,7 @@ static void check_rows(mr_graph *g, mr_variable v, const float *expected)
     CHECK_OK(mr_session_new(g, nullptr, &session, &error));
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &init, 1, &error));
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, MR_OUTPUTS(v.value), &value, nullptr, 0, &error));
-    for (int64_t i = 0; i < mr_tensor_count(&value); i++) CHECK_EQ(mr_tensor_floats(&value)[i], expected[i]);
+    for (int64_t i = 0; i < mr_tensor_count(&value); i++) CHECK(mr_tensor_floats(&value)[i] == expected[i]);
     mr_tensor_deinit(&value);
     mr_session_free(session);
 }
