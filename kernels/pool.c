@@ -490,7 +490,6 @@ static mr_status max_pool_grad(mr_kernel_call *call, mr_error *error)
     MR_TRY(check(call, 2, "grad", output_shape(&p), error));
     MR_TRY(mr_kernel_output(call, 0, input->shape, error));
     p.input = input->data;
-    p.output = call->inputs[1].data;
     p.gradient = call->inputs[2].data;
     p.target = call->outputs[0].data;
     if (mr_tensor_count(&call->outputs[0]) == 0) return MR_OK;

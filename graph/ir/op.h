@@ -122,7 +122,7 @@ typedef enum mr_op_flags {
     MR_OP_WAITS = 1 << 10,      /* may wait for another call of the same run, or of another one: queues */
     MR_OP_IDENTITY = 1 << 11,   /* output 0 is input 0, the only one */
     MR_OP_TRAINS = 1 << 12,     /* a step of an optimizer on a variable by handle */
-    MR_OP_REPEATS = 1 << 13,    /* the output repeats the numbers of an input, so it is computed as fast as read */
+    MR_OP_REPEATS = 1 << 13,    /* the output is a few numbers, repeated: it is computed as fast as it is read */
 } mr_op_flags;
 
 /* What an operator is to its neighbors in a fusion. */

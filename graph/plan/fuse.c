@@ -35,29 +35,13 @@ static mr_plan_node *maker_for_one(const fuser *f, int32_t value)
     return &f->planner->nodes[v->producer];
 }
 
-/* The node's attrs with activation_mode added, sorted by name. */
 static const mr_attrs *attrs_with_activation(fuser *f, const mr_attrs *attrs, const char *activation)
 {
-    mr_arena *arena = &f->planner->kept;
-    mr_attrs *made = MR_ARENA_NEW(arena, mr_attrs, 1);
-    mr_attr *items = MR_ARENA_NEW(arena, mr_attr, (size_t)attrs->count + 1);
-    mr_attr_value *value = MR_ARENA_NEW(arena, mr_attr_value, 1);
-    if (!made || !items || !value) return nullptr;
+    mr_attr_value *value = MR_ARENA_NEW(&f->planner->kept, mr_attr_value, 1);
+    if (!value) return nullptr;
     value->string = mr_string_from(activation);
-    const mr_attr mode = {.name = "activation_mode", .kind = MR_ATTR_STRING, .count = 1, .values = value};
-    int32_t count = 0;
-    bool placed = false;
-    for (int32_t i = 0; i < attrs->count; i++) {
-        if (!placed && strcmp(attrs->items[i].name, mode.name) > 0) {
-            items[count++] = mode;
-            placed = true;
-        }
-        items[count++] = attrs->items[i];
-    }
-    if (!placed) items[count++] = mode;
-    assert(count == attrs->count + 1);
-    *made = (mr_attrs){.count = count, .items = items};
-    return made;
+    return mr_plan_attrs_with(
+        f->planner, attrs, (mr_attr){.name = "activation_mode", .kind = MR_ATTR_STRING, .count = 1, .values = value});
 }
 
 /* Replaces the node's kernel. Returns false and changes nothing if there is no such kernel. */

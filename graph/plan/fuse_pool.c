@@ -86,22 +86,12 @@ static bool has_type(const mr_plan_value *input)
            s.dims[1] >= 0 && s.dims[2] >= 0 && s.dims[3] > 0 && s.dims[3] % CHANNELS_STEP == 0;
 }
 
-/* The node's attrs with the size of the input added, sorted by name. */
 static const mr_attrs *attrs_with_size(fuser *f, const mr_attrs *attrs, mr_shape shape)
 {
-    mr_arena *arena = &f->planner->kept;
-    mr_attrs *made = MR_ARENA_NEW(arena, mr_attrs, 1);
-    mr_attr *items = MR_ARENA_NEW(arena, mr_attr, (size_t)attrs->count + 1);
-    mr_attr_value *values = MR_ARENA_NEW(arena, mr_attr_value, 2);
-    if (!made || !items || !values) return nullptr;
+    mr_attr_value *values = MR_ARENA_NEW(&f->planner->kept, mr_attr_value, 2);
+    if (!values) return nullptr;
     for (int i = 0; i < 2; i++) values[i].integer = shape.dims[1 + i];
-    const mr_attr size = {"input_size", MR_ATTR_INT, true, 2, values};
-    int32_t count = 0, i = 0;
-    for (; i < attrs->count && strcmp(attrs->items[i].name, size.name) < 0; i++) items[count++] = attrs->items[i];
-    items[count++] = size;
-    for (; i < attrs->count; i++) items[count++] = attrs->items[i];
-    *made = (mr_attrs){.count = count, .items = items};
-    return made;
+    return mr_plan_attrs_with(f->planner, attrs, (mr_attr){"input_size", MR_ATTR_INT, true, 2, values});
 }
 
 /* Gives the pool a second output, and sets *output to the first one, which replaces its only one. */
@@ -138,6 +128,7 @@ static mr_status fuse(fuser *f, int32_t input, int32_t *replacement, mr_error *e
     if (pool_grad->inputs[1] != pool->first_output || !has_windows(pool->node, pool_grad->node, r->relu_grad >= 0) ||
         mr_plan_variable_of(planner, input) >= 0)
         return MR_OK;
+    assert(planner->values[input].producer >= 0 && pool->input_count == 1 && pool_grad->input_count == 3);
     const mr_plan_node *producer = &planner->nodes[planner->values[input].producer];
     if (r->relu_grad >= 0) {
         last = &planner->nodes[r->relu_grad];

@@ -39,6 +39,21 @@ mr_status mr_plan_add_node(mr_planner *planner, mr_plan_node node, int32_t *inde
     return MR_OK;
 }
 
+const mr_attrs *mr_plan_attrs_with(mr_planner *planner, const mr_attrs *attrs, mr_attr attr)
+{
+    mr_arena *arena = &planner->kept;
+    mr_attrs *made = MR_ARENA_NEW(arena, mr_attrs, 1);
+    mr_attr *items = MR_ARENA_NEW(arena, mr_attr, (size_t)attrs->count + 1);
+    if (!made || !items) return nullptr;
+    int32_t count = 0, i = 0;
+    for (; i < attrs->count && strcmp(attrs->items[i].name, attr.name) < 0; i++) items[count++] = attrs->items[i];
+    assert(i == attrs->count || strcmp(attrs->items[i].name, attr.name) != 0);
+    items[count++] = attr;
+    for (; i < attrs->count; i++) items[count++] = attrs->items[i];
+    *made = (mr_attrs){.count = count, .items = items};
+    return made;
+}
+
 size_t mr_plan_value_bytes(const mr_plan_value *value)
 {
     int64_t count = mr_shape_count(value->shape);

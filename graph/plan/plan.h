@@ -167,6 +167,8 @@ static inline bool mr_plan_optimizes(const mr_planner *planner)
 /* Adds a value or node and sets *index. Existing indices stay valid. */
 mr_status mr_plan_add_value(mr_planner *planner, mr_plan_value value, int32_t *index, mr_error *error);
 mr_status mr_plan_add_node(mr_planner *planner, mr_plan_node node, int32_t *index, mr_error *error);
+/* The attrs and another one, sorted by name, for as long as the program. Null: there is no memory. */
+const mr_attrs *mr_plan_attrs_with(mr_planner *planner, const mr_attrs *attrs, mr_attr attr);
 /* All live nodes, inputs before their consumers, otherwise in creation order.
  * errors  MR_INVALID_ARGUMENT naming a node of a cycle */
 mr_status mr_plan_topological(mr_planner *planner, int32_t **order, int32_t *count, mr_error *error);
