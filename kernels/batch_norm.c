@@ -20,6 +20,7 @@ typedef struct norm {
     float *target;
     const float *mean, *factor, *offset; /* for each channel */
     const float *slope, *level;          /* for each channel, used by the gradient */
+    const float *relu_factor;            /* of the forward pass, used by the gradient with relu */
     bool relu;                           /* negative values become 0, and their gradient is 0 */
     double *partials;                    /* [pieces][2][channels] */
     double *counts;                      /* [pieces] */
@@ -105,7 +106,7 @@ MR_INLINE void strip_products(const norm *n, int64_t at, int64_t c, int64_t rows
     mr_vector mean[4], factor[4], offset[4], s[4], p[4];
     for (int v = 0; v < width; v++) {
         mean[v] = mr_vector_load(n->mean + c + v * 16);
-        factor[v] = relu ? mr_vector_load(n->factor + c + v * 16) : mean[v];
+        factor[v] = relu ? mr_vector_load(n->relu_factor + c + v * 16) : mean[v];
         offset[v] = relu ? mr_vector_load(n->offset + c + v * 16) : mean[v];
         s[v] = p[v] = (mr_vector){};
     }
@@ -125,7 +126,7 @@ MR_INLINE void strip_products(const norm *n, int64_t at, int64_t c, int64_t rows
 
 MR_INLINE float passed_one(const norm *n, int64_t at, int64_t c, const bool relu)
 {
-    return !relu || (n->x[at] - n->mean[c]) * n->factor[c] + n->offset[c] > 0 ? n->dy[at] : 0;
+    return !relu || (n->x[at] - n->mean[c]) * n->relu_factor[c] + n->offset[c] > 0 ? n->dy[at] : 0;
 }
 
 /* The same for channels [first, first + width). */
@@ -245,10 +246,11 @@ MR_LEVELS(apply, (const norm *n, int64_t begin, int64_t end), (n, begin, end))
 MR_INLINE void apply_grad_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu)
 {
     const int64_t channels = n->channels;
-    mr_vector mean[4], factor[4], offset[4], slope[4], level[4];
+    mr_vector mean[4], factor[4], relu_factor[4], offset[4], slope[4], level[4];
     for (int v = 0; v < width; v++) {
         mean[v] = mr_vector_load(n->mean + c + v * 16);
         factor[v] = mr_vector_load(n->factor + c + v * 16);
+        relu_factor[v] = relu ? mr_vector_load(n->relu_factor + c + v * 16) : mean[v];
         offset[v] = relu ? mr_vector_load(n->offset + c + v * 16) : mean[v];
         slope[v] = mr_vector_load(n->slope + c + v * 16);
         level[v] = mr_vector_load(n->level + c + v * 16);
@@ -257,7 +259,7 @@ MR_INLINE void apply_grad_strip(const norm *n, int64_t begin, int64_t end, int64
         for (int v = 0; v < width; v++) {
             int64_t at = r * channels + c + v * 16;
             mr_vector centred = mr_vector_load(n->x + at) - mean[v];
-            mr_vector dy = passed(mr_vector_load(n->dy + at), centred, factor[v], offset[v], relu);
+            mr_vector dy = passed(mr_vector_load(n->dy + at), centred, relu_factor[v], offset[v], relu);
             mr_vector_store(n->target + at, (dy - level[v]) * factor[v] - centred * slope[v]);
         }
 }
@@ -364,13 +366,15 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
 /* ---- The operators ----
  *
  * With the attribute activation_mode = "Relu" both include Relu, as TensorFlow's _FusedBatchNormEx and
- * _FusedBatchNormGradEx do. The gradient then has offset as input 6 and does not need the output of the forward pass. A
- * plan may replace FusedBatchNormV3 and Relu, and ReluGrad and FusedBatchNormGradV3, by them. */
+ * _FusedBatchNormGradEx do. With keeps_factors the forward pass has the factors and offsets that it applied as output
+ * 5, and the gradient with Relu takes them as input 5: it needs neither the output of the forward pass nor its scale
+ * and offset, which may have been updated meanwhile. A plan may replace FusedBatchNormV3 and Relu, and ReluGrad and
+ * FusedBatchNormGradV3, by them. */
 
 typedef struct norm_attrs {
     float epsilon, average;
     int rank; /* of the input, which data_format specifies */
-    bool training, nchw, relu;
+    bool training, nchw, relu, keeps_factors;
 } norm_attrs;
 
 static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *error)
@@ -384,7 +388,8 @@ static mr_status prepare(const mr_kernel_node *node, void *prepared, mr_error *e
                                            .average = mr_attr_float_or(node->attrs, "exponential_avg_factor", 1.0f),
                                            .rank = (int)format.size_bytes,
                                            .training = mr_attr_bool_or(node->attrs, "is_training", true),
-                                           .nchw = nchw};
+                                           .nchw = nchw,
+                                           .keeps_factors = mr_attr_bool_or(node->attrs, "keeps_factors", false)};
     mr_string activation = mr_attr_string_or(node->attrs, "activation_mode", "Identity");
     ((norm_attrs *)prepared)->relu = mr_string_equal(activation, MR_STR("Relu"));
     return MR_OK;
@@ -523,8 +528,8 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
     }
     for (int i = 1; i < 5; i++) MR_TRY(mr_kernel_output(call, i, vector, error));
     if (call->node->output_count > 5) {
-        MR_TRY(mr_kernel_output(call, 5, MR_SCALAR, error));
-        *(float *)call->outputs[5].data = 0;
+        MR_TRY(mr_kernel_output(call, 5, attrs->keeps_factors ? MR_SHAPE(2 * n.channels) : MR_SCALAR, error));
+        memset(call->outputs[5].data, 0, mr_tensor_size_bytes(&call->outputs[5]));
     }
     if (mr_tensor_count(&call->inputs[0]) == 0) return normalize_empty(call, error);
     MR_TRY(workspace(call, &n, 1, &buffer, &factor, error));
@@ -554,6 +559,11 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
     n.mean = out[2];
     n.factor = factor;
     n.offset = call->inputs[2].data;
+    if (attrs->keeps_factors)
+        for (int64_t c = 0; c < n.channels; c++) {
+            ((float *)call->outputs[5].data)[c] = factor[c];
+            ((float *)call->outputs[5].data)[n.channels + c] = n.offset[c];
+        }
     mr_status status = mr_kernel_forward(call, 0, 0, call->inputs[0].shape, error);
     if (status == MR_OK) {
         n.target = call->outputs[0].data;
@@ -580,7 +590,7 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
                               mr_shape_text(call->inputs[1].shape, x, sizeof x),
                               mr_shape_text(call->inputs[0].shape, y, sizeof y));
     }
-    if (attrs->relu) MR_TRY(check_vector(call, 6, n.channels, "offset", "offset", error));
+    if (attrs->relu) MR_TRY(check_vector(call, 5, 2 * n.channels, "factors", "factors and offsets", error));
     MR_TRY(check_vector(call, 2, n.channels, "scale", "scale", error));
     MR_TRY(check_vector(call, 3, n.channels, "saved mean", "reserve_space_1", error));
     MR_TRY(check_vector(call, 4, n.channels, "saved variance", "reserve_space_2", error));
@@ -599,7 +609,8 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     n.dy = call->inputs[0].data;
     n.mean = call->inputs[3].data;
     n.factor = factor;
-    n.offset = attrs->relu ? call->inputs[6].data : nullptr;
+    n.relu_factor = attrs->relu ? call->inputs[5].data : nullptr;
+    n.offset = attrs->relu ? n.relu_factor + n.channels : nullptr;
     n.slope = slope;
     n.level = level;
     for (int64_t c = 0; c < n.channels; c++)
@@ -641,7 +652,7 @@ static const mr_kernel kernels[] = {
     ROW("FusedBatchNormGrad", "T: float", fused_batch_norm_grad),
     ROW("FusedBatchNormGradV2", "T: half, bfloat16, float; U: float", fused_batch_norm_grad),
     ROW("FusedBatchNormGradV3", "T: half, bfloat16, float; U: float", fused_batch_norm_grad),
-    ROW("_FusedBatchNormEx", "T: float; U: float", fused_batch_norm),
-    ROW("_FusedBatchNormGradEx", "T: float; U: float", fused_batch_norm_grad),
+    ROW("_FusedBatchNormEx", "T: float", fused_batch_norm),
+    ROW("_FusedBatchNormGradEx", "T: float", fused_batch_norm_grad),
 };
 MR_KERNEL_FAMILY(batch_norm);

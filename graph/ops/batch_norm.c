@@ -79,6 +79,7 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
+     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = MR_FUSION_RELU, .activation = "Relu"},
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV2",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
@@ -102,6 +103,7 @@ static const mr_op batch_norm_ops[] = {
                   "scale_backprop: T, offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
      .attrs = "T: {float}; epsilon: float = 0.0001; data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_grad_shape,
+     .fusion = {.kernel = "_FusedBatchNormGradEx", .producer = MR_FUSION_RELU_GRAD, .activation = "Relu"},
      .doc = "Computes the gradients of FusedBatchNorm."},
     {.name = "FusedBatchNormGradV2",
      .signature = "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U -> x_backprop: T, "

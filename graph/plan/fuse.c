@@ -1,7 +1,8 @@
 /* Fuse: replaces chains of nodes for which a single kernel exists.
  *
  * Batch normalization and Relu become _FusedBatchNormEx; in the backward pass ReluGrad and the gradient of the
- * normalization become _FusedBatchNormGradEx. The gradient of a loss is multiplied by that of its result while it is
+ * normalization become _FusedBatchNormGradEx, which finds Relu's sign again from the factors and offsets that the
+ * forward pass applied. The gradient of a loss is multiplied by that of its result while it is
  * computed. All require that nothing else uses the values between them. The results are the same, and each fusion saves
  * a pass over the activations. A chain without a fused kernel for its device and types is unchanged.
  *
@@ -15,6 +16,7 @@
 typedef struct fuser {
     mr_planner *planner;
     int32_t *uses;       /* by value: number of inputs that use it, plus one for a fetch */
+    int32_t *reserved;   /* by value: those of the uses by gradients of normalizations, as their third reserve space */
     int32_t *instead;    /* by value: the value to use instead */
     bool *awaited;       /* by node, see plan.h */
     bool *after_updates; /* by node, see plan.h */
@@ -70,6 +72,52 @@ static mr_status replace_node(fuser *f, mr_plan_node *node, int32_t to, mr_error
     return MR_OK;
 }
 
+/* The kernel's attrs, with keeps_factors. */
+static mr_status set_keeps_factors(fuser *f, mr_plan_node *norm, mr_error *error)
+{
+    mr_attr_value *value = MR_ARENA_NEW(&f->planner->kept, mr_attr_value, 1);
+    if (!value) return mr_fail_memory(error, sizeof *value);
+    value->boolean = true;
+    const mr_attr attr = {.name = "keeps_factors", .kind = MR_ATTR_BOOL, .count = 1, .values = value};
+    norm->attrs = mr_plan_attrs_with(f->planner, norm->attrs, attr);
+    return norm->attrs ? MR_OK : mr_fail_memory(error, sizeof attr);
+}
+
+constexpr int32_t NORM_OUTPUTS = 6; /* the last one has the factors */
+
+/* Gives a fused normalization its factors as output 5: in place of the third reserve space, which only gradients read,
+ * or, in older versions, after copies of its five outputs. */
+static mr_status keep_factors(fuser *f, mr_plan_node *norm, mr_error *error)
+{
+    mr_planner *planner = f->planner;
+    const int32_t from = norm->first_output;
+    if (norm->output_count == NORM_OUTPUTS) {
+        const int32_t reserve = from + NORM_OUTPUTS - 1;
+        if (f->uses[reserve] > f->reserved[reserve]) return MR_OK;
+        planner->values[reserve].shape = MR_SHAPE_UNKNOWN;
+        return set_keeps_factors(f, norm, error);
+    }
+    assert(norm->output_count == NORM_OUTPUTS - 1);
+    for (int32_t i = 0; i < NORM_OUTPUTS; i++) {
+        mr_plan_value value = planner->values[from + (i < NORM_OUTPUTS - 1 ? i : 0)];
+        const int32_t old = from + i;
+        int32_t to;
+        value.index = i;
+        if (i == NORM_OUTPUTS - 1) value.shape = MR_SHAPE_UNKNOWN, value.fetched = false;
+        MR_TRY(mr_plan_add_value(planner, value, &to, error));
+        f->instead[to] = to;
+        f->uses[to] = f->reserved[to] = 0;
+        if (i == 0) norm->first_output = to;
+        if (i == NORM_OUTPUTS - 1) continue;
+        assert(f->instead[old] == old);
+        f->uses[to] = f->uses[old];
+        f->instead[old] = to;
+        planner->values[old].fetched = false;
+    }
+    norm->output_count = NORM_OUTPUTS;
+    return set_keeps_factors(f, norm, error);
+}
+
 /* Relu(normalization): the normalization's output replaces that of Relu. */
 static mr_status fuse_forward(fuser *f, mr_plan_node *relu, mr_error *error)
 {
@@ -78,50 +126,40 @@ static mr_status fuse_forward(fuser *f, mr_plan_node *relu, mr_error *error)
     if (!fusion || !fusion->consumer || mr_plan_fusion_role(relu) != fusion->consumer || norm->device != relu->device)
         return MR_OK;
     if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, fusion)) return MR_OK;
+    MR_TRY(keep_factors(f, norm, error));
     return replace_node(f, relu, norm->first_output, error);
 }
 
-/* True if grad takes the values that norm saved for it and both have the same epsilon. Only then does the fused
- * gradient, which computes the sign of Relu's input again, get the sign of the forward pass. */
-static bool saved_by(const fuser *f, const mr_plan_node *grad, const mr_plan_node *norm)
-{
-    for (int32_t i = 3; i < 5; i++) {
-        const mr_plan_value *saved = &f->planner->values[f->instead[grad->inputs[i]]];
-        if (saved->kind != MR_VALUE_OUTPUT || saved->index != i || &f->planner->nodes[saved->producer] != norm)
-            return false;
-    }
-    return mr_attr_float_or(&grad->node->attrs, "epsilon", 1e-4f) ==
-           mr_attr_float_or(&norm->node->attrs, "epsilon", 1e-4f);
-}
-
-/* Fuses the gradient of a normalization with Relu, which takes ReluGrad's output: it gets ReluGrad's inputs and the
- * offset. */
-static void fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion)
+/* Fuses the gradient of a normalization with Relu, which takes ReluGrad's output: it gets ReluGrad's gradient and the
+ * factors of the forward pass. With its mean, the sign is computed as there. */
+static mr_status fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fusion, mr_error *error)
 {
     mr_planner *planner = f->planner;
     const mr_plan_node *relu_grad = maker_for_one(f, grad->inputs[0]);
-    if (!relu_grad || mr_plan_fusion_role(relu_grad) != fusion->producer || relu_grad->device != grad->device) return;
-    if (relu_grad->control_count > 0 || relu_grad->pinned || grad->attrs) return;
+    if (!relu_grad || mr_plan_fusion_role(relu_grad) != fusion->producer || relu_grad->device != grad->device)
+        return MR_OK;
+    if (relu_grad->control_count > 0 || relu_grad->pinned || grad->attrs) return MR_OK;
     const mr_plan_value *features = &planner->values[f->instead[relu_grad->inputs[1]]];
-    if (features->kind != MR_VALUE_OUTPUT || features->index != 0) return;
+    if (features->kind != MR_VALUE_OUTPUT || features->index != 0) return MR_OK;
     const mr_plan_node *norm = &planner->nodes[features->producer];
-    if (!norm->attrs) return; /* not fused with its activation */
-    if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] || norm->inputs[1] != grad->inputs[2]) return;
-    if (!saved_by(f, grad, norm)) return;
+    if (!norm->attrs || !mr_attr_bool_or(norm->attrs, "keeps_factors", false)) return MR_OK;
+    constexpr int32_t MEAN = 3, FACTORS = NORM_OUTPUTS - 1, INPUTS = 6;
+    if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] ||
+        f->instead[grad->inputs[MEAN]] != norm->first_output + MEAN)
+        return MR_OK;
     const int32_t at = (int32_t)(grad - planner->nodes);
-    if (!mr_plan_reads_freely(planner, f->after_updates, at, relu_grad->inputs[0])) return;
-    if (!mr_plan_reads_freely(planner, f->after_updates, at, norm->inputs[2])) return;
-    constexpr int32_t INPUTS = 7;
+    if (!mr_plan_reads_freely(planner, f->after_updates, at, relu_grad->inputs[0])) return MR_OK;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, INPUTS);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, INPUTS);
-    if (!inputs || !refs || !set_kernel(f, grad, fusion)) return;
+    if (!inputs || !refs) return mr_fail_memory(error, INPUTS * sizeof *inputs);
+    if (!set_kernel(f, grad, fusion)) return MR_OK;
     inputs[0] = relu_grad->inputs[0];
-    for (int32_t i = 1; i < 5; i++) inputs[i] = grad->inputs[i];
-    inputs[5] = grad->input_count > 5 ? grad->inputs[5] : grad->inputs[4]; /* V2 has no third reserve space */
-    inputs[6] = norm->inputs[2];
+    for (int32_t i = 1; i < FACTORS; i++) inputs[i] = grad->inputs[i];
+    inputs[FACTORS] = norm->first_output + FACTORS;
     grad->inputs = inputs;
     grad->input_is_ref = refs;
     grad->input_count = INPUTS;
+    return MR_OK;
 }
 
 static float alpha_of(const mr_plan_node *node)
@@ -239,11 +277,16 @@ static void count_uses(fuser *f)
         f->instead[i] = i;
         f->uses[i] = planner->values[i].fetched ? 1 : 0;
     }
-    for (int32_t i = 0; i < planner->node_count; i++)
-        for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++) {
-            assert(planner->nodes[i].inputs[j] >= 0 && planner->nodes[i].inputs[j] < planner->value_count);
-            f->uses[planner->nodes[i].inputs[j]]++;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        const mr_fusion *fusion = fusion_of(node);
+        for (int32_t j = 0; node->live && j < node->input_count; j++) {
+            assert(node->inputs[j] >= 0 && node->inputs[j] < planner->value_count);
+            f->uses[node->inputs[j]]++;
+            if (j == NORM_OUTPUTS - 1 && fusion && fusion->producer == MR_FUSION_RELU_GRAD)
+                f->reserved[node->inputs[j]]++;
         }
+    }
 }
 
 /* Puts the values that take the place of others into all lists. */
@@ -273,12 +316,25 @@ static mr_status fuse_losses(fuser *f, mr_error *error)
     return mr_plan_after_updates(planner, &f->after_updates, error);
 }
 
+/* The most values that fusing adds: see keep_factors. */
+static size_t new_values(const mr_planner *planner)
+{
+    size_t count = 0;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_fusion *fusion = fusion_of(&planner->nodes[i]);
+        if (fusion && fusion->consumer) count += NORM_OUTPUTS;
+    }
+    return count;
+}
+
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
 {
     fuser f = {.planner = planner};
-    f.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
-    f.instead = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
-    if (!f.uses || !f.instead) return mr_fail_memory(error, (size_t)planner->value_count * 8);
+    const size_t count = (size_t)planner->value_count + new_values(planner);
+    f.uses = MR_ARENA_NEW(&planner->arena, int32_t, count);
+    f.reserved = MR_ARENA_NEW(&planner->arena, int32_t, count);
+    f.instead = MR_ARENA_NEW(&planner->arena, int32_t, count);
+    if (!f.uses || !f.reserved || !f.instead) return mr_fail_memory(error, count * sizeof *f.uses);
     MR_TRY(mr_plan_awaited(planner, &f.awaited, error));
     count_uses(&f);
     MR_TRY(use_leaky_outputs(&f, error));
@@ -288,7 +344,7 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
             MR_TRY(fuse_forward(&f, &planner->nodes[i], error));
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_fusion *fusion = fusion_of(&planner->nodes[i]);
-        if (fusion && fusion->producer) fuse_backward(&f, &planner->nodes[i], fusion);
+        if (fusion && fusion->producer) MR_TRY(fuse_backward(&f, &planner->nodes[i], fusion, error));
     }
     replace_values(&f);
     mr_plan_sweep(planner);

@@ -198,12 +198,15 @@ TEST(fuse_leaky_relu_keeps_its_gradient)
 }
 
 /* A normalization whose scale and offset are variables, and whose gradient comes after updates, also by another name:
- * Relu's gradient has the sign of the forward pass, and is fused only if nothing was updated. */
+ * Relu's gradient has the sign of the forward pass. Each version of the operators; the third reserve space is fetched
+ * once, which leaves it as it is. */
 TEST(fuse_batch_norm_after_updates)
 {
     enum { UPDATES_NOTHING, UPDATES_AVERAGE, UPDATES_OFFSET, UPDATES_OFFSET_BY_NAME, UPDATES_SCALE, UPDATES_COUNT };
+    constexpr int VERSIONS = 4;
     mr_error error = {0};
-    for (int which = 0; which < UPDATES_COUNT; which++) {
+    for (int i = 0; i < UPDATES_COUNT * VERSIONS; i++) {
+        const int which = i / VERSIONS, version = i % VERSIONS; /* 0: V3, its reserve space is fetched */
         mr_graph *g = mr_graph_new();
         mr_output average = mr_variable_v2(g, MR_FLOAT, .shape = MR_SHAPE(4), .name = "average");
         mr_output offset = mr_variable_v2(g, MR_FLOAT, .shape = MR_SHAPE(4), .name = "offset");
@@ -214,7 +217,18 @@ TEST(fuse_batch_norm_after_updates)
         mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(2, 3, 3, 4)), value = mr_identity(g, offset);
         mr_output factor = mr_identity(g, scale);
         mr_output none = mr_fill(g, mr_constant_ints(g, MR_INTS(0)), mr_constant_float(g, 0));
-        mr_fused_batch_norm_v3_outputs norm = mr_fused_batch_norm_v3(g, x, factor, value, none, none);
+        mr_fused_batch_norm_v3_outputs norm = {0};
+        if (version == 1) {
+            mr_fused_batch_norm_outputs v1 = mr_fused_batch_norm(g, x, factor, value, none, none);
+            norm = (mr_fused_batch_norm_v3_outputs){
+                .y = v1.y, v1.batch_mean, v1.batch_variance, v1.reserve_space_1, v1.reserve_space_2};
+        } else if (version == 2) {
+            mr_fused_batch_norm_v2_outputs v2 = mr_fused_batch_norm_v2(g, x, factor, value, none, none);
+            norm = (mr_fused_batch_norm_v3_outputs){
+                .y = v2.y, v2.batch_mean, v2.batch_variance, v2.reserve_space_1, v2.reserve_space_2};
+        } else {
+            norm = mr_fused_batch_norm_v3(g, x, factor, value, none, none);
+        }
         mr_output relu = mr_relu(g, norm.y), ten = mr_mul(g, start, mr_constant_float(g, 10));
         mr_output updated = which == UPDATES_AVERAGE          ? average
                             : which == UPDATES_SCALE          ? scale
@@ -225,27 +239,38 @@ TEST(fuse_batch_norm_after_updates)
         mr_output one = mr_fill(g, mr_constant_ints(g, MR_INTS(2, 3, 3, 4)), mr_constant_float(g, 1));
         if (which != UPDATES_NOTHING) mr_node_add_control(one.node, update.node);
         mr_output masked = mr_relu_grad(g, one, relu);
-        mr_output gradient = mr_fused_batch_norm_grad_v3(g, masked, x, factor, norm.reserve_space_1,
-                                                         norm.reserve_space_2, norm.reserve_space_3)
-                                 .x_backprop;
-        mr_tensor image = {0}, results[2][2] = {0};
+        mr_output gradient;
+        if (version == 1)
+            gradient =
+                mr_fused_batch_norm_grad(g, masked, x, factor, norm.reserve_space_1, norm.reserve_space_2).x_backprop;
+        else if (version == 2)
+            gradient = mr_fused_batch_norm_grad_v2(g, masked, x, factor, norm.reserve_space_1, norm.reserve_space_2)
+                           .x_backprop;
+        else
+            gradient = mr_fused_batch_norm_grad_v3(g, masked, x, factor, norm.reserve_space_1, norm.reserve_space_2,
+                                                   norm.reserve_space_3)
+                           .x_backprop;
+        mr_output last = version == 0 ? norm.reserve_space_3 : norm.reserve_space_2;
+        mr_tensor image = {0}, results[2][4] = {0};
         CHECK_OK(mr_tensor_init(&image, MR_FLOAT, MR_SHAPE(2, 3, 3, 4), &error));
-        for (int i = 0; i < 72; i++) mr_tensor_floats(&image)[i] = sinf((float)(i * i % 977));
+        for (int k = 0; k < 72; k++) mr_tensor_floats(&image)[k] = sinf((float)(k * k % 977));
         for (int plain = 0; plain < 2; plain++) {
             mr_session *session = nullptr;
             CHECK_OK(mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 1, .no_optimization = plain == 1),
                                     &session, &error));
             mr_session_trace(session, true);
-            for (int i = 0; i < 3; i++)
-                CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &starts[i].node, 1, &error));
-            CHECK_OK(mr_session_run(session, MR_FEEDS({x, image}), MR_OUTPUTS(gradient, relu), results[plain], nullptr,
-                                    0, &error));
-            CHECK_EQ(ran(session, "_FusedBatchNormGradEx"), plain == 0 && which == UPDATES_NOTHING);
+            for (int k = 0; k < 3; k++)
+                CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &starts[k].node, 1, &error));
+            CHECK_OK(mr_session_run(session, MR_FEEDS({x, image}), MR_OUTPUTS(gradient, relu, norm.batch_mean, last),
+                                    results[plain], nullptr, 0, &error));
+            CHECK_EQ(ran(session, "_FusedBatchNormEx"), plain == 0);
+            CHECK_EQ(ran(session, "_FusedBatchNormGradEx"), plain == 0 && version != 0);
             mr_session_free(session);
         }
-        for (int i = 0; i < 2; i++) {
-            CHECK(memcmp(results[0][i].data, results[1][i].data, mr_tensor_size_bytes(&results[0][i])) == 0);
-            for (int plain = 0; plain < 2; plain++) mr_tensor_deinit(&results[plain][i]);
+        for (int k = 0; k < 4; k++) {
+            CHECK(mr_shape_equal(results[0][k].shape, results[1][k].shape));
+            CHECK(memcmp(results[0][k].data, results[1][k].data, mr_tensor_size_bytes(&results[0][k])) == 0);
+            for (int plain = 0; plain < 2; plain++) mr_tensor_deinit(&results[plain][k]);
         }
         mr_tensor_deinit(&image);
         mr_graph_free(g);

@@ -117,6 +117,7 @@ TEST(batch_norm_with_relu_inside_is_relu_after)
         mr_tensor relu = run_op_one(&(op_run){.op = "Relu", .inputs = {y[0]}});
         run.op = "_FusedBatchNormEx";
         run.attrs[0] = (op_attr){"activation_mode", 's', .text = "Relu"};
+        run.attrs[1] = (op_attr){"keeps_factors", 'b', .ints = {1}};
         run_op(&run, fused);
         check_same_bits(&fused[0], &relu);
         mr_tensor passed = run_op_one(&(op_run){.op = "ReluGrad", .inputs = {dy, relu}});
@@ -124,8 +125,9 @@ TEST(batch_norm_with_relu_inside_is_relu_after)
         run_op(&back, grad);
         back.op = "_FusedBatchNormGradEx";
         back.inputs[0] = dy;
-        back.inputs[6] = offset;
+        back.inputs[5] = fused[5];
         back.attrs[0] = run.attrs[0];
+        check_same_bits(&fused[3], &y[3]);
         run_op(&back, fused_grad);
         /* ReluGrad multiplies, so its zeros have signs. */
         for (int i = 0; i < 3; i++) check_close(&grad[i], &fused_grad[i], 0);
@@ -138,15 +140,15 @@ TEST(batch_norm_in_nchw_is_the_transposed_one)
     mr_tensor scale = random_floats(MR_SHAPE(6), 3), offset = random_floats(MR_SHAPE(6), 4), turned[6], turned_grad[5];
     op_run run = {.op = "_FusedBatchNormEx",
                   .inputs = {x, scale, offset, scale, offset},
-                  .attrs = {{"activation_mode", 's', .text = "Relu"}},
+                  .attrs = {{"activation_mode", 's', .text = "Relu"}, {"keeps_factors", 'b', .ints = {1}}},
                   .output_count = 6};
     run_op(&run, y);
     op_run back = {.op = "_FusedBatchNormGradEx",
-                   .inputs = {dy, x, scale, y[3], y[4], y[5], offset},
+                   .inputs = {dy, x, scale, y[3], y[4], y[5]},
                    .attrs = {{"activation_mode", 's', .text = "Relu"}},
                    .output_count = 5};
     run_op(&back, grad);
-    run.attrs[1] = back.attrs[1] = (op_attr){"data_format", 's', .text = "NCHW"};
+    run.attrs[2] = back.attrs[1] = (op_attr){"data_format", 's', .text = "NCHW"};
     mr_tensor to = INT32S(0, 3, 1, 2), from = INT32S(0, 2, 3, 1);
     run.inputs[0] = back.inputs[1] = run_op_one(&(op_run){.op = "Transpose", .inputs = {x, to}});
     run_op(&run, turned);
