@@ -148,7 +148,7 @@ void mr_conv_pointwise_input(const mr_conv *v, const float *filter, const float 
 
 bool mr_conv_pointwise_has_filter(const mr_conv *v)
 {
-    constexpr int64_t ROWS_MIN = 128; /* fewer do not repay the packing of the gradient */
+    constexpr int64_t ROWS_MIN = 64; /* fewer do not repay the packing of the gradient */
     return mr_conv_is_pointwise(v) && v->in_channels >= ROWS_MIN;
 }
 

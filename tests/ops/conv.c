@@ -170,14 +170,16 @@ static void check_pointwise(void)
         mr_conv conv;
         bool is_used, has_filter;
     } cases[] = {
-        {tile_conv(2, 9, 7, 70, 64, 1, 1, 0, 0), true, false},
+        {tile_conv(2, 9, 7, 70, 64, 1, 1, 0, 0), true, true},
+        {tile_conv(2, 9, 7, 63, 80, 1, 1, 0, 0), true, false},
         {tile_conv(3, 8, 9, 130, 40, 1, 2, 0, 0), true, true},
         {tile_conv(2, 21, 20, 128, 48, 1, 3, 0, 0), true, true},
         {tile_conv(4, 17, 16, 129, 33, 1, 1, 0, 0), true, true},
         {tile_conv(8, 24, 25, 128, 70, 1, 2, 0, 0), true, true},
         {tile_conv(1, 5, 5, 300, 260, 1, 1, 0, 0), true, true},
         {tile_conv(2, 9, 7, 63, 64, 1, 1, 0, 0), false, false},
-        {tile_conv(1, 3, 1, 64, 64, 1, 4, 0, 0), true, false},
+        {tile_conv(1, 3, 1, 64, 64, 1, 4, 0, 0), true, true},
+        {tile_conv(9, 12, 13, 64, 256, 1, 1, 0, 0), true, true},
     };
     CHECK_OK(mr_pool_new(3, &pool, &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
