@@ -17,6 +17,7 @@ typedef struct norm {
     int64_t rows, channels, inner; /* inner is 1 for NHWC */
     int64_t piece_rows, pieces;
     const float *x, *dy;
+    const float *side; /* added to the normalized values; null: nothing */
     float *target;
     const float *mean, *factor, *offset; /* for each channel */
     const float *slope, *level;          /* for each channel, used by the gradient */
@@ -204,8 +205,9 @@ MR_INLINE void products_body(const norm *n, int64_t piece)
 }
 MR_LEVELS(products, (const norm *n, int64_t piece), (n, piece))
 
-/* target = (x - mean) · factor + offset; with relu, negative values become 0. */
-MR_INLINE void apply_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu)
+/* target = (x - mean) · factor + offset + side; with relu, negative values become 0. */
+MR_INLINE void apply_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu,
+                           const bool side)
 {
     const int64_t channels = n->channels;
     mr_vector mean[4], factor[4], offset[4];
@@ -218,27 +220,32 @@ MR_INLINE void apply_strip(const norm *n, int64_t begin, int64_t end, int64_t c,
         for (int v = 0; v < width; v++) {
             int64_t at = r * channels + c + v * 16;
             mr_vector y = (mr_vector_load(n->x + at) - mean[v]) * factor[v] + offset[v];
+            if (side) y += mr_vector_load(n->side + at);
             mr_vector_store(n->target + at, relu ? mr_vector_choose(y < 0.0f, (mr_vector){}, y) : y);
         }
 }
 
-MR_INLINE void apply_all(const norm *n, int64_t begin, int64_t end, const bool relu)
+MR_INLINE void apply_all(const norm *n, int64_t begin, int64_t end, const bool relu, const bool side)
 {
-#define APPLY(vectors) apply_strip(n, begin, end, c, vectors, relu)
+#define APPLY(vectors) apply_strip(n, begin, end, c, vectors, relu, side)
     EACH_STRIP(n->channels, APPLY)
     for (int64_t first = c, r = begin; r < end; r++)
         for (c = first; c < n->channels; c++) {
-            float y = (n->x[r * n->channels + c] - n->mean[c]) * n->factor[c] + n->offset[c];
-            n->target[r * n->channels + c] = relu && y < 0 ? 0 : y;
+            const int64_t at = r * n->channels + c;
+            float y = (n->x[at] - n->mean[c]) * n->factor[c] + n->offset[c];
+            if (side) y += n->side[at];
+            n->target[at] = relu && y < 0 ? 0 : y;
         }
 }
 
 MR_INLINE void apply_body(const norm *n, int64_t begin, int64_t end)
 {
-    if (n->relu)
-        apply_all(n, begin, end, true);
+    if (n->side)
+        apply_all(n, begin, end, true, true); /* only with relu */
+    else if (n->relu)
+        apply_all(n, begin, end, true, false);
     else
-        apply_all(n, begin, end, false);
+        apply_all(n, begin, end, false, false);
 }
 MR_LEVELS(apply, (const norm *n, int64_t begin, int64_t end), (n, begin, end))
 
@@ -359,6 +366,7 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
                 continue;
             }
             float y = centred * n->factor[c] + n->offset[c];
+            if (n->side) y += n->side[at];
             n->target[at] = n->relu && y < 0 ? 0 : y;
         }
 }
@@ -368,8 +376,11 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
  * With the attribute activation_mode = "Relu" both include Relu, as TensorFlow's _FusedBatchNormEx and
  * _FusedBatchNormGradEx do. With keeps_factors the forward pass has the factors and offsets that it applied as output
  * 5, and the gradient with Relu takes them as input 5: it needs neither the output of the forward pass nor its scale
- * and offset, which may have been updated meanwhile. A plan may replace FusedBatchNormV3 and Relu, and ReluGrad and
- * FusedBatchNormGradV3, by them. */
+ * and offset, which may have been updated meanwhile. The forward pass may take a tensor as input 5 that is added before
+ * Relu. A plan may replace FusedBatchNormV3 and Relu, and ReluGrad and FusedBatchNormGradV3, by them.
+ *
+ * _FusedBatchNormApply computes the output of the forward pass again: from x, its mean, its factors and offsets, and
+ * what was added. */
 
 typedef struct norm_attrs {
     float epsilon, average;
@@ -488,6 +499,67 @@ static void run_apply(mr_kernel_call *call, norm *n)
                     n->dy != nullptr ? apply_grad_rows : apply_rows, n);
 }
 
+constexpr int SIDE = 5, APPLIED_SIDE = 3; /* inputs: what is added */
+
+static mr_status apply_alone(mr_kernel_call *call, norm *n, mr_error *error)
+{
+    MR_TRY(mr_kernel_forward(call, 0, 0, call->inputs[0].shape, error));
+    n->target = call->outputs[0].data;
+    run_apply(call, n);
+    return MR_OK;
+}
+
+/* The shape of the sum of x and the tensor of that input. Plans only use it for shapes that are equal but for the size
+ * of the batch, which may be 1. */
+static mr_status sum_shape(const mr_kernel_call *call, int input, mr_shape *shape, mr_error *error)
+{
+    const mr_shape x = call->inputs[0].shape, side = call->inputs[input].shape;
+    *shape = x;
+    if (side.rank == x.rank && x.dims[0] == 1) shape->dims[0] = side.dims[0];
+    mr_shape same = *shape;
+    if (side.rank == x.rank && side.dims[0] == 1) same.dims[0] = 1;
+    if (mr_shape_equal(same, side)) return MR_OK;
+    char texts[2][MR_SHAPE_TEXT_SIZE];
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Incompatible shapes: %s vs. %s",
+                          mr_shape_text(x, texts[0], sizeof texts[0]), mr_shape_text(side, texts[1], sizeof texts[1]));
+}
+
+/* Repeats the smaller of x and what is added. */
+static mr_status apply_repeated(mr_kernel_call *call, norm *n, int input, mr_shape shape, mr_error *error)
+{
+    const int64_t x_count = mr_tensor_count(&call->inputs[0]), side_count = mr_tensor_count(&call->inputs[input]);
+    const float *side = call->inputs[input].data;
+    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    const int64_t count = mr_tensor_count(&call->outputs[0]);
+    if (count == 0) return MR_OK;
+    mr_buffer *buffer;
+    MR_TRY(call->device->functions->allocate(call->device, (size_t)x_count * sizeof(float), &buffer, error));
+    n->target = mr_buffer_data(buffer);
+    n->relu = false;
+    run_apply(call, n);
+    float *to = call->outputs[0].data;
+    for (int64_t i = 0; i < count; i++) {
+        const float y = n->target[i % x_count] + side[i % side_count];
+        to[i] = y < 0 ? 0 : y;
+    }
+    mr_buffer_unref(buffer);
+    return MR_OK;
+}
+
+/* Adds the tensor of that input and applies Relu. */
+static mr_status apply_with_side(mr_kernel_call *call, norm *n, int input, mr_error *error)
+{
+    mr_shape shape;
+    MR_TRY(sum_shape(call, input, &shape, error));
+    if (!mr_shape_equal(call->inputs[0].shape, call->inputs[input].shape))
+        return apply_repeated(call, n, input, shape, error);
+    n->side = call->inputs[input].data;
+    MR_TRY(mr_kernel_forward(call, 0, input, shape, error));
+    n->target = call->outputs[0].data;
+    run_apply(call, n);
+    return MR_OK;
+}
+
 static float factor_of(float scale, float variance, float epsilon)
 {
     return scale / sqrtf(variance + epsilon);
@@ -500,7 +572,9 @@ static mr_status normalize_empty(mr_kernel_call *call, mr_error *error)
     for (int i = 1; i < 5; i++)
         for (int64_t c = 0, count = mr_tensor_count(&call->outputs[i]); c < count; c++)
             ((float *)call->outputs[i].data)[c] = NAN;
-    return mr_kernel_output(call, 0, call->inputs[0].shape, error);
+    mr_shape shape = call->inputs[0].shape;
+    if (call->node->input_count > SIDE) MR_TRY(sum_shape(call, SIDE, &shape, error));
+    return mr_kernel_output(call, 0, shape, error);
 }
 
 static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
@@ -564,13 +638,23 @@ static mr_status fused_batch_norm(mr_kernel_call *call, mr_error *error)
             ((float *)call->outputs[5].data)[c] = factor[c];
             ((float *)call->outputs[5].data)[n.channels + c] = n.offset[c];
         }
-    mr_status status = mr_kernel_forward(call, 0, 0, call->inputs[0].shape, error);
-    if (status == MR_OK) {
-        n.target = call->outputs[0].data;
-        run_apply(call, &n);
-    }
+    mr_status status =
+        call->node->input_count > SIDE ? apply_with_side(call, &n, SIDE, error) : apply_alone(call, &n, error);
     mr_buffer_unref(buffer);
     return status;
+}
+
+static mr_status fused_batch_norm_apply(mr_kernel_call *call, mr_error *error)
+{
+    norm n;
+    MR_TRY(geometry(call, &call->inputs[0], &n, error));
+    MR_TRY(check_vector(call, 1, n.channels, "mean", "mean", error));
+    MR_TRY(check_vector(call, 2, 2 * n.channels, "factors", "factors and offsets", error));
+    n.mean = call->inputs[1].data;
+    n.factor = call->inputs[2].data;
+    n.offset = n.factor + n.channels;
+    return call->node->input_count > APPLIED_SIDE ? apply_with_side(call, &n, APPLIED_SIDE, error)
+                                                  : apply_alone(call, &n, error);
 }
 
 /* dx = factor · (dy - mean(dy) - (x - mean) · mean(dy · (x - mean)) / (variance + epsilon)), where factor = scale /
@@ -654,5 +738,6 @@ static const mr_kernel kernels[] = {
     ROW("FusedBatchNormGradV3", "T: half, bfloat16, float; U: float", fused_batch_norm_grad),
     ROW("_FusedBatchNormEx", "T: float", fused_batch_norm),
     ROW("_FusedBatchNormGradEx", "T: float", fused_batch_norm_grad),
+    ROW("_FusedBatchNormApply", "T: float", fused_batch_norm_apply),
 };
 MR_KERNEL_FAMILY(batch_norm);

@@ -152,7 +152,8 @@ typedef struct mr_fusion {
     /* MaxPool: the kernel whose output 1 has the positions of the maxima. MaxPoolGrad: those that read them, also
      * together with ReluGrad. */
     const char *positions, *relu_positions;
-    const char *scaled; /* a loss: the kernel whose output 1 is multiplied by a column (Mul), its third input */
+    const char *recompute; /* a normalization: the kernel that computes output 0 again */
+    const char *scaled;    /* a loss: the kernel whose output 1 is multiplied by a column (Mul), its third input */
 } mr_fusion;
 
 struct mr_op {

@@ -79,7 +79,10 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
-     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = MR_FUSION_RELU, .activation = "Relu"},
+     .fusion = {.kernel = "_FusedBatchNormEx",
+                .consumer = MR_FUSION_RELU,
+                .activation = "Relu",
+                .recompute = "_FusedBatchNormApply"},
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV2",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
@@ -87,7 +90,10 @@ static const mr_op batch_norm_ops[] = {
      .attrs = "T: {half, bfloat16, float}; U: {float}; epsilon: float = 0.0001; exponential_avg_factor: float = 1.0; "
               "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      .shape = batch_norm_shape,
-     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = MR_FUSION_RELU, .activation = "Relu"},
+     .fusion = {.kernel = "_FusedBatchNormEx",
+                .consumer = MR_FUSION_RELU,
+                .activation = "Relu",
+                .recompute = "_FusedBatchNormApply"},
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormV3",
      .signature = "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, "
@@ -96,7 +102,10 @@ static const mr_op batch_norm_ops[] = {
               "exponential_avg_factor: float = 1.0; data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; "
               "is_training: bool = true",
      .shape = batch_norm_shape,
-     .fusion = {.kernel = "_FusedBatchNormEx", .consumer = MR_FUSION_RELU, .activation = "Relu"},
+     .fusion = {.kernel = "_FusedBatchNormEx",
+                .consumer = MR_FUSION_RELU,
+                .activation = "Relu",
+                .recompute = "_FusedBatchNormApply"},
      .doc = "Normalizes each channel with its mean and variance over the batch, or with the given ones."},
     {.name = "FusedBatchNormGrad",
      .signature = "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T -> x_backprop: T, "

@@ -2,7 +2,8 @@
  *
  * Batch normalization and Relu become _FusedBatchNormEx; in the backward pass ReluGrad and the gradient of the
  * normalization become _FusedBatchNormGradEx, which finds Relu's sign again from the factors and offsets that the
- * forward pass applied. The gradient of a loss is multiplied by that of its result while it is
+ * forward pass applied. A tensor that is added between normalization and Relu, as in residual networks, is added by
+ * _FusedBatchNormEx, too. The gradient of a loss is multiplied by that of its result while it is
  * computed. All require that nothing else uses the values between them. The results are the same, and each fusion saves
  * a pass over the activations. A chain without a fused kernel for its device and types is unchanged.
  *
@@ -18,6 +19,7 @@ typedef struct fuser {
     int32_t *uses;       /* by value: number of inputs that use it, plus one for a fetch */
     int32_t *reserved;   /* by value: those of the uses by gradients of normalizations, as their third reserve space */
     int32_t *instead;    /* by value: the value to use instead */
+    int32_t *position;   /* by node: in a topological order */
     bool *awaited;       /* by node, see plan.h */
     bool *after_updates; /* by node, see plan.h */
 } fuser;
@@ -83,6 +85,7 @@ static mr_status set_keeps_factors(fuser *f, mr_plan_node *norm, mr_error *error
     return norm->attrs ? MR_OK : mr_fail_memory(error, sizeof attr);
 }
 
+constexpr int32_t NORM_INPUTS = 5;
 constexpr int32_t NORM_OUTPUTS = 6; /* the last one has the factors */
 
 /* Gives a fused normalization its factors as output 5: in place of the third reserve space, which only gradients read,
@@ -118,14 +121,75 @@ static mr_status keep_factors(fuser *f, mr_plan_node *norm, mr_error *error)
     return set_keeps_factors(f, norm, error);
 }
 
-/* Relu(normalization): the normalization's output replaces that of Relu. */
+/* Equal, but for the size of a batch that is not known. */
+static bool has_same_shape(const mr_plan_value *a, const mr_plan_value *b)
+{
+    bool is_same = a->shape.rank == b->shape.rank && a->shape.rank > 1;
+    for (int i = 0; is_same && i < a->shape.rank; i++)
+        is_same = a->shape.dims[i] == b->shape.dims[i] && (i == 0 || a->shape.dims[i] >= 0);
+    return is_same;
+}
+
+static bool is_normalization(const mr_plan_node *node, mr_fusion_role consumer)
+{
+    const mr_fusion *fusion = node ? fusion_of(node) : nullptr;
+    return fusion && fusion->consumer != MR_FUSION_NONE && fusion->consumer == consumer && !node->attrs;
+}
+
+/* The normalization that takes over a sum: its input 1 - *side. Of two the later one, so that all that the other input
+ * depends on comes before it. */
+static mr_plan_node *normalization_of_sum(const fuser *f, const mr_plan_node *add, mr_fusion_role consumer, int *side)
+{
+    const mr_planner *planner = f->planner;
+    mr_plan_node *found = nullptr;
+    const int32_t index = (int32_t)(add - planner->nodes);
+    if (add->control_count > 0 || add->pinned || f->awaited[index]) return nullptr;
+    for (int i = 0; i < 2; i++) {
+        mr_plan_node *norm = maker_for_one(f, add->inputs[i]);
+        const int32_t other = f->instead[add->inputs[1 - i]];
+        const mr_plan_value *value = &planner->values[other];
+        if (!is_normalization(norm, consumer) || norm->device != add->device || norm->region != add->region ||
+            norm->condition != add->condition)
+            continue;
+        if (!has_same_shape(value, &planner->values[norm->first_output]) || mr_plan_variable_of(planner, other) >= 0)
+            continue;
+        const int32_t at = f->position[norm - planner->nodes];
+        if (value->producer >= 0 && f->position[value->producer] >= at) continue;
+        if (found && f->position[found - planner->nodes] > at) continue;
+        found = norm;
+        *side = 1 - i;
+    }
+    return found;
+}
+
+static mr_status add_side(fuser *f, mr_plan_node *norm, int32_t side, mr_error *error)
+{
+    const int32_t count = norm->input_count;
+    int32_t *inputs = MR_ARENA_NEW(&f->planner->arena, int32_t, (size_t)count + 1);
+    bool *refs = MR_ARENA_NEW(&f->planner->arena, bool, (size_t)count + 1);
+    if (!inputs || !refs) return mr_fail_memory(error, (size_t)count * sizeof *inputs);
+    memcpy(inputs, norm->inputs, (size_t)count * sizeof *inputs);
+    inputs[count] = side;
+    norm->inputs = inputs;
+    norm->input_is_ref = refs;
+    norm->input_count++;
+    return MR_OK;
+}
+
+/* Relu(normalization), or Relu(normalization + side): the normalization's output replaces that of Relu. */
 static mr_status fuse_forward(fuser *f, mr_plan_node *relu, mr_error *error)
 {
-    mr_plan_node *norm = maker_for_one(f, relu->inputs[0]);
-    const mr_fusion *fusion = norm ? fusion_of(norm) : nullptr;
-    if (!fusion || !fusion->consumer || mr_plan_fusion_role(relu) != fusion->consumer || norm->device != relu->device)
-        return MR_OK;
-    if (relu->control_count > 0 || relu->pinned || norm->attrs || !set_kernel(f, norm, fusion)) return MR_OK;
+    const mr_fusion_role role = mr_plan_fusion_role(relu);
+    if (role != MR_FUSION_RELU || relu->control_count > 0 || relu->pinned) return MR_OK;
+    mr_plan_node *add = maker_for_one(f, relu->inputs[0]), *norm = add;
+    int side = -1;
+    if (add && mr_plan_fusion_role(add) == MR_FUSION_ADD) norm = normalization_of_sum(f, add, role, &side);
+    if (!is_normalization(norm, role) || norm->device != relu->device) return MR_OK;
+    if (!set_kernel(f, norm, fusion_of(norm))) return MR_OK;
+    if (side >= 0) {
+        MR_TRY(add_side(f, norm, add->inputs[side], error));
+        add->live = false;
+    }
     MR_TRY(keep_factors(f, norm, error));
     return replace_node(f, relu, norm->first_output, error);
 }
@@ -143,6 +207,7 @@ static mr_status fuse_backward(fuser *f, mr_plan_node *grad, const mr_fusion *fu
     if (features->kind != MR_VALUE_OUTPUT || features->index != 0) return MR_OK;
     const mr_plan_node *norm = &planner->nodes[features->producer];
     if (!norm->attrs || !mr_attr_bool_or(norm->attrs, "keeps_factors", false)) return MR_OK;
+    if (norm->input_count > NORM_INPUTS) return MR_OK; /* Relu's sign depends on what was added */
     constexpr int32_t MEAN = 3, FACTORS = NORM_OUTPUTS - 1, INPUTS = 6;
     if (f->instead[norm->inputs[0]] != f->instead[grad->inputs[1]] ||
         f->instead[grad->inputs[MEAN]] != norm->first_output + MEAN)
@@ -316,6 +381,16 @@ static mr_status fuse_losses(fuser *f, mr_error *error)
     return mr_plan_after_updates(planner, &f->after_updates, error);
 }
 
+static mr_status find_positions(fuser *f, mr_error *error)
+{
+    int32_t *order, count;
+    f->position = MR_ARENA_NEW(&f->planner->arena, int32_t, (size_t)f->planner->node_count + 1);
+    if (!f->position) return mr_fail_memory(error, (size_t)f->planner->node_count * sizeof *f->position);
+    MR_TRY(mr_plan_topological(f->planner, &order, &count, error));
+    for (int32_t i = 0; i < count; i++) f->position[order[i]] = i;
+    return MR_OK;
+}
+
 /* The most values that fusing adds: see keep_factors. */
 static size_t new_values(const mr_planner *planner)
 {
@@ -339,9 +414,9 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
     count_uses(&f);
     MR_TRY(use_leaky_outputs(&f, error));
     MR_TRY(fuse_losses(&f, error));
+    MR_TRY(find_positions(&f, error));
     for (int32_t i = 0; i < planner->node_count; i++)
-        if (planner->nodes[i].live && planner->nodes[i].input_count > 0)
-            MR_TRY(fuse_forward(&f, &planner->nodes[i], error));
+        if (planner->nodes[i].live) MR_TRY(fuse_forward(&f, &planner->nodes[i], error));
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_fusion *fusion = fusion_of(&planner->nodes[i]);
         if (fusion && fusion->producer) MR_TRY(fuse_backward(&f, &planner->nodes[i], fusion, error));

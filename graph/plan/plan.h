@@ -11,6 +11,7 @@
  *   fuse_elementwise  computes elementwise operators that depend on each other in one call
  *   copy   inserts copies of values that are needed on another device
  *   order  chooses a sequence that respects edges, frees memory early and updates variables after their readers
+ *   recompute  computes normalized activations again instead of keeping them for the backward pass
  *   segment  divides a program with conditionals or loops into parts that run, or do not run, together
  *   lower  turns values into slots and nodes into calls; each slot is released after its last use
  * The planner's own data is in its arena and is freed afterwards; what runs need is in the program's arena.
@@ -154,6 +155,7 @@ mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
 mr_status mr_plan_order(mr_planner *planner, mr_error *error);
+mr_status mr_plan_recompute(mr_planner *planner, mr_error *error);
 mr_status mr_plan_segments(mr_planner *planner, mr_error *error);
 mr_status mr_plan_lower(mr_planner *planner, mr_error *error);
 

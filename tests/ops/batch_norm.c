@@ -134,6 +134,48 @@ TEST(batch_norm_with_relu_inside_is_relu_after)
     }
 }
 
+/* The sum and Relu after a normalization, and the same computed again: in both layouts, for batches of one image beside
+ * larger ones and for empty batches. */
+TEST(batch_norm_with_a_sum_inside_is_the_sum_after)
+{
+    static const int64_t batches[][2] = {{3, 3}, {1, 1}, {3, 1}, {1, 3}, {0, 0}, {0, 1}, {1, 0}};
+    for (int i = 0; i < 7 * 2 * 4; i++) {
+        const int64_t channels = 5 + 37 * (i / 14), *batch = batches[i % 7];
+        const bool nchw = i / 7 % 2 == 1;
+        mr_shape shape = nchw ? MR_SHAPE(batch[0], channels, 4, 9) : MR_SHAPE(batch[0], 4, 9, channels);
+        mr_tensor x = random_floats(shape, 1), y[6], fused[6];
+        shape.dims[0] = batch[1];
+        mr_tensor side = random_floats(shape, 2);
+        mr_tensor scale = random_floats(MR_SHAPE(channels), 3), offset = random_floats(MR_SHAPE(channels), 4);
+        const op_attr format = {"data_format", 's', .text = nchw ? "NCHW" : "NHWC"};
+        op_run run = {.op = "FusedBatchNormV3",
+                      .inputs = {x, scale, offset, scale, offset},
+                      .attrs = {format},
+                      .output_count = 6,
+                      .threads = 2};
+        run_op(&run, y);
+        mr_tensor sum = run_op_one(&(op_run){.op = "AddV2", .inputs = {y[0], side}});
+        mr_tensor relu = run_op_one(&(op_run){.op = "Relu", .inputs = {sum}});
+        run.op = "_FusedBatchNormEx";
+        run.inputs[5] = side;
+        run.attrs[1] = (op_attr){"activation_mode", 's', .text = "Relu"};
+        run.attrs[2] = (op_attr){"keeps_factors", 'b', .ints = {1}};
+        run_op(&run, fused);
+        check_same_bits(&fused[0], &relu);
+        for (int k = 1; k < 5; k++) check_same_bits(&fused[k], &y[k]);
+        op_run again = {.op = "_FusedBatchNormApply",
+                        .inputs = {x, fused[3], fused[5], side},
+                        .attrs = {format, run.attrs[1]},
+                        .output_count = 1};
+        mr_tensor repeated = run_op_one(&again);
+        check_same_bits(&repeated, &relu);
+        again.inputs[3] = (mr_tensor){0};
+        again.attrs[1] = (op_attr){0};
+        mr_tensor alone = run_op_one(&again);
+        check_same_bits(&alone, &y[0]);
+    }
+}
+
 TEST(batch_norm_in_nchw_is_the_transposed_one)
 {
     mr_tensor x = random_floats(MR_SHAPE(3, 4, 5, 6), 1), dy = random_floats(MR_SHAPE(3, 4, 5, 6), 2), y[6], grad[5];

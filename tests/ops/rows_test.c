@@ -52,7 +52,8 @@ TEST(ops_every_row_has_a_sample)
 static bool is_fused_into(const mr_fusion *fusion, const char *kernel)
 {
     const char *names[] = {fusion->kernel,    fusion->sum,    fusion->accumulate, fusion->bias,
-                           fusion->transpose, fusion->scaled, fusion->positions,  fusion->relu_positions};
+                           fusion->transpose, fusion->scaled, fusion->positions,  fusion->relu_positions,
+                           fusion->recompute};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i] && strcmp(names[i], kernel) == 0) return true;
     return false;
