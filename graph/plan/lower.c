@@ -130,7 +130,7 @@ static mr_origin origin_of(const mr_planner *planner, const mr_plan_value *value
     mr_origin_kind kind = value->kind == MR_VALUE_CONSTANT ? MR_ORIGIN_CONSTANT
                           : producer->is_copy              ? MR_ORIGIN_COPY
                                                            : MR_ORIGIN_OUTPUT;
-    return (mr_origin){producer->node, value->index, kind, value->computes};
+    return (mr_origin){producer->node, value->index, kind, value->computes, producer->name};
 }
 
 /* What the slots of each region contain before a run. */
@@ -300,7 +300,7 @@ static mr_status lower_node(mr_lowering *l, const mr_plan_node *node, int32_t pl
     call->kernel = node->kernel;
     call->run = node->is_copy ? run_copy : node->kernel ? node->kernel->run : nullptr;
     call->device = node->device;
-    call->node = (mr_kernel_node){.name = node->node->name,
+    call->node = (mr_kernel_node){.name = node->name ? node->name : node->node->name,
                                   .op = node->is_copy ? "copy between devices" : node->node->op,
                                   .attrs = node->attrs ? node->attrs : &node->node->attrs,
                                   .device = node->device};

@@ -63,6 +63,7 @@ typedef struct mr_plan_value {
 
 typedef struct mr_plan_node {
     const mr_node *node;     /* for a copy: the node whose value it copies */
+    const char *name;        /* of a second computation, for as long as the program; null: the node's */
     const mr_kernel *kernel; /* null: a constant or a handle, nothing to run */
     const mr_attrs *attrs;   /* null: the node's; otherwise those that fuse computed */
     mr_device *device;       /* null before the place pass */

@@ -6,7 +6,8 @@
  * which may be computed again itself: its second computation is then the first of a chain, of limited length, since all
  * values of a chain are in memory together.
  *
- * The pass changes an order that is complete, and so only programs of a single segment. */
+ * The pass changes an order that is complete, and so only programs of a single segment. The session's option
+ * no_recompute turns it off. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>
@@ -155,6 +156,8 @@ static mr_status add_node(recomputer *r, const mr_plan_node *norm, const mr_kern
     node.inputs[1] = norm->first_output + MEAN;
     node.inputs[2] = norm->first_output + FACTORS;
     if (norm->input_count > SIDE) node.inputs[APPLIED_SIDE] = norm->inputs[SIDE];
+    node.name = mr_arena_printf(&planner->kept, "Recomputed/%s", norm->node->name); /* as in TensorFlow */
+    if (!node.name) return mr_fail_memory(error, sizeof node);
     node.control_count = 0;
     node.pinned = false;
     node.output_count = 1;
@@ -231,7 +234,7 @@ static mr_status insert_added(recomputer *r, mr_error *error)
 
 mr_status mr_plan_recompute(mr_planner *planner, mr_error *error)
 {
-    if (planner->has_flow || planner->order_count == 0) return MR_OK;
+    if (planner->context->options->no_recompute || planner->has_flow || planner->order_count == 0) return MR_OK;
     const size_t values = (size_t)planner->value_count + 1, places = (size_t)planner->order_count + 1;
     recomputer r = {.planner = planner, .old_count = planner->node_count};
     r.made = MR_ARENA_NEW(&planner->arena, int32_t, values);

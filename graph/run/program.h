@@ -105,6 +105,7 @@ typedef struct mr_origin {
     int32_t index;
     mr_origin_kind kind;
     const mr_node *computes; /* of a call for several nodes: the one whose output it is; otherwise null */
+    const char *name;        /* of a second computation; null: the node's */
 } mr_origin;
 
 typedef struct mr_call {

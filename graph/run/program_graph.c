@@ -9,7 +9,7 @@
 
 static const char *origin_name(const mr_origin *origin)
 {
-    return origin->node ? origin->node->name : "";
+    return origin->name ? origin->name : origin->node ? origin->node->name : "";
 }
 
 char *mr_device_full_name(const mr_device *device, mr_arena *arena)

@@ -12,8 +12,11 @@ _WITHOUT_EFFECT = {
     "device_filters", "gpu_options", "placement_period", "rpc_options", "cluster_def",
     "share_cluster_devices_in_session", "isolate_session_state", "experimental",
 }  # fmt: skip
-_KNOWN = {"threads", "device", "allow_soft_placement", "log_device_placement", "timeout_ms", "optimize"}
+_KNOWN = {
+    "threads", "device", "allow_soft_placement", "log_device_placement", "timeout_ms", "optimize", "recompute",
+}  # fmt: skip
 _L0 = -1  # OptimizerOptions.L0
+_NO_MEM_OPT = 1  # RewriterConfig.NO_MEM_OPT
 
 
 def _count(name, value, bits):
@@ -37,6 +40,7 @@ def _from_bytes(data):
     try:
         graph_options = _proto.concatenated(data, 10)
         level = _signed(_proto.last(_proto.concatenated(graph_options, 3), 3, 0))
+        memory = _proto.last(_proto.concatenated(graph_options, 10), 4, 0)
         threads, timeout_ms = (_signed(_proto.last(data, number, 0)) for number in (2, 11))
         log = _proto.last(data, 8, 0)
     except (ValueError, TypeError) as error:
@@ -46,6 +50,7 @@ def _from_bytes(data):
         "timeout_ms": max(timeout_ms, 0),
         "log_device_placement": log,
         "optimize": level != _L0,
+        "recompute": memory != _NO_MEM_OPT,
     }
 
 
@@ -55,6 +60,8 @@ def _from_dict(config):
         if name == "graph_options":
             level = (value.get("optimizer_options") or {}).get("opt_level", 0)
             settings["optimize"] = level not in (_L0, "L0")
+            memory = (value.get("rewrite_options") or {}).get("memory_optimization", 0)
+            settings["recompute"] = memory not in (_NO_MEM_OPT, "NO_MEM_OPT")
         elif name not in _WITHOUT_EFFECT:
             settings[_NAMES.get(name, name)] = value
     unknown = settings.keys() - _KNOWN
@@ -87,4 +94,5 @@ def options(config):
     result.no_soft_placement = not settings.get("allow_soft_placement", True)
     result.log_device_placement = bool(settings.get("log_device_placement", False))
     result.no_optimization = not settings.get("optimize", True)
+    result.no_recompute = not settings.get("recompute", True)
     return result

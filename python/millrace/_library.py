@@ -43,6 +43,7 @@ class SessionOptions(ctypes.Structure):
         ("has_seed", ctypes.c_bool),
         ("seed", ctypes.c_int64),
         ("no_optimization", ctypes.c_bool),
+        ("no_recompute", ctypes.c_bool),
     ]
 
 

@@ -95,6 +95,37 @@ class Metadata(unittest.TestCase):
                 self.assertIn(name.lstrip("^").split(":")[0], by_name)
         self.assertEqual(by_name["loop/mul"].input[0], "loop/Identity_1")
 
+    def test_recomputed(self):
+        with tf.Graph().as_default() as graph:
+            x = tf.placeholder(tf.float32, [4, 16, 16, 32])
+            scale, offset = tf.ones([32]), tf.zeros([32])
+            filters = tf.ones([1, 1, 32, 32])
+            h = x
+            for _ in range(2):
+                convolved = tf.nn.conv2d(h, filters, 1, "SAME")
+                h = tf.nn.relu(tf.nn.fused_batch_norm(convolved, scale, offset, name="norm")[0])
+            loss = tf.reduce_sum(h * h)
+            gradient = tf.gradients(loss, [filters])[0]
+        off = tf.ConfigProto()
+        off.graph_options.rewrite_options.memory_optimization = 1  # NO_MEM_OPT
+        fields = {"graph_options": {"rewrite_options": {"memory_optimization": 1}}}
+        named = {"graph_options": {"rewrite_options": {"memory_optimization": "NO_MEM_OPT"}}}
+        values = []
+        for config, again in ((None, 1), ({}, 1), (tf.ConfigProto(), 1), ({"recompute": True}, 1),
+                              ({"recompute": False}, 0), (off, 0), (off.SerializeToString(), 0), (fields, 0),
+                              (named, 0), ({"optimize": False}, 0)):  # fmt: skip
+            metadata = tf.RunMetadata()
+            options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
+            with millrace.Session(graph, config) as session:
+                values.append(session.run(gradient, {x: np.arange(32768).reshape(4, 16, 16, 32) % 7}, options,
+                                          metadata))  # fmt: skip
+            names = [node.node_name for node in nodes(metadata)]
+            self.assertEqual(names.count("Recomputed/norm"), again, config)
+            written = [node.name for node in metadata.partition_graphs[0].node]
+            self.assertEqual(len(set(written)), len(written))
+            self.assertEqual(written.count("Recomputed/norm"), again, config)
+            np.testing.assert_array_equal(values[-1], values[0])
+
     def test_own_messages(self):
         metadata = millrace.RunMetadata()
         options = millrace.RunOptions(millrace.RunOptions.FULL_TRACE, output_partition_graphs=True)

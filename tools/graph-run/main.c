@@ -224,7 +224,8 @@ static mr_status prepare(const options *o, run *r, mr_error *error)
                                   .read_only = o->read_only,
                                   .has_seed = o->has_seed,
                                   .seed = o->seed,
-                                  .no_optimization = o->no_optimization || o->dump};
+                                  .no_optimization = o->no_optimization || o->dump,
+                                  .no_recompute = o->no_recompute};
     if (o->device) MR_TRY(check_device(o->device, error));
     MR_TRY(mr_session_new(r->graph, &session, &r->session, error));
     MR_TRY(check(o, r, error));

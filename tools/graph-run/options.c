@@ -56,6 +56,8 @@ static const char help[] = "graph-run runs a graph written by TensorFlow 1.\n"
                            "      --read-only        operators of the graph may not write files\n"
                            "      --no-optimization  run the nodes as they are in the graph: nothing is\n"
                            "                         folded, merged or fused\n"
+                           "      --no-recompute     keep what the backward pass reads, instead of\n"
+                           "                         computing it again: faster steps, more memory\n"
                            "      --tags TAGS        graph of a SavedModel with several: serve,gpu\n"
                            "  -d, --device DEVICE    device of nodes without one: /device:GPU:0\n"
                            "  -j, --threads N        number of threads, 1 to 1024 (one per processor)\n"
@@ -184,6 +186,7 @@ enum {
     QUEUE_RUNNERS,
     READ_ONLY,
     NO_OPTIMIZATION,
+    NO_RECOMPUTE,
     DUMP,
     DUMP_NODES,
     PPROF
@@ -222,6 +225,9 @@ static int parse_option(int option, options *o)
         return -1;
     case NO_OPTIMIZATION:
         o->no_optimization = true;
+        return -1;
+    case NO_RECOMPUTE:
+        o->no_recompute = true;
         return -1;
     case 'f':
         return add("feed", o->feeds, &o->feed_count);
@@ -288,6 +294,7 @@ static int check_effects(const options *o)
         {"timeout", o->timeout > 0, "it is the limit of a run"},
         {"read-only", o->read_only, "it limits a run"},
         {"no-optimization", o->no_optimization, "it changes how a run is planned"},
+        {"no-recompute", o->no_recompute, "it changes how a run is planned"},
     };
     for (size_t i = 0; o->list && i < sizeof runs / sizeof *runs; i++)
         if (runs[i].is_given) return refuse("--%s has no effect with --list: %s", runs[i].option, runs[i].purpose);
@@ -309,7 +316,8 @@ static int check_effects(const options *o)
                           {"seed", o->has_seed, "it is the seed of a run"},
                           {"timeout", o->timeout > 0, "it is the limit of a run"},
                           {"read-only", o->read_only, "it limits a run"},
-                          {"no-optimization", o->no_optimization, "it changes how a run is planned"}};
+                          {"no-optimization", o->no_optimization, "it changes how a run is planned"},
+                          {"no-recompute", o->no_recompute, "it changes how a run is planned"}};
     bool has_work = has_step || o->first_count > 0 || o->save;
     for (size_t i = 0; !o->list && !has_step && i < sizeof steps / sizeof *steps; i++)
         if (steps[i].is_given)
@@ -324,6 +332,9 @@ static int check_effects(const options *o)
     if (o->dump_nodes && !o->dump)
         return refuse("--dump-nodes has no effect without --dump: it selects what is written");
     if (o->dump && o->no_optimization) return refuse("--no-optimization has no effect with --dump, which implies it");
+    if (o->no_recompute && (o->dump || o->no_optimization))
+        return refuse("--no-recompute has no effect with --%s, which computes nothing again",
+                      o->dump ? "dump" : "no-optimization");
     if (o->pprof && !o->profile_view)
         return refuse("--pprof has no effect without --profile=VIEW: it writes this view");
     if (o->save && o->read_only) return refuse("--save contradicts --read-only: operators of the graph save it");
@@ -369,6 +380,7 @@ int options_parse(int argc, char **argv, options *o)
                                           {"queue-runners", 0, nullptr, QUEUE_RUNNERS},
                                           {"read-only", 0, nullptr, READ_ONLY},
                                           {"no-optimization", 0, nullptr, NO_OPTIMIZATION},
+                                          {"no-recompute", 0, nullptr, NO_RECOMPUTE},
                                           {"version", 0, nullptr, 'V'},
                                           {0}};
     opterr = 0;

@@ -16,7 +16,7 @@ typedef struct options {
     int64_t threads; /* 0: not given */
     int64_t seed;
     double timeout; /* seconds; 0: not given */
-    bool list, profile, queue_runners, read_only, no_optimization, has_seed;
+    bool list, profile, queue_runners, read_only, no_optimization, no_recompute, has_seed;
 } options;
 
 /* Returns -1 to continue, else the exit status, after printing the help, the version or an error. */
