@@ -23,6 +23,7 @@ typedef struct norm {
     const float *slope, *level;          /* for each channel, used by the gradient */
     const float *relu_factor;            /* of the forward pass, used by the gradient with relu */
     bool relu;                           /* negative values become 0, and their gradient is 0 */
+    bool is_fixed;                       /* the statistics were given: the gradient does not depend on x */
     double *partials;                    /* [pieces][2][channels] */
     double *counts;                      /* [pieces] */
 } norm;
@@ -91,12 +92,13 @@ MR_INLINE void block_moments(const float *x, int64_t rows, int64_t channels, int
     }
 }
 
-/* dy where the activation has a gradient: everywhere without an activation, otherwise where the normalized value is
- * above 0. The value is computed exactly as in the forward pass, so that both agree to the bit. */
+/* dy without an activation; otherwise its product with 1 where the normalized value is above 0 and with 0 elsewhere:
+ * ReluGrad multiplies, so that NaN stays. The value is computed exactly as in the forward pass: both agree to the bit.
+ */
 MR_INLINE mr_vector passed(mr_vector dy, mr_vector centred, mr_vector factor, mr_vector offset, const bool relu)
 {
     if (!relu) return dy;
-    return mr_vector_choose(centred * factor + offset > 0.0f, dy, (mr_vector){});
+    return dy * mr_vector_choose(centred * factor + offset > 0.0f, mr_vector_of(1), (mr_vector){});
 }
 
 /* The sums of dy and dy · (x - mean) over `rows` rows of one strip; `at` is the index of the strip's first element. */
@@ -127,7 +129,8 @@ MR_INLINE void strip_products(const norm *n, int64_t at, int64_t c, int64_t rows
 
 MR_INLINE float passed_one(const norm *n, int64_t at, int64_t c, const bool relu)
 {
-    return !relu || (n->x[at] - n->mean[c]) * n->relu_factor[c] + n->offset[c] > 0 ? n->dy[at] : 0;
+    if (!relu) return n->dy[at];
+    return n->dy[at] * ((n->x[at] - n->mean[c]) * n->relu_factor[c] + n->offset[c] > 0 ? 1.0f : 0.0f);
 }
 
 /* The same for channels [first, first + width). */
@@ -249,8 +252,9 @@ MR_INLINE void apply_body(const norm *n, int64_t begin, int64_t end)
 }
 MR_LEVELS(apply, (const norm *n, int64_t begin, int64_t end), (n, begin, end))
 
-/* target = (dy - level) · factor - (x - mean) · slope */
-MR_INLINE void apply_grad_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu)
+/* target = (dy - level) · factor - (x - mean) · slope; dy · factor with fixed statistics, also if x is infinite. */
+MR_INLINE void apply_grad_strip(const norm *n, int64_t begin, int64_t end, int64_t c, const int width, const bool relu,
+                                const bool is_fixed)
 {
     const int64_t channels = n->channels;
     mr_vector mean[4], factor[4], relu_factor[4], offset[4], slope[4], level[4];
@@ -267,28 +271,39 @@ MR_INLINE void apply_grad_strip(const norm *n, int64_t begin, int64_t end, int64
             int64_t at = r * channels + c + v * 16;
             mr_vector centred = mr_vector_load(n->x + at) - mean[v];
             mr_vector dy = passed(mr_vector_load(n->dy + at), centred, relu_factor[v], offset[v], relu);
-            mr_vector_store(n->target + at, (dy - level[v]) * factor[v] - centred * slope[v]);
+            mr_vector dx = is_fixed ? dy * factor[v] : (dy - level[v]) * factor[v] - centred * slope[v];
+            mr_vector_store(n->target + at, dx);
         }
 }
 
-MR_INLINE void apply_grad_all(const norm *n, int64_t begin, int64_t end, const bool relu)
+MR_INLINE float grad_one(const norm *n, int64_t at, int64_t c, float dy)
 {
-#define APPLY_GRAD(vectors) apply_grad_strip(n, begin, end, c, vectors, relu)
+    if (n->is_fixed) return dy * n->factor[c];
+    return (dy - n->level[c]) * n->factor[c] - (n->x[at] - n->mean[c]) * n->slope[c];
+}
+
+MR_INLINE void apply_grad_all(const norm *n, int64_t begin, int64_t end, const bool relu, const bool is_fixed)
+{
+#define APPLY_GRAD(vectors) apply_grad_strip(n, begin, end, c, vectors, relu, is_fixed)
     EACH_STRIP(n->channels, APPLY_GRAD)
     for (int64_t first = c, r = begin; r < end; r++)
         for (c = first; c < n->channels; c++) {
             int64_t at = r * n->channels + c;
             float dy = passed_one(n, at, c, relu);
-            n->target[at] = (dy - n->level[c]) * n->factor[c] - (n->x[at] - n->mean[c]) * n->slope[c];
+            n->target[at] = grad_one(n, at, c, dy);
         }
 }
 
 MR_INLINE void apply_grad_body(const norm *n, int64_t begin, int64_t end)
 {
-    if (n->relu)
-        apply_grad_all(n, begin, end, true);
+    if (n->relu && n->is_fixed)
+        apply_grad_all(n, begin, end, true, true);
+    else if (n->relu)
+        apply_grad_all(n, begin, end, true, false);
+    else if (n->is_fixed)
+        apply_grad_all(n, begin, end, false, true);
     else
-        apply_grad_all(n, begin, end, false);
+        apply_grad_all(n, begin, end, false, false);
 }
 MR_LEVELS(apply_grad, (const norm *n, int64_t begin, int64_t end), (n, begin, end))
 
@@ -360,12 +375,11 @@ static void nchw_apply(void *context, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0, c = row % n->channels; i < n->inner; i++) {
             int64_t at = row * n->inner + i;
-            float centred = n->x[at] - n->mean[c];
             if (n->dy != nullptr) {
-                n->target[at] = (passed_one(n, at, c, n->relu) - n->level[c]) * n->factor[c] - centred * n->slope[c];
+                n->target[at] = grad_one(n, at, c, passed_one(n, at, c, n->relu));
                 continue;
             }
-            float y = centred * n->factor[c] + n->offset[c];
+            float y = (n->x[at] - n->mean[c]) * n->factor[c] + n->offset[c];
             if (n->side) y += n->side[at];
             n->target[at] = n->relu && y < 0 ? 0 : y;
         }
@@ -691,6 +705,7 @@ static mr_status fused_batch_norm_grad(mr_kernel_call *call, mr_error *error)
     int64_t pieces = n.pieces;
     float *factor = floats, *slope = floats + n.channels, *level = slope + n.channels;
     n.dy = call->inputs[0].data;
+    n.is_fixed = !attrs->training;
     n.mean = call->inputs[3].data;
     n.factor = factor;
     n.relu_factor = attrs->relu ? call->inputs[5].data : nullptr;

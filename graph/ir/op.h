@@ -133,6 +133,7 @@ typedef enum mr_fusion_role {
     MR_FUSION_MUL, /* of two operands, which may be broadcast */
     MR_FUSION_BIAS_ADD,
     MR_FUSION_RELU,
+    MR_FUSION_SHAPE,
     MR_FUSION_RELU_GRAD,
     MR_FUSION_LEAKY_RELU,
     MR_FUSION_LEAKY_RELU_GRAD,

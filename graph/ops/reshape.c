@@ -139,6 +139,7 @@ static const mr_op reshape_ops[] = {
      .shape = shape_of_shape,
      .fold = fold_shape,
      .builder = "mr_shape_of",
+     .role = MR_FUSION_SHAPE,
      .flags = MR_OP_NOT_DIFFERENTIABLE,
      .doc = "Returns the shape of input as a vector."},
     {.name = "ShapeN",

@@ -3,9 +3,9 @@
  * Batch normalization and Relu become _FusedBatchNormEx; in the backward pass ReluGrad and the gradient of the
  * normalization become _FusedBatchNormGradEx, which finds Relu's sign again from the factors and offsets that the
  * forward pass applied. A tensor that is added between normalization and Relu, as in residual networks, is added by
- * _FusedBatchNormEx, too. The gradient of a loss is multiplied by that of its result while it is
- * computed. All require that nothing else uses the values between them. The results are the same, and each fusion saves
- * a pass over the activations. A chain without a fused kernel for its device and types is unchanged.
+ * _FusedBatchNormEx, too. The gradient of a loss is multiplied by that of its result while it is computed. All require
+ * that nothing else uses the values between them. The results are the same, and each fusion saves a pass over the
+ * activations. A chain without a fused kernel for its device and types is unchanged.
  *
  * LeakyReluGrad takes the output of LeakyRelu, which has the sign of its input and is used by the next layer, so that
  * the input is not kept for it. */
@@ -85,7 +85,7 @@ static mr_status set_keeps_factors(fuser *f, mr_plan_node *norm, mr_error *error
     return norm->attrs ? MR_OK : mr_fail_memory(error, sizeof attr);
 }
 
-constexpr int32_t NORM_INPUTS = 5;
+constexpr int32_t NORM_INPUTS = 5;  /* a sixth one is added before Relu */
 constexpr int32_t NORM_OUTPUTS = 6; /* the last one has the factors */
 
 /* Gives a fused normalization its factors as output 5: in place of the third reserve space, which only gradients read,
@@ -381,6 +381,22 @@ static mr_status fuse_losses(fuser *f, mr_error *error)
     return mr_plan_after_updates(planner, &f->after_updates, error);
 }
 
+/* The shape of a normalization's output is that of its input. A gradient of a sum with a batch of unknown size reads
+ * it. */
+static void read_shapes_before(mr_planner *planner)
+{
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        if (mr_plan_fusion_role(node) != MR_FUSION_SHAPE) continue;
+        const mr_plan_value *value = &planner->values[node->inputs[0]];
+        if (value->kind != MR_VALUE_OUTPUT || value->index != 0) continue;
+        const mr_plan_node *norm = &planner->nodes[value->producer];
+        const mr_fusion *fusion = fusion_of(norm);
+        if (!fusion || fusion->consumer == MR_FUSION_NONE || norm->device != node->device) continue;
+        if (mr_plan_variable_of(planner, norm->inputs[0]) < 0) node->inputs[0] = norm->inputs[0];
+    }
+}
+
 static mr_status find_positions(fuser *f, mr_error *error)
 {
     int32_t *order, count;
@@ -411,6 +427,7 @@ mr_status mr_plan_fuse(mr_planner *planner, mr_error *error)
     f.instead = MR_ARENA_NEW(&planner->arena, int32_t, count);
     if (!f.uses || !f.reserved || !f.instead) return mr_fail_memory(error, count * sizeof *f.uses);
     MR_TRY(mr_plan_awaited(planner, &f.awaited, error));
+    read_shapes_before(planner);
     count_uses(&f);
     MR_TRY(use_leaky_outputs(&f, error));
     MR_TRY(fuse_losses(&f, error));

@@ -16,7 +16,10 @@ _KNOWN = {
     "threads", "device", "allow_soft_placement", "log_device_placement", "timeout_ms", "optimize", "recompute",
 }  # fmt: skip
 _L0 = -1  # OptimizerOptions.L0
-_NO_MEM_OPT = 1  # RewriterConfig.NO_MEM_OPT
+_LEVELS = {"L1": 0, "L0": _L0}
+_NO_MEM_OPT = 1
+_MEMORY = {"DEFAULT_MEM_OPT": 0, "NO_MEM_OPT": _NO_MEM_OPT, "MANUAL": 2, "HEURISTICS": 3, "SWAPPING_HEURISTICS": 4,
+           "RECOMPUTATION_HEURISTICS": 5, "SCHEDULING_HEURISTICS": 6}  # fmt: skip  # RewriterConfig.MemOptType
 
 
 def _count(name, value, bits):
@@ -27,6 +30,28 @@ def _count(name, value, bits):
         raise TypeError(f"config: {name} is {value!r}, expected an int") from None
     if not 0 <= number < 1 << bits:
         raise ValueError(f"config: {name} is {number}, expected 0 to {(1 << bits) - 1}")
+    return number
+
+
+def _flag(name, value):
+    """The value of a setting that is true or false."""
+    if value in (0, 1) if isinstance(value, int) else type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise TypeError(f"config: {name} is {value!r}, expected True or False")
+
+
+def _message(name, value):
+    """The value of a field that is a message."""
+    if not isinstance(value, collections.abc.Mapping):
+        raise TypeError(f"config: {name} is {value!r}, expected a dict")
+    return value
+
+
+def _enum(name, value, names):
+    """The number of an enum's value, which is one of the names or of their numbers."""
+    number = names.get(value) if isinstance(value, str) else value
+    if isinstance(value, bool) or not isinstance(number, int) or number not in names.values():
+        raise ValueError(f"config: {name} is {value!r}, expected one of {sorted(names)}")
     return number
 
 
@@ -58,10 +83,12 @@ def _from_dict(config):
     settings = {}
     for name, value in config.items():
         if name == "graph_options":
-            level = (value.get("optimizer_options") or {}).get("opt_level", 0)
-            settings["optimize"] = level not in (_L0, "L0")
-            memory = (value.get("rewrite_options") or {}).get("memory_optimization", 0)
-            settings["recompute"] = memory not in (_NO_MEM_OPT, "NO_MEM_OPT")
+            options = _message(name, value)
+            optimizer = _message("optimizer_options", options.get("optimizer_options", {}))
+            rewriter = _message("rewrite_options", options.get("rewrite_options", {}))
+            settings["optimize"] = _enum("opt_level", optimizer.get("opt_level", 0), _LEVELS) != _L0
+            memory = _enum("memory_optimization", rewriter.get("memory_optimization", 0), _MEMORY)
+            settings["recompute"] = memory != _NO_MEM_OPT
         elif name not in _WITHOUT_EFFECT:
             settings[_NAMES.get(name, name)] = value
     unknown = settings.keys() - _KNOWN
@@ -91,8 +118,9 @@ def options(config):
     if device and "\0" in device:
         raise ValueError("config: device contains a NUL character")
     result.device = device.encode() if device else None
-    result.no_soft_placement = not settings.get("allow_soft_placement", True)
-    result.log_device_placement = bool(settings.get("log_device_placement", False))
-    result.no_optimization = not settings.get("optimize", True)
-    result.no_recompute = not settings.get("recompute", True)
+    flag = lambda name, default: _flag(name, settings.get(name, default))
+    result.no_soft_placement = not flag("allow_soft_placement", True)
+    result.log_device_placement = flag("log_device_placement", False)
+    result.no_optimization = not flag("optimize", True)
+    result.no_recompute = not flag("recompute", True)
     return result

@@ -176,6 +176,29 @@ TEST(batch_norm_with_a_sum_inside_is_the_sum_after)
     }
 }
 
+/* With given statistics the gradient does not depend on x, however large that is. */
+TEST(batch_norm_gradient_with_given_statistics)
+{
+    for (int i = 0; i < 4; i++) {
+        const bool nchw = i % 2 == 1;
+        const int64_t channels = i < 2 ? 3 : 35;
+        mr_shape shape = nchw ? MR_SHAPE(2, channels, 3, 4) : MR_SHAPE(2, 3, 4, channels);
+        mr_tensor x = random_floats(shape, 1), dy = random_floats(shape, 2), one[5], other[5];
+        mr_tensor scale = random_floats(MR_SHAPE(channels), 3), variance = random_floats(MR_SHAPE(channels), 4);
+        for (int64_t c = 0; c < channels; c++) mr_tensor_floats(&variance)[c] = fabsf(mr_tensor_floats(&variance)[c]);
+        op_run run = {
+            .op = "FusedBatchNormGradV3",
+            .inputs = {dy, x, scale, scale, variance, scale},
+            .attrs = {{"is_training", 'b', .ints = {0}}, {"data_format", 's', .text = nchw ? "NCHW" : "NHWC"}},
+            .output_count = 5};
+        run_op(&run, one);
+        for (int64_t k = 0; k < mr_tensor_count(&x); k += 2) mr_tensor_floats(&x)[k] = k % 4 ? -INFINITY : NAN;
+        run_op(&run, other);
+        check_same_bits(&one[0], &other[0]);
+        check_same_bits(&one[2], &other[2]);
+    }
+}
+
 TEST(batch_norm_in_nchw_is_the_transposed_one)
 {
     mr_tensor x = random_floats(MR_SHAPE(3, 4, 5, 6), 1), dy = random_floats(MR_SHAPE(3, 4, 5, 6), 2), y[6], grad[5];

@@ -125,6 +125,14 @@ class Metadata(unittest.TestCase):
             self.assertEqual(len(set(written)), len(written))
             self.assertEqual(written.count("Recomputed/norm"), again, config)
             np.testing.assert_array_equal(values[-1], values[0])
+        with graph.as_default():
+            taken = tf.square(loss, name="Recomputed/norm")
+        with millrace.Session(graph) as session:
+            metadata = tf.RunMetadata()
+            session.run([gradient, taken], {x: np.ones([4, 16, 16, 32])}, options, metadata)
+        names = [node.name for node in metadata.partition_graphs[0].node]
+        self.assertEqual(len(set(names)), len(names))
+        self.assertLessEqual({"Recomputed/norm", "Recomputed/norm_1"}, set(names))
 
     def test_own_messages(self):
         metadata = millrace.RunMetadata()

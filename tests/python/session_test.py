@@ -295,6 +295,21 @@ class Sessions(unittest.TestCase):
         for config in (5, "x", [], {"threads": "2"}, {"threads": 1.5}, {"device": 5}, {3: 4}):
             with self.assertRaisesRegex(TypeError, "config: "):
                 millrace.Session(data, config)
+        for name in ("allow_soft_placement", "log_device_placement", "optimize", "recompute"):
+            for value in (True, False, 1, 0, np.bool_(True)):
+                millrace.Session(data, {name: value}).close()
+            for value in ("false", None, 2, 0.0, [], np.array([True, False])):
+                with self.assertRaisesRegex(TypeError, f"config: {name} is .*, expected True or False"):
+                    millrace.Session(data, {name: value})
+        for value in (None, 5, {"rewrite_options": 3}, {"optimizer_options": None}):
+            with self.assertRaisesRegex(TypeError, "config: .* is .*, expected a dict"):
+                millrace.Session(data, {"graph_options": value})
+        for value in ("no_mem_opt", 99, -1, None, [], True, 1.0):
+            options = {"rewrite_options": {"memory_optimization": value}}
+            with self.assertRaisesRegex(ValueError, "config: memory_optimization is .*, expected one of"):
+                millrace.Session(data, {"graph_options": options})
+        with self.assertRaisesRegex(ValueError, "config: opt_level is 'nonsense', expected one of .'L0', 'L1'"):
+            millrace.Session(data, {"graph_options": {"optimizer_options": {"opt_level": "nonsense"}}})
         for threads in (-1, 1 << 31, 10**30):
             with self.assertRaisesRegex(ValueError, "config: threads is"):
                 millrace.Session(data, {"threads": threads})
