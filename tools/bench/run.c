@@ -60,20 +60,38 @@ static mr_status our_time(task *t, int count, double *seconds, mr_error *error)
     return MR_OK;
 }
 
-static mr_status measure_steps(bench_report *report, const run_row *r, task *t, peer *p, double *ratio, mr_error *error)
+/* A row of the same task beside PyTorch with its fastest setting. */
+static void report_torch(bench_report *report, const run_row *r, peer *torch, const double *ours, const double *peers,
+                         int rounds)
 {
-    double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX], seconds = 0;
+    char name[80], setting[sizeof torch->library];
+    if (!(bench_median(peers, rounds) > 0)) return;
+    snprintf(name, sizeof name, "%s, PyTorch", r->name);
+    snprintf(setting, sizeof setting, "%s", torch->library);
+    torch->library[0] = '\0';
+    (void)report_times(report, &(run_row){name, r->goal, r->kind}, torch, ours, peers, rounds);
+    bench_note(report, "%s: %s", name, setting);
+}
+
+/* torch  null or not running: only beside TensorFlow */
+static mr_status measure_steps(bench_report *report, const run_row *r, task *t, peer *p, peer *torch, double *ratio,
+                               mr_error *error)
+{
+    double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX], torches[RUN_ROUNDS_MAX] = {0}, seconds = 0;
     int rounds = round_count(report, 7);
     MR_TRY(task_start(t, bench_threads(report), error));
     MR_TRY(our_time(t, 1, &seconds, error));
     int count = count_for(seconds * t->divide);
     (void)peer_time(p, r->name, 1);
     int peer_count = count_for(peer_time(p, r->name, 2) * t->divide);
+    int torch_count = torch ? count_for(peer_time(torch, r->name, 2)) : 0;
     for (int i = 0; i < rounds; i++) {
         MR_TRY(our_time(t, count, &ours[i], error));
         peers[i] = peer_time(p, r->name, peer_count);
+        if (torch) torches[i] = peer_time(torch, r->name, torch_count);
     }
     *ratio = report_times(report, r, p, ours, peers, rounds);
+    if (torch) report_torch(report, r, torch, ours, torches, rounds);
     if (t->bytes > 0) bench_run_bandwidth(report, r->name, t, bench_median(ours, rounds));
     if (r->kind != RUN_NETWORK) return MR_OK;
     return bench_run_share(report, r->name, t, bench_median(ours, rounds) * t->divide, error);
@@ -96,14 +114,15 @@ static mr_status measure_import(bench_report *report, const run_row *r, task *t,
 }
 
 /* Returns the peer's time over ours; 0: not measured. */
-static double measure_task(bench_report *report, const run_row *r, peer *p, const char *directory)
+static double measure_task(bench_report *report, const run_row *r, peer *p, peer *torch, const char *directory)
 {
     mr_error error = {0};
     double ratio = 0;
     task t;
     mr_status status = task_init(&t, directory, r->name, &error);
     if (status == MR_OK)
-        status = (r->kind == RUN_IMPORT ? measure_import : measure_steps)(report, r, &t, p, &ratio, &error);
+        status = r->kind == RUN_IMPORT ? measure_import(report, r, &t, p, &ratio, &error)
+                                       : measure_steps(report, r, &t, p, torch, &ratio, &error);
     if (status != MR_OK) bench_note(report, "run: %s: %s", r->name, error.message);
     if (task_stop(&t, &error) != MR_OK) bench_note(report, "run: %s: %s", r->name, error.message);
     task_deinit(&t);
@@ -149,9 +168,12 @@ static void stop(bench_report *report, const char *suite, peer *p)
 
 void bench_run_rows(bench_report *report, const char *suite, const run_row *all, size_t count)
 {
-    peer p;
+    peer p, torch = {0};
     const char *directory = bench_directory(suite);
+    bool has_torch = false;
     if (!start(report, suite, &p)) return;
+    if (count > 0 && all[0].kind == RUN_NETWORK)
+        has_torch = peer_start_torch(&torch, bench_threads(report), bench_part(report));
     for (size_t i = 0; i < count; i++) {
         if (!bench_wants(report, all[i].name)) continue;
         switch (all[i].kind) {
@@ -165,13 +187,14 @@ void bench_run_rows(bench_report *report, const char *suite, const run_row *all,
             bench_run_memory(report, &p, suite, all[i].name, "mlp adam", all[i].goal);
             break;
         case RUN_NETWORK:
-            (void)measure_task(report, &all[i], &p, directory);
+            (void)measure_task(report, &all[i], &p, has_torch ? &torch : nullptr, directory);
             measure_memory(report, suite, &all[i], &p);
             break;
         default:
-            (void)measure_task(report, &all[i], &p, directory);
+            (void)measure_task(report, &all[i], &p, nullptr, directory);
         }
     }
+    (void)peer_stop(&torch);
     stop(report, suite, &p);
 }
 
@@ -184,7 +207,7 @@ void bench_run_tasks(bench_report *report, const char *suite, double goal)
     for (size_t i = 0; i < p.task_count; i++) {
         const run_row row = {p.tasks[i], goal, RUN_STEPS};
         if (!bench_wants(report, row.name)) continue;
-        const double ratio = measure_task(report, &row, &p, bench_directory(suite));
+        const double ratio = measure_task(report, &row, &p, nullptr, bench_directory(suite));
         if (!(ratio > 0)) continue;
         logarithms += log(ratio);
         measured++;

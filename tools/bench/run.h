@@ -11,18 +11,20 @@
 
 constexpr int RUN_NAMES_MAX = 8, RUN_ROUNDS_MAX = 31, RUN_QUEUE_THREADS_MAX = 8;
 
-/* ---- run_peer.c: TensorFlow's process, peer_run.py ---- */
+/* ---- run_peer.c: the peers' processes: peer_run.py with TensorFlow, and peer_torch.py ---- */
 
 typedef struct peer {
     pid_t process;
     FILE *to, *from;
     char name[48];     /* with its version */
-    char library[16];  /* of the last time: the library that was faster than TensorFlow; or "" */
+    char library[24];  /* of the last time: the library that was faster than TensorFlow, or PyTorch's setting; or "" */
     char (*tasks)[64]; /* owned: all tasks, in the order of the suite */
     size_t task_count;
 } peer;
 /* Starts it with the tasks of a suite, those whose names contain `part`. */
 bool peer_start(peer *p, int threads, const char *directory, const char *suite, const char *part);
+/* The same for PyTorch's process, peer_torch.py, which has the networks. False: there is none. */
+bool peer_start_torch(peer *p, int threads, const char *part);
 /* The average time of `count` runs of a task; count 0: of import and first run. Zero if the peer has exited. */
 double peer_time(peer *p, const char *task, int count);
 /* False: the peer did not stop its threads and exit with status 0. */

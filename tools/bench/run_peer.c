@@ -1,29 +1,26 @@
 #include "tools/bench/run.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-bool peer_start(peer *p, int threads, const char *directory, const char *suite, const char *part)
+/* Starts a Python script and reads its tasks. arguments: ending with null */
+static bool start_script(peer *p, const char *library, const char *const *arguments)
 {
     int ask[2], answer[2];
     char line[256], version[21];
-    const char *python = bench_tensorflow_python();
     *p = (peer){0};
     signal(SIGPIPE, SIG_IGN);
-    if (!python || pipe(ask) != 0 || pipe(answer) != 0) return false;
+    if (!arguments[0] || pipe2(ask, O_CLOEXEC) != 0 || pipe2(answer, O_CLOEXEC) != 0) return false;
     p->process = fork();
     if (p->process == 0) {
-        char count[16];
-        snprintf(count, sizeof count, "%d", threads);
         dup2(ask[0], 0);
         dup2(answer[1], 1);
-        close(ask[1]);
-        close(answer[0]);
         setenv("PYTHONPATH", "python", 1);
-        execl(python, python, "tools/bench/peer_run.py", count, directory, suite, part, (char *)nullptr);
+        execv(arguments[0], (char *const *)arguments);
         _exit(127);
     }
     close(ask[0]);
@@ -39,11 +36,29 @@ bool peer_start(peer *p, int threads, const char *directory, const char *suite, 
             snprintf(tasks[p->task_count++], sizeof *tasks, "%.*s", (int)strcspn(line + 5, "\n"), line + 5);
         }
         if (sscanf(line, "ready %20s", version) == 1) {
-            snprintf(p->name, sizeof p->name, "TensorFlow %s", version);
+            snprintf(p->name, sizeof p->name, "%s %s", library, version);
             return true;
         }
     }
     return false;
+}
+
+bool peer_start(peer *p, int threads, const char *directory, const char *suite, const char *part)
+{
+    char count[16];
+    snprintf(count, sizeof count, "%d", threads);
+    return start_script(p, "TensorFlow",
+                        (const char *const[]){bench_tensorflow_python(), "tools/bench/peer_run.py", count, directory,
+                                              suite, part, nullptr});
+}
+
+bool peer_start_torch(peer *p, int threads, const char *part)
+{
+    char count[16];
+    snprintf(count, sizeof count, "%d", threads);
+    return start_script(p, "PyTorch",
+                        (const char *const[]){bench_peers_path("venvs/torch/bin/python"), "tools/bench/peer_torch.py",
+                                              count, part, nullptr});
 }
 
 double peer_time(peer *p, const char *task, int count)
@@ -53,7 +68,7 @@ double peer_time(peer *p, const char *task, int count)
     p->library[0] = '\0';
     if (!p->to || fprintf(p->to, "%s %d\n", task, count) < 0 || fflush(p->to) != 0) return 0;
     while (fgets(line, sizeof line, p->from))
-        if (sscanf(line, "value %lf %15s", &seconds, p->library) >= 1) return seconds;
+        if (sscanf(line, "value %lf %23s", &seconds, p->library) >= 1) return seconds;
     return 0;
 }
 
