@@ -1,5 +1,5 @@
 /* The suites "networks", training steps of peer_networks.py, "conv", single layers of peer_conv.py, and "gemm",
- * products of peer_gemm.py, and "kernels", those of peer_kernels.py. Both sides are fed from memory and run in turn. */
+ * products of peer_gemm.py, and "kernels", those of peer_kernels.py. All sides are fed from memory and run in turn. */
 #include "tools/bench/run.h"
 
 static const run_row rows[] = {

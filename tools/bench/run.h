@@ -11,7 +11,7 @@
 
 constexpr int RUN_NAMES_MAX = 8, RUN_ROUNDS_MAX = 31, RUN_QUEUE_THREADS_MAX = 8;
 
-/* ---- run_peer.c: the peers' processes: peer_run.py with TensorFlow, and peer_torch.py ---- */
+/* ---- run_peer.c: the peers' processes: peer_run.py with TensorFlow, and peer_torch_networks.py ---- */
 
 typedef struct peer {
     pid_t process;
@@ -23,7 +23,7 @@ typedef struct peer {
 } peer;
 /* Starts it with the tasks of a suite, those whose names contain `part`. */
 bool peer_start(peer *p, int threads, const char *directory, const char *suite, const char *part);
-/* The same for PyTorch's process, peer_torch.py, which has the networks. False: there is none. */
+/* The same for PyTorch's process, peer_torch_networks.py, which has the networks. False: there is none. */
 bool peer_start_torch(peer *p, int threads, const char *part);
 /* The average time of `count` runs of a task; count 0: of import and first run. Zero if the peer has exited. */
 double peer_time(peer *p, const char *task, int count);

@@ -57,8 +57,8 @@ bool peer_start_torch(peer *p, int threads, const char *part)
     char count[16];
     snprintf(count, sizeof count, "%d", threads);
     return start_script(p, "PyTorch",
-                        (const char *const[]){bench_peers_path("venvs/torch/bin/python"), "tools/bench/peer_torch.py",
-                                              count, part, nullptr});
+                        (const char *const[]){bench_peers_path("venvs/torch/bin/python"),
+                                              "tools/bench/peer_torch_networks.py", count, part, nullptr});
 }
 
 double peer_time(peer *p, const char *task, int count)

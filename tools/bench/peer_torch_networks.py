@@ -1,6 +1,6 @@
 """PyTorch's side of the suite "networks": the networks of peer_networks.py, at the same sizes.
 
-    peer_torch.py THREADS PART
+    peer_torch_networks.py THREADS PART
 
 Prints "task TASK" for each network whose name contains PART, then "ready VERSION". Afterwards each input line is
 "TASK COUNT"; the answer is "value SECONDS SETTING", the average time of a step with the fastest setting: eager or
