@@ -491,8 +491,9 @@ void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
 
 mr_status mr_scratch_new(mr_kernel_call *call, int64_t count, mr_buffer **buffer, float **floats, mr_error *error)
 {
+    static float none[1]; /* for no floats: an address to which 0 can be added */
     *buffer = nullptr;
-    *floats = nullptr;
+    *floats = none;
     if (count <= 0) return MR_OK;
     size_t size_bytes;
     if (__builtin_mul_overflow((size_t)count, sizeof(float), &size_bytes))

@@ -93,7 +93,8 @@ void mr_gemv_run(const mr_gemm *gemm, mr_pool *pool);
 /* The reference implementation of mr_gemm_run. */
 void mr_gemm_plain(const mr_gemm *gemm);
 
-/* Scratch memory of count floats for one call, which the device keeps for the next call. Not cleared. */
+/* Scratch memory of count floats for one call, which the device keeps for the next call. Not cleared. For a count of 0
+ * *buffer is null and *floats is not. */
 mr_status mr_scratch_new(mr_kernel_call *call, int64_t count, mr_buffer **buffer, float **floats, mr_error *error);
 
 #endif
