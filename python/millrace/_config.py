@@ -35,7 +35,8 @@ def _count(name, value, bits):
 
 def _flag(name, value):
     """The value of a setting that is true or false."""
-    if value in (0, 1) if isinstance(value, int) else type(value).__name__ in ("bool_", "bool"):
+    is_bool = type(value).__name__ in ("bool", "bool_")  # NumPy's, too
+    if is_bool or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
     raise TypeError(f"config: {name} is {value!r}, expected True or False")
 
