@@ -243,8 +243,9 @@ MR_INLINE void apply_all(const norm *n, int64_t begin, int64_t end, const bool r
 
 MR_INLINE void apply_body(const norm *n, int64_t begin, int64_t end)
 {
+    assert(!n->side || n->relu);
     if (n->side)
-        apply_all(n, begin, end, true, true); /* only with relu */
+        apply_all(n, begin, end, true, true);
     else if (n->relu)
         apply_all(n, begin, end, true, false);
     else
@@ -543,6 +544,7 @@ static mr_status apply_repeated(mr_kernel_call *call, norm *n, int input, mr_sha
 {
     const int64_t x_count = mr_tensor_count(&call->inputs[0]), side_count = mr_tensor_count(&call->inputs[input]);
     const float *side = call->inputs[input].data;
+    assert(n->relu && x_count != side_count);
     MR_TRY(mr_kernel_output(call, 0, shape, error));
     const int64_t count = mr_tensor_count(&call->outputs[0]);
     if (count == 0) return MR_OK;

@@ -165,6 +165,7 @@ static mr_plan_node *normalization_of_sum(const fuser *f, const mr_plan_node *ad
 static mr_status add_side(fuser *f, mr_plan_node *norm, int32_t side, mr_error *error)
 {
     const int32_t count = norm->input_count;
+    assert(count == NORM_INPUTS && norm->region == f->planner->values[side].region);
     int32_t *inputs = MR_ARENA_NEW(&f->planner->arena, int32_t, (size_t)count + 1);
     bool *refs = MR_ARENA_NEW(&f->planner->arena, bool, (size_t)count + 1);
     if (!inputs || !refs) return mr_fail_memory(error, (size_t)count * sizeof *inputs);

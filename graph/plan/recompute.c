@@ -30,7 +30,7 @@ typedef struct recomputer {
     int32_t *chain; /* by place in the order: recomputed values of one chain that are made before it */
     int32_t *added; /* by place, too: the first node that is added before it; -1: none */
     int32_t *after; /* by added node, minus old_count: the next one that is added at that place; -1: none */
-    int32_t old_count, added_count, peak;
+    int32_t old_count, old_values, added_count, peak;
 } recomputer;
 
 static int64_t estimated_bytes(const mr_plan_value *value)
@@ -127,6 +127,7 @@ static mr_status add_use(recomputer *r, int32_t value, int32_t at, mr_error *err
 {
     use *u = MR_ARENA_NEW(&r->planner->arena, use, 1), **place = &r->uses[value];
     if (!u) return mr_fail_memory(error, sizeof *u);
+    assert(at > r->peak && at < r->planner->order_count && value < r->old_values);
     while (*place && (*place)->at >= at) place = &(*place)->next;
     *u = (use){.at = at, .input = -1, .next = *place};
     *place = u;
@@ -191,6 +192,7 @@ static void replace_late(recomputer *r, int32_t value, int32_t to)
             for (int32_t j = 0; j < planner->nodes[i].input_count; j++)
                 if (planner->nodes[i].inputs[j] == value) planner->nodes[i].inputs[j] = to;
     }
+    assert(!*place || (*place)->at <= r->peak);
     r->uses[value] = *place;
 }
 
@@ -201,6 +203,7 @@ static mr_status recompute(recomputer *r, int32_t at, mr_error *error)
     const char *name = recomputing_kernel(norm);
     if (!name) return MR_OK;
     const int32_t output = norm->first_output;
+    assert(norm->output_count == FACTORS + 1 && output + FACTORS < r->old_values);
     const mr_plan_value *value = &planner->values[output];
     const use *late = first_late_use(r, output);
     if (!late || value->fetched || has_view(r, output) || !has_early_use(r, output) ||
@@ -244,7 +247,7 @@ mr_status mr_plan_recompute(mr_planner *planner, mr_error *error)
 {
     if (planner->context->options->no_recompute || planner->has_flow || planner->order_count == 0) return MR_OK;
     const size_t values = (size_t)planner->value_count + 1, places = (size_t)planner->order_count + 1;
-    recomputer r = {.planner = planner, .old_count = planner->node_count};
+    recomputer r = {.planner = planner, .old_count = planner->node_count, .old_values = planner->value_count};
     r.made = MR_ARENA_NEW(&planner->arena, int32_t, values);
     r.uses = MR_ARENA_NEW(&planner->arena, use *, values);
     r.chain = MR_ARENA_NEW(&planner->arena, int32_t, places);

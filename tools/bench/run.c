@@ -174,6 +174,8 @@ void bench_run_rows(bench_report *report, const char *suite, const run_row *all,
     if (!start(report, suite, &p)) return;
     if (count > 0 && all[0].kind == RUN_NETWORK)
         has_torch = peer_start_torch(&torch, bench_threads(report), bench_part(report));
+    if (count > 0 && all[0].kind == RUN_NETWORK && !has_torch)
+        bench_note(report, "%s: no interpreter venvs/torch/bin/python in $PEERS with PyTorch", suite);
     for (size_t i = 0; i < count; i++) {
         if (!bench_wants(report, all[i].name)) continue;
         switch (all[i].kind) {
