@@ -15,6 +15,7 @@ constexpr int64_t FAR = 4096;             /* rows at this distance and more are 
 constexpr int64_t IN_PLACE_COLUMNS = 288; /* of a unit on AVX-512 whose rows are read in place */
 constexpr int64_t IN_PLACE_ROWS = 28;     /* of A for which B is read in place: two tiles on AVX-512 */
 constexpr int64_t IN_PLACE_ROWS_LOW = 24; /* the same of other tiles */
+constexpr int64_t SHORT = 128;            /* steps of a product whose rows are packed for fewer columns */
 constexpr int64_t LOW = 96;               /* steps of a product whose rows and 48 columns of B fit in a first cache */
 constexpr int64_t PACKED_TILES = 26;      /* on AVX-512; 16 low ones on AVX2, for second caches of 512 KiB */
 constexpr int64_t PACKED_LINES = 8;       /* of a transposed A, packed at a time */
@@ -72,7 +73,9 @@ static bool packs_rows(const mr_gemm *g)
         if (g->pairs && (g->m < 128 || mr_tile_has_amx())) return false;
         if (reads_in_place(g)) return g->n > IN_PLACE_COLUMNS && (g->k > LOW || g->m > mr_tile_rows_max(3));
         if (g->m <= IN_PLACE_ROWS || is_writing(g)) return false;
-        return g->n > (g->m < 128 || !has_far_rows(g) ? IN_PLACE_COLUMNS : g->a_transposed ? 63 : 127);
+        if (g->pairs) return g->n > IN_PLACE_COLUMNS;
+        if (g->m >= 128 && has_far_rows(g)) return g->n >= (g->a_transposed ? 64 : 128);
+        return g->n >= (g->k <= SHORT ? 128 : 160); /* short tiles gain more by the shorter end of a packed one */
     case MR_CPU_AVX2:
         return g->m > IN_PLACE_ROWS_LOW && (g->a_transposed ? g->n >= 96 : g->n >= 256 && g->k > INNER_BLOCK);
     default:

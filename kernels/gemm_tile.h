@@ -126,6 +126,19 @@ MR_INLINE void tile_steps(const mr_tile *t, const tile_kind kind, mr_vector sums
     if (panels) at->b += count * 16;
 }
 
+/* Whole vectors of the result, with few branches: short tiles spend much of their time here. */
+MR_INLINE void store_vectors(const mr_tile *t, const tile_kind kind, mr_vector sums[ROWS_MAX][VECTORS_MAX])
+{
+    if (t->accumulate) {
+        MR_UNROLL
+        for (int r = 0; r < kind.rows; r++)
+            for (int v = 0; v < kind.vectors; v++) sums[r][v] += mr_vector_load(t->c + r * t->c_row + v * 16);
+    }
+    MR_UNROLL
+    for (int r = 0; r < kind.rows; r++)
+        for (int v = 0; v < kind.vectors; v++) mr_vector_store(t->c + r * t->c_row + v * 16, sums[r][v]);
+}
+
 /* kind is a constant in every instance. */
 MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
 {
@@ -154,6 +167,10 @@ MR_INLINE void tile_body(const mr_tile *tile, const tile_kind kind)
         int64_t k = t->length;
         for (; k >= unroll; k -= unroll) tile_steps(t, kind, sums, &at, unroll);
         for (; unroll > 1 && k > 0; k--) tile_steps(t, kind, sums, &at, 1);
+    }
+    if (t->columns == 16 * kind.vectors && !t->bias) {
+        store_vectors(t, kind, sums);
+        return;
     }
     MR_UNROLL
     for (int r = 0; r < kind.rows; r++)

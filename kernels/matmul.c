@@ -2,6 +2,7 @@
 #include "kernels/matmul.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm.h"
+#include "kernels/transpose.h"
 #include <assert.h>
 #include <string.h>
 
@@ -278,18 +279,15 @@ typedef struct transpose_job {
     int64_t rows, columns; /* of the source */
 } transpose_job;
 
-/* Panels of 16 rows of the source, which are 16 columns of the target. */
-static void transpose_panels(void *context, int64_t begin, int64_t end)
+constexpr int64_t TRANSPOSED_ROWS = 16; /* at a time */
+
+/* Rows of the source, which are columns of the target. */
+static void transpose_rows(void *context, int64_t begin, int64_t end)
 {
     const transpose_job *job = context;
-    alignas(64) float panel[16 * 16];
-    for (int64_t row = begin * 16; row < MR_MIN(end * 16, job->rows); row += 16)
-        for (int64_t column = 0; column < job->columns; column += 16) {
-            int64_t height = MR_MIN(16, job->columns - column), width = MR_MIN(16, job->rows - row);
-            mr_panels_pack(panel, job->source + row * job->columns + column, height, width, 1, job->columns);
-            for (int64_t i = 0; i < height; i++)
-                memcpy(job->target + (column + i) * job->rows + row, panel + 16 * i, (size_t)width * sizeof *panel);
-        }
+    const int64_t from = begin * TRANSPOSED_ROWS, to = MR_MIN(end * TRANSPOSED_ROWS, job->rows);
+    mr_transpose(job->target + from, job->rows, job->source + from * job->columns, job->columns, job->columns,
+                 to - from, sizeof(float));
 }
 
 static mr_status transpose_matrix(mr_kernel_call *call, mr_error *error)
@@ -301,8 +299,8 @@ static mr_status transpose_matrix(mr_kernel_call *call, mr_error *error)
     transpose_job job = {call->inputs[0].data, nullptr, shape.dims[0], shape.dims[1]};
     MR_TRY(mr_kernel_output(call, 0, MR_SHAPE(job.columns, job.rows), error));
     job.target = call->outputs[0].data;
-    mr_pool_for(call->device->pool, (job.rows + 15) / 16, MR_MAX(1, MR_GRAIN / 16 / MR_MAX(1, job.columns)),
-                transpose_panels, &job);
+    mr_pool_for(call->device->pool, (job.rows + TRANSPOSED_ROWS - 1) / TRANSPOSED_ROWS,
+                MR_MAX(1, MR_GRAIN / TRANSPOSED_ROWS / MR_MAX(1, job.columns)), transpose_rows, &job);
     return MR_OK;
 }
 
