@@ -1,6 +1,7 @@
 /* Operators that move elements by strides: slices, transposition, tiles, padding, broadcasting. Each sets up one
  * mr_copy. */
 #include "kernels/common.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -184,18 +185,24 @@ static mr_status strided_slice(mr_kernel_call *call, mr_error *error)
     return take(call, input, dense.sizes, strides, offset, dense.output, error);
 }
 
+/* The shape and the slice of a StridedSliceGrad, whose inputs these are. */
+static mr_status read_slice_grad(mr_kernel_call *call, mr_shape *shape, dense_slice *dense, mr_error *error)
+{
+    MR_TRY(mr_kernel_shape(call, 0, shape, error));
+    MR_TRY(dense_from_masks(call, *shape, 1, dense, error));
+    const mr_shape given = call->inputs[4].shape;
+    char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+    if (mr_shape_equal(given, dense->output)) return MR_OK;
+    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape of dy was %s instead of %s",
+                          mr_shape_text(given, a, sizeof a), mr_shape_text(dense->output, b, sizeof b));
+}
+
 static mr_status strided_slice_grad(mr_kernel_call *call, mr_error *error)
 {
     mr_shape shape = {0};
     dense_slice dense;
-    MR_TRY(mr_kernel_shape(call, 0, &shape, error));
-    MR_TRY(dense_from_masks(call, shape, 1, &dense, error));
+    MR_TRY(read_slice_grad(call, &shape, &dense, error));
     const mr_tensor *gradient = &call->inputs[4];
-    if (!mr_shape_equal(gradient->shape, dense.output)) {
-        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "shape of dy was %s instead of %s",
-                              mr_shape_text(gradient->shape, a, sizeof a), mr_shape_text(dense.output, b, sizeof b));
-    }
     mr_sink sink;
     MR_TRY(mr_sink_init(call, 0, shape, &sink, error));
     static const char zeros[16];
@@ -209,6 +216,71 @@ static mr_status strided_slice_grad(mr_kernel_call *call, mr_error *error)
         mr_copy_strided(copy, call->device->pool);
     }
     return mr_sink_finish(call, &sink, MR_OK, error);
+}
+
+/* ---- Sums of gradients of slices (graph/plan/fuse_products.c) ---- */
+
+typedef struct slice_addition {
+    const dense_slice *dense;
+    int64_t strides[MR_RANK_MAX], inner; /* of the target; elements of a row of the slice */
+    const float *source;
+    float *target; /* the slice's first element */
+} slice_addition;
+
+/* Rows are along the last dimension. */
+static void add_slice_rows(void *context, int64_t begin, int64_t end)
+{
+    const slice_addition *job = context;
+    const mr_shape *sizes = &job->dense->sizes;
+    const int64_t step = sizes->rank > 0 ? job->strides[sizes->rank - 1] : 1;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t rest = row, offset = 0;
+        for (int d = sizes->rank - 2; d >= 0; d--) {
+            offset += rest % sizes->dims[d] * job->strides[d];
+            rest /= sizes->dims[d];
+        }
+        const float *from = job->source + row * job->inner;
+        float *to = job->target + offset;
+        if (step == 1)
+            for (int64_t i = 0; i < job->inner; i++) to[i] += from[i];
+        else
+            for (int64_t i = 0; i < job->inner; i++) to[i * step] += from[i];
+    }
+}
+
+/* The sum of several StridedSliceGrad of floats, with the first inputs of all, then the second ones, …: one tensor of
+ * zeros to which every dy is added, instead of one for each. */
+static mr_status sum_of_slice_grads(mr_kernel_call *call, mr_error *error)
+{
+    const int count = call->node->input_count / 5;
+    mr_shape first = {0}, shape = {0};
+    assert(count >= 1 && call->node->input_count == 5 * count);
+    for (int i = 0; i < count; i++) {
+        mr_tensor inputs[5];
+        dense_slice dense;
+        for (int j = 0; j < 5; j++) inputs[j] = call->inputs[j * count + i];
+        mr_kernel_call one = *call;
+        one.inputs = inputs;
+        MR_TRY(read_slice_grad(&one, &shape, &dense, error));
+        if (i == 0) {
+            first = shape;
+            MR_TRY(mr_kernel_output(call, 0, shape, error));
+            const float zero = 0;
+            mr_fill_elements(call->outputs[0].data, &zero, sizeof zero, mr_shape_count(shape), call->device->pool);
+        }
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        if (!mr_shape_equal(first, shape))
+            return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                                  "Inputs to operation must have the same size and shape. Input 0: %s != input %d: %s",
+                                  mr_shape_text(first, a, sizeof a), i, mr_shape_text(shape, b, sizeof b));
+        if (mr_tensor_count(&inputs[4]) == 0) continue;
+        slice_addition job = {.dense = &dense, .source = inputs[4].data};
+        job.target = (float *)call->outputs[0].data + slice_strides(&dense, job.strides);
+        job.inner = shape.rank > 0 ? dense.sizes.dims[shape.rank - 1] : 1;
+        mr_pool_for(call->device->pool, mr_shape_count(dense.sizes) / job.inner, MR_MAX(1, MR_GRAIN / job.inner),
+                    add_slice_rows, &job);
+    }
+    return MR_OK;
 }
 
 /* Repeats a value along new dimensions and along those of size 1. The copy borrows strings. */
@@ -594,6 +666,7 @@ static const mr_kernel kernels[] = {
      .updates = 1},
     {.op = "TensorStridedSliceUpdate", .run = strided_slice_update, .host_inputs = 1 << 1 | 1 << 2 | 1 << 3},
     {.op = "StridedSliceGrad", .run = strided_slice_grad, .host_inputs = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3},
+    {.op = "_SumOfStridedSliceGrads", .types = "T: float", .run = sum_of_slice_grads},
     {.op = "ReverseV2", .run = reverse_v2, .host_inputs = 1 << 1},
     {.op = "Reverse", .run = reverse_v1, .host_inputs = 1 << 1},
     {.op = "Transpose", .run = transpose, .host_inputs = 1 << 1},

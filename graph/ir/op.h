@@ -147,9 +147,10 @@ typedef struct mr_fusion {
     mr_fusion_role consumer; /* of the operator that reads output 0; or none */
     mr_fusion_role producer; /* of the operator that computes input 0; or none */
     const char *activation;  /* the kernel's attr activation_mode */
-    /* A matrix product: the kernels for a sum (AddN) of products, for a product that is added to a matrix (AddV2), for
-     * a product to which a vector is added (BiasAdd, AddV2), and for the transpose of b, which several share. */
-    const char *sum, *accumulate, *bias, *transpose;
+    const char *sum; /* the kernel for a sum (AddN) of several of these: all first inputs, then all second ones, … */
+    /* A matrix product: the kernels for a product that is added to a matrix (AddV2), for one to which a vector is added
+     * (BiasAdd, AddV2), and for the transpose of b, which several share. */
+    const char *accumulate, *bias, *transpose;
     /* MaxPool: the kernel whose output 1 has the positions of the maxima. MaxPoolGrad: those that read them, also
      * together with ReluGrad. */
     const char *positions, *relu_positions;

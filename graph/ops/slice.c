@@ -200,6 +200,7 @@ static const mr_op slice_ops[] = {
      .attrs = "T: type; Index: {int32, int64}; begin_mask: int = 0; end_mask: int = 0; ellipsis_mask: int = 0; "
               "new_axis_mask: int = 0; shrink_axis_mask: int = 0",
      .shape = strided_slice_grad_shape,
+     .fusion = {.sum = "_SumOfStridedSliceGrads"},
      .doc = "Computes the gradient of StridedSlice: dy at the selected positions of a tensor of that shape, zeros "
             "elsewhere."},
 };

@@ -4,7 +4,8 @@
  * The gradient of the weights is a sum of one product for each step, whose inner dimension is the batch. AddN of these,
  * in an unrolled network, becomes one product whose inner dimension is all steps: the sums stay in registers instead
  * of one matrix for each step. AddV2 of the sum so far and a product, in a loop, becomes a product that adds to its
- * target. A vector that is added to every row (BiasAdd, AddV2) is added when the product is stored.
+ * target. A vector that is added to every row (BiasAdd, AddV2) is added when the product is stored. AddN of gradients
+ * of slices, each of a step's input, writes one tensor instead of one for each step.
  *
  * The gradients of the steps' inputs are products with the transposed weights, which the product would rearrange in
  * every step: they are transposed once, in a node of their own, which is before the loop if there is one.
@@ -26,16 +27,30 @@ typedef struct products {
     bool *awaited, *after_updates; /* by node, see plan.h */
 } products;
 
-/* The node if it is a product of floats on the CPU that nothing but its inputs and readers depends on; or null. */
+/* The node if it computes floats on the CPU, has a kernel for sums, and nothing but its inputs and readers depends on
+ * it; or null. */
+static mr_plan_node *summand_of(const products *p, int32_t node)
+{
+    mr_plan_node *found = &p->planner->nodes[node];
+    if (!found->live || !found->kernel || found->is_copy || !found->node->def) return nullptr;
+    if (!found->node->def->op->fusion.sum || found->device->kind != MR_DEVICE_CPU) return nullptr;
+    if (found->control_count > 0 || found->pinned || found->attrs) return nullptr;
+    for (int32_t i = 0; i < found->input_count; i++)
+        if (p->planner->values[found->inputs[i]].is_ref) return nullptr;
+    return p->planner->values[found->first_output].dtype == MR_FLOAT ? found : nullptr;
+}
+
+static bool is_product(const mr_plan_node *node)
+{
+    return node->node->def->op->fusion.transpose != nullptr;
+}
+
+/* The same of a product. */
 static mr_plan_node *product_of(const products *p, int32_t node)
 {
-    mr_plan_node *product = &p->planner->nodes[node];
-    if (!product->live || !product->kernel || product->is_copy || !product->node->def) return nullptr;
-    if (!product->node->def->op->fusion.sum || product->device->kind != MR_DEVICE_CPU) return nullptr;
-    if (product->control_count > 0 || product->pinned || product->attrs || product->input_count != 2) return nullptr;
-    for (int i = 0; i < 2; i++)
-        if (p->planner->values[product->inputs[i]].is_ref) return nullptr;
-    return p->planner->values[product->first_output].dtype == MR_FLOAT ? product : nullptr;
+    mr_plan_node *found = summand_of(p, node);
+    assert(!found || !is_product(found) || found->input_count == 2);
+    return found && is_product(found) ? found : nullptr;
 }
 
 static bool attr_of(const mr_plan_node *product, const char *name)
@@ -43,36 +58,37 @@ static bool attr_of(const mr_plan_node *product, const char *name)
     return mr_attr_bool_or(&product->node->attrs, name, false);
 }
 
-/* Whether the product can be computed at the time of the sum instead. */
-static bool may_move(const products *p, const mr_plan_node *product, const mr_plan_node *sum)
+/* Whether the node can be computed at the time of the sum instead. */
+static bool may_move(const products *p, const mr_plan_node *node, const mr_plan_node *sum)
 {
-    if (product->region != sum->region || product->condition != sum->condition || product->device != sum->device)
-        return false;
-    if (p->awaited[product - p->planner->nodes] && !mr_plan_may_drop(p->planner, product)) return false;
+    if (node->region != sum->region || node->condition != sum->condition || node->device != sum->device) return false;
+    if (p->awaited[node - p->planner->nodes] && !mr_plan_may_drop(p->planner, node)) return false;
     const int32_t at = (int32_t)(sum - p->planner->nodes);
-    for (int i = 0; i < 2; i++)
-        if (!mr_plan_reads_freely(p->planner, p->after_updates, at, product->inputs[i])) return false;
+    for (int32_t i = 0; i < node->input_count; i++)
+        if (!mr_plan_reads_freely(p->planner, p->after_updates, at, node->inputs[i])) return false;
     return true;
 }
 
-/* Removes a product that was moved. */
-static mr_status remove_product(const products *p, mr_plan_node *product, mr_error *error)
+/* Removes a node that was moved. */
+static mr_status remove_node(const products *p, mr_plan_node *node, mr_error *error)
 {
-    if (p->awaited[product - p->planner->nodes]) return mr_plan_drop_node(p->planner, product, error);
-    product->live = false;
+    if (p->awaited[node - p->planner->nodes]) return mr_plan_drop_node(p->planner, node, error);
+    node->live = false;
     return MR_OK;
 }
 
 /* ---- Sums ---- */
 
-/* The product that the sum alone reads: a transposed, b not, so that the rows of all products can follow each other. */
+/* The node that the sum alone reads. Of products, a is transposed and b not, so that the rows of all can follow each
+ * other. */
 static mr_plan_node *addend_of(const products *p, const mr_plan_node *sum, int32_t input)
 {
     const mr_plan_value *value = &p->planner->values[sum->inputs[input]];
     if (value->kind != MR_VALUE_OUTPUT || p->uses[sum->inputs[input]] != 1) return nullptr;
-    mr_plan_node *product = product_of(p, value->producer);
-    if (!product || !attr_of(product, "transpose_a") || attr_of(product, "transpose_b")) return nullptr;
-    return may_move(p, product, sum) ? product : nullptr;
+    mr_plan_node *found = summand_of(p, value->producer);
+    if (!found || (is_product(found) && (!attr_of(found, "transpose_a") || attr_of(found, "transpose_b"))))
+        return nullptr;
+    return may_move(p, found, sum) ? found : nullptr;
 }
 
 static mr_status fuse_sum(products *p, mr_plan_node *sum, mr_error *error)
@@ -80,25 +96,30 @@ static mr_status fuse_sum(products *p, mr_plan_node *sum, mr_error *error)
     if (mr_plan_fusion_role(sum) != MR_FUSION_SUM || sum->input_count < 2) return MR_OK;
     const mr_plan_node *first = addend_of(p, sum, 0);
     if (!first) return MR_OK;
-    const int32_t count = sum->input_count;
-    for (int32_t i = 1; i < count; i++)
-        if (!addend_of(p, sum, i)) return MR_OK;
+    const int32_t count = sum->input_count, each = first->input_count;
+    for (int32_t i = 1; i < count; i++) {
+        const mr_plan_node *other = addend_of(p, sum, i);
+        if (!other || other->node->def != first->node->def || !mr_plan_attrs_equal(other->node, first->node))
+            return MR_OK;
+        assert(other->input_count == each);
+    }
     const mr_kernel *kernel = mr_kernel_find(first->node->def->op->fusion.sum, sum->device->kind, &first->node->attrs);
     if (!kernel) return MR_OK;
-    int32_t *inputs = MR_ARENA_NEW(&p->planner->arena, int32_t, 2 * (size_t)count);
-    bool *refs = MR_ARENA_NEW(&p->planner->arena, bool, 2 * (size_t)count);
-    if (!inputs || !refs) return mr_fail_memory(error, (size_t)count * 2 * sizeof *inputs);
+    const size_t total = (size_t)count * (size_t)each;
+    int32_t *inputs = MR_ARENA_NEW(&p->planner->arena, int32_t, total);
+    bool *refs = MR_ARENA_NEW(&p->planner->arena, bool, total);
+    if (!inputs || !refs) return mr_fail_memory(error, total * sizeof *inputs);
     for (int32_t i = 0; i < count; i++) {
-        mr_plan_node *product = addend_of(p, sum, i);
-        inputs[i] = product->inputs[0];
-        inputs[count + i] = product->inputs[1];
+        const mr_plan_node *addend = addend_of(p, sum, i);
+        for (int32_t j = 0; j < each; j++) inputs[j * count + i] = addend->inputs[j];
     }
     for (int32_t i = 0; i < count; i++)
-        MR_TRY(remove_product(p, &p->planner->nodes[p->planner->values[sum->inputs[i]].producer], error));
+        MR_TRY(remove_node(p, &p->planner->nodes[p->planner->values[sum->inputs[i]].producer], error));
     sum->kernel = kernel;
+    sum->attrs = &first->node->attrs;
     sum->inputs = inputs;
     sum->input_is_ref = refs;
-    sum->input_count = 2 * count;
+    sum->input_count = (int32_t)total;
     return MR_OK;
 }
 
@@ -160,7 +181,7 @@ static mr_status fuse_addition(products *p, mr_plan_node *sum, mr_error *error)
         inputs[is_accumulation ? 0 : 2] = sum->inputs[1 - i];
         inputs[first] = product->inputs[0];
         inputs[first + 1] = product->inputs[1];
-        MR_TRY(remove_product(p, product, error));
+        MR_TRY(remove_node(p, product, error));
         sum->kernel = kernel;
         sum->attrs = &product->node->attrs;
         sum->inputs = inputs;

@@ -84,6 +84,9 @@ typedef struct mr_plan_node {
     mr_device *outputs_at;          /* a GPU on which a CPU node stores its outputs, except for strings */
 } mr_plan_node;
 
+/* Compares two nodes of one operator by its own attrs; attrs such as "_class" do not affect the result. */
+bool mr_plan_attrs_equal(const mr_node *a, const mr_node *b);
+
 /* What the node is to its neighbors in a fusion; none if it does not run, or already runs another kernel. */
 static inline mr_fusion_role mr_plan_fusion_role(const mr_plan_node *node)
 {

@@ -52,8 +52,7 @@ static bool values_equal(mr_attr_kind kind, const mr_attr_value *a, const mr_att
     }
 }
 
-/* Compares only the operator's own attrs; attrs such as "_class" do not affect the result. */
-static bool attrs_equal(const mr_node *a, const mr_node *b)
+bool mr_plan_attrs_equal(const mr_node *a, const mr_node *b)
 {
     for (int32_t i = 0; i < a->def->attr_count; i++) {
         const mr_attr *left = mr_attrs_find(&a->attrs, a->def->attrs[i].name);
@@ -88,7 +87,7 @@ static bool nodes_equal(const mr_plan_node *a, const mr_plan_node *b)
     return a->kernel == b->kernel && a->device == b->device && a->input_count == b->input_count &&
            a->output_count == b->output_count &&
            memcmp(a->inputs, b->inputs, (size_t)a->input_count * sizeof *a->inputs) == 0 &&
-           a->node->def == b->node->def && attrs_equal(a->node, b->node);
+           a->node->def == b->node->def && mr_plan_attrs_equal(a->node, b->node);
 }
 
 static uint64_t hash_node(const mr_plan_node *node)

@@ -279,3 +279,106 @@ TEST(products_added_as_a_whole)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* Begin, end, and stride of every dimension: any numbers, a dimension of its own for each slice, or masks. */
+static mr_output random_slice(mr_graph *g, mr_output x, mr_shape shape, int64_t masks, mr_random *random)
+{
+    int64_t numbers[3][MR_RANK_MAX] = {0};
+    for (int d = 0; d < shape.rank; d++) {
+        const int64_t size = shape.dims[d], strides[] = {1, 1, 1, 2, -1, -3};
+        numbers[0][d] = (int64_t)mr_random_below(random, (uint64_t)(2 * size + 1)) - size;
+        numbers[1][d] = (int64_t)mr_random_below(random, (uint64_t)(2 * size + 3)) - size - 1;
+        numbers[2][d] = strides[mr_random_below(random, 6)];
+        if (masks >> d & 1) { /* shrunk */
+            numbers[0][d] = (int64_t)mr_random_below(random, (uint64_t)size);
+            numbers[2][d] = 1;
+        }
+    }
+    mr_output inputs[3];
+    for (int i = 0; i < 3; i++) inputs[i] = mr_constant_ints(g, (mr_ints){numbers[i], shape.rank});
+    return mr_strided_slice(g, x, inputs[0], inputs[1], inputs[2], .shrink_axis_mask = masks,
+                            .begin_mask = masks == 2 ? 1 : 0);
+}
+
+/* The gradients of slices of one tensor, which may overlap or be empty, are one sum, with the same bits. */
+TEST(plan_fuses_gradients_of_slices)
+{
+    mr_error error = {0};
+    mr_random random = mr_random_at(test_seed(), 8, 0, 0);
+    int fused_sums = 0;
+    for (int round = 0; round < 150; round++) {
+        const int count = 2 + (int)mr_random_below(&random, 5);
+        const bool is_mixed = round % 5 == 4;
+        mr_shape shape = {.rank = 1 + (int)mr_random_below(&random, 3)};
+        for (int d = 0; d < shape.rank; d++) shape.dims[d] = 1 + (int64_t)mr_random_below(&random, d == 2 ? 40 : 9);
+        const int64_t masks = (int64_t)mr_random_below(&random, 1ull << shape.rank);
+        mr_graph *g = mr_graph_new();
+        const mr_shape given = round % 2 ? shape : MR_SHAPE_UNKNOWN;
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = given), y[8], gradient;
+        for (int i = 0; i < count; i++) {
+            const mr_output part = random_slice(g, x, shape, is_mixed && i == 0 ? 0 : masks, &random);
+            y[i] = mr_mul(g, part, part);
+        }
+        mr_gradients(g, (mr_outputs){y, count}, MR_OUTPUTS(x), nullptr, &gradient);
+        mr_session *session = open_session(g, false), *plain_session = open_session(g, true);
+        mr_tensor value = {0}, fused = {0}, plain = {0};
+        CHECK_OK(mr_tensor_init(&value, MR_FLOAT, shape, &error));
+        for (int64_t j = 0; j < mr_tensor_count(&value); j++)
+            mr_tensor_floats(&value)[j] = (float)mr_random_below(&random, 2000) / 1000 - 1;
+        mr_feeds feeds = MR_FEEDS({x, value});
+        CHECK_OK(mr_session_run(plain_session, feeds, MR_OUTPUTS(gradient), &plain, nullptr, 0, &error));
+        CHECK_OK(mr_session_run(session, feeds, MR_OUTPUTS(gradient), &fused, nullptr, 0, &error));
+        fused_sums += ran(session, "_SumOfStridedSliceGrads");
+        if (is_mixed && masks != 0) CHECK_EQ(ran(session, "_SumOfStridedSliceGrads"), 0);
+        CHECK(mr_shape_equal(fused.shape, shape));
+        for (int64_t j = 0; j < mr_tensor_count(&plain); j++)
+            CHECK(mr_tensor_floats(&fused)[j] == mr_tensor_floats(&plain)[j]);
+        mr_tensor_deinit(&value);
+        mr_tensor_deinit(&fused);
+        mr_tensor_deinit(&plain);
+        mr_session_free(plain_session);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+    CHECK(fused_sums > 60);
+}
+
+/* The fused kernel refuses what the single ones and AddN refuse. */
+TEST(plan_fused_gradients_of_slices_check_shapes)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output shapes[2], grads[2], dy[2];
+    for (int i = 0; i < 2; i++) {
+        shapes[i] = mr_placeholder(g, MR_INT32);
+        dy[i] = mr_placeholder(g, MR_FLOAT);
+        mr_output ends = mr_constant_ints(g, MR_INTS(i + 1)), one = mr_constant_ints(g, MR_INTS(1));
+        grads[i] = mr_strided_slice_grad(g, shapes[i], mr_constant_ints(g, MR_INTS(i)), ends, one, dy[i]);
+    }
+    const mr_outputs both = {grads, 2};
+    mr_output sum = mr_add_n(g, both);
+    mr_session *session = open_session(g, false);
+    static const char *const words[] = {nullptr, "same size and shape", "shape of dy was"};
+    for (int i = 0; i < 3; i++) {
+        mr_tensor result = {0}, size[2] = {0}, d[2] = {0};
+        for (int k = 0; k < 2; k++) {
+            CHECK_OK(mr_tensor_init(&size[k], MR_INT32, MR_SHAPE(1), &error));
+            mr_tensor_int32s(&size[k])[0] = i == 1 && k == 1 ? 8 : 7;
+            CHECK_OK(mr_tensor_init(&d[k], MR_FLOAT, MR_SHAPE(i == 2 && k == 0 ? 2 : 1), &error));
+            mr_tensor_floats(&d[k])[0] = 3;
+        }
+        mr_feeds feeds = MR_FEEDS({shapes[0], size[0]}, {shapes[1], size[1]}, {dy[0], d[0]}, {dy[1], d[1]});
+        mr_status status = mr_session_run(session, feeds, MR_OUTPUTS(sum), &result, nullptr, 0, &error);
+        CHECK_EQ(status, words[i] ? MR_INVALID_ARGUMENT : MR_OK);
+        if (words[i]) CHECK_CONTAINS(error.message, words[i]);
+        CHECK_EQ(ran(session, "AddN"), 0);
+        for (int64_t j = 0; !words[i] && j < 7; j++) CHECK(mr_tensor_floats(&result)[j] == (j < 2 ? 3.0f : 0.0f));
+        mr_tensor_deinit(&result);
+        for (int k = 0; k < 2; k++) {
+            mr_tensor_deinit(&size[k]);
+            mr_tensor_deinit(&d[k]);
+        }
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
