@@ -155,6 +155,7 @@ typedef struct mr_fusion {
      * together with ReluGrad. */
     const char *positions, *relu_positions;
     const char *recompute; /* a normalization: the kernel that computes output 0 again */
+    int32_t gradient;      /* a step of an optimizer: the input that the kernel multiplies by a number, a last input */
     const char *scaled;    /* a loss: the kernel whose output 1 is multiplied by a column (Mul), its third input */
 } mr_fusion;
 

@@ -156,6 +156,7 @@ mr_status mr_plan_drop(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_pool(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error);
+mr_status mr_plan_fuse_steps(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
 mr_status mr_plan_order(mr_planner *planner, mr_error *error);

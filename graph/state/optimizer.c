@@ -3,7 +3,10 @@
  *
  * An operator is an optimizer's name with a prefix: Apply, ResourceApply, SparseApply or ResourceSparseApply. A sparse
  * gradient has rows for some rows of the variable; the rows are updated one after the other, so that duplicates count
- * in their order. Half types are converted block by block. */
+ * in their order. Half types are converted block by block.
+ *
+ * The planner (graph/plan/fuse_steps.c) may add a last input to those with a dense gradient: a number by which it is
+ * multiplied. */
 #include "graph/state/optimizer.h"
 #include "base/halves.h"
 
@@ -165,6 +168,7 @@ static const rule rules[] = {
 typedef struct prepared {
     const rule *rule;
     bool is_sparse, flag;
+    int scale; /* 0, or the input by which a dense gradient is multiplied, after the operator's own */
 } prepared;
 
 static const char *after(const char *text, const char *prefix)
@@ -183,6 +187,9 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
         if (strcmp(rules[i].name, name) == 0) p->rule = &rules[i];
     if (!p->rule) return mr_kernel_fail(node, error, MR_INTERNAL, "no such optimizer");
     if (p->rule->flag) p->flag = mr_attr_bool_or(node->attrs, p->rule->flag, false);
+    int count = 1;
+    for (const argument *a = p->rule->inputs; a->role != ROLE_NONE; a++) count++;
+    if (!p->is_sparse && node->input_count > count) p->scale = count;
     return MR_OK;
 }
 
@@ -326,7 +333,38 @@ typedef struct loop {
     mr_step_function function;
     mr_dtype dtype;
     int slots;
+    const void *scale; /* null, or a float or double by which the gradient is multiplied */
 } loop;
+
+#define MULTIPLY(type)                                                                                                 \
+    MR_INLINE void multiply_##type##_body(type *to, const type *from, type scale, int64_t count)                       \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < count; i++) to[i] = from[i] * scale;                                                   \
+    }                                                                                                                  \
+    MR_LEVELS(multiply_##type, (type * to, const type *from, type scale, int64_t count), (to, from, scale, count))
+MULTIPLY(float)
+MULTIPLY(double)
+
+/* Runs the loop on parts of the gradient, multiplied before. */
+static void run_scaled(const loop *l, int64_t begin, int64_t end)
+{
+    constexpr int64_t BLOCK = 512;
+    alignas(64) char buffer[BLOCK * sizeof(double)];
+    mr_step inner = *l->step;
+    const size_t size = mr_dtype_size(l->dtype);
+    assert(l->dtype == MR_FLOAT || l->dtype == MR_DOUBLE);
+    inner.gradient = buffer;
+    for (int64_t at = begin; at < end; at += BLOCK) {
+        const int64_t count = MR_MIN(BLOCK, end - at);
+        const void *from = (const char *)l->step->gradient + (size_t)at * size;
+        for (int i = 0; i < l->slots; i++) inner.slots[i] = (char *)l->step->slots[i] + (size_t)at * size;
+        if (l->dtype == MR_FLOAT)
+            multiply_float[mr_cpu()]((float *)buffer, from, *(const float *)l->scale, count);
+        else
+            multiply_double[mr_cpu()]((double *)buffer, from, *(const double *)l->scale, count);
+        l->function(&inner, 0, count);
+    }
+}
 
 /* Runs the loop for float on elements of a half type. */
 static void run_narrow(const loop *l, const mr_step *step, int64_t begin, int64_t end)
@@ -354,7 +392,9 @@ static void run_narrow(const loop *l, const mr_step *step, int64_t begin, int64_
 static void run_piece(void *context, int64_t begin, int64_t end)
 {
     const loop *l = context;
-    if (mr_is_half(l->dtype))
+    if (l->scale)
+        run_scaled(l, begin, end);
+    else if (mr_is_half(l->dtype))
         run_narrow(l, l->step, begin, end);
     else
         l->function(l->step, begin, end);
@@ -400,6 +440,12 @@ static mr_status run_step(mr_kernel_call *call, mr_error *error)
     if (!l.function)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "var has the unsupported type %s",
                               mr_dtype_name(l.dtype));
+    if (p->scale > 0) {
+        const mr_tensor *scale = &call->inputs[p->scale];
+        if (scale->dtype != l.dtype || scale->shape.rank != 0)
+            return mr_kernel_fail(call->node, error, MR_INTERNAL, "the scale of the gradient is not a number");
+        l.scale = scale->data;
+    }
     if (p->is_sparse)
         run_rows(call, &l, gradient);
     else
