@@ -2,8 +2,9 @@
  * gradient of its outputs, summed over the tiles at each of the 36 points, are the transformed gradient.
  *
  * Tiles are processed in blocks. A small filter's gradient is computed by several groups of blocks at once, whose
- * partial sums are added in order. For a large one there is one block at a time, and each piece of work computes a part
- * of the gradient. Both depend on the sizes alone. */
+ * partial sums are added in order. For a large one there is one block at a time: the threads multiply at different
+ * points, what a point has of the block is in a second cache then, and transform the products afterwards. If these are
+ * many, both are done for some channels of the input after the other. All depends on the sizes alone. */
 #include "kernels/gemm.h"
 #include "kernels/winograd.h"
 #include <assert.h>
@@ -11,7 +12,8 @@
 #include <string.h>
 
 constexpr int POINTS = MR_WINOGRAD_POINTS;
-constexpr int64_t ROWS = 28, COLUMNS = 64; /* of a part of the gradient: channels of the input and the output */
+constexpr int64_t ROWS = 28, COLUMNS = 64; /* of a group's part: channels of the input and the output */
+constexpr int64_t POINT_COLUMNS = 128;     /* channels of the output that a thread multiplies at a point */
 constexpr int64_t GROUPS_MAX = 8;
 constexpr int64_t SUM = 48; /* tiles: longer sums are added up from parts, which has smaller rounding errors */
 
@@ -23,7 +25,15 @@ typedef struct plan {
     int64_t tile_rows, tile_columns, tiles;
     int64_t block, blocks; /* tiles in a block */
     int64_t groups;        /* 0: one block at a time, of all threads */
+    int64_t slices;        /* of the input's channels, of such a block */
 } plan;
+
+/* Transformed products of some channels: [point][row][column], points `point_stride` apart. */
+typedef struct products {
+    float *numbers;
+    int64_t row_stride, point_stride;
+    int64_t row, rows, column, columns; /* the channels */
+} products;
 
 static int64_t round_up(int64_t value)
 {
@@ -51,6 +61,7 @@ static plan make_plan(const mr_conv *v)
     constexpr int64_t SMALL = 96 * 96;      /* numbers at a point */
     constexpr int64_t BLOCK_SIZE = 1 << 18; /* numbers of a block */
     constexpr int64_t SHARED_SIZE = 1 << 22;
+    constexpr int64_t SLICE_SIZE = 1 << 20; /* products */
     plan p = {.conv = v, .taps = (int)ceiling(v->filter_height, v->stride_y)};
     p.size = 7 - p.taps;
     p.phase_depth = round_up(v->in_channels);
@@ -66,6 +77,7 @@ static plan make_plan(const mr_conv *v)
     p.block = ceiling(p.tiles, p.blocks);
     p.blocks = ceiling(p.tiles, p.block);
     p.groups = is_small ? MR_MIN(GROUPS_MAX, p.blocks) : 0;
+    p.slices = ceiling(POINTS * p.depth * p.columns, SLICE_SIZE);
     return p;
 }
 
@@ -77,6 +89,7 @@ typedef struct filter_job {
     int64_t size;
     float *inputs, *gradients; /* of a shared block */
     int64_t begin, end;        /* the tiles of a shared block */
+    products products;         /* of a slice of a shared block */
     mr_slots *slots;
     atomic_bool is_infinite; /* or NaN */
 } filter_job;
@@ -89,6 +102,12 @@ static int64_t inputs_size(const plan *p)
 static int64_t gradients_size(const plan *p)
 {
     return POINTS * p->block * gradient_stride(p);
+}
+
+/* Of a shared block. Points are not a power of two apart. */
+static int64_t products_size(const plan *p)
+{
+    return POINTS * (ceiling(p->depth, p->slices) * p->columns + 16);
 }
 
 static void transform_gradient(const filter_job *job, int64_t tile, float *to, int64_t point_stride)
@@ -107,57 +126,55 @@ static void transform_gradient(const filter_job *job, int64_t tile, float *to, i
     mr_winograd_gradient(p->size, pixels, v->out_channels, to, point_stride);
 }
 
-/* A part of a block's product at all points: [point][ROWS][COLUMNS]. */
-static void multiply(const plan *p, const float *inputs, const float *gradients, int64_t count, int64_t row,
-                     int64_t rows, int64_t column, int64_t columns, float *products)
+/* The product of `count` tiles at a point. The tiles of a sum stay in the first cache. */
+static void multiply(const plan *p, const float *inputs, const float *gradients, int64_t count, int64_t point,
+                     const products *to)
 {
     const int vectors_max = mr_tile_vectors_max(false);
-    mr_tile tile = {.a_row = 1, .a_step = input_stride(p), .b_step = gradient_stride(p), .b_next = 16};
-    tile.c_row = COLUMNS;
-    tile.segments = 1;
     const int64_t sums = ceiling(count, SUM);
-    for (int64_t point = 0; point < POINTS; point++)
-        for (int64_t c = 0; c < columns; c += tile.columns) {
-            tile.vectors = mr_tile_vectors(columns - c, vectors_max);
+    mr_tile tile = {.a_row = 1, .a_step = input_stride(p), .b_step = gradient_stride(p), .b_next = 16, .segments = 1};
+    tile.c_row = to->row_stride;
+    for (int64_t k = 0; k < sums; k++) {
+        const int64_t first = point * p->block + count * k / sums;
+        tile.length = count * (k + 1) / sums - count * k / sums;
+        tile.accumulate = k > 0;
+        for (int64_t c = 0; c < to->columns; c += tile.columns) {
+            tile.vectors = mr_tile_vectors(to->columns - c, vectors_max);
             tile.columns = tile.vectors * 16;
-            const int64_t rows_max = mr_tile_rows_max(tile.vectors), parts = ceiling(rows, rows_max);
+            tile.b = gradients + first * gradient_stride(p) + to->column + c;
+            const int64_t rows_max = mr_tile_rows_max(tile.vectors), parts = ceiling(to->rows, rows_max);
             for (int64_t i = 0; i < parts; i++) {
-                const int64_t from = rows * i / parts, to = rows * (i + 1) / parts;
-                tile.rows = (int)(to - from);
+                const int64_t from = to->rows * i / parts;
+                tile.rows = (int)(to->rows * (i + 1) / parts - from);
                 assert(tile.rows >= 1 && tile.rows <= rows_max);
-                tile.c = products + (point * ROWS + from) * COLUMNS + c;
-                for (int64_t k = 0; k < sums; k++) {
-                    const int64_t first = point * p->block + count * k / sums;
-                    tile.length = count * (k + 1) / sums - count * k / sums;
-                    tile.accumulate = k > 0;
-                    tile.a = inputs + first * input_stride(p) + row + from;
-                    tile.b = gradients + first * gradient_stride(p) + column + c;
-                    mr_tile_run(&tile);
-                }
+                tile.c = to->numbers + point * to->point_stride + from * to->row_stride + c;
+                tile.a = inputs + first * input_stride(p) + to->row + from;
+                mr_tile_run(&tile);
             }
         }
+    }
 }
 
-/* Transforms a part of the products, and stores it or adds it to the filter's gradient. */
-static bool transform_part(const plan *p, const float *products, int64_t row, int64_t rows, int64_t column,
-                           int64_t columns, float *target, bool accumulate)
+/* Transforms rows [begin, end) of the products, and stores them or adds them to the filter's gradient. */
+static bool transform_products(const plan *p, const products *from, int64_t begin, int64_t end, float *target,
+                               bool accumulate)
 {
     const mr_conv *v = p->conv;
     float zeros[16] = {0}, sum = 0;
     const int64_t step = v->stride_y, size = v->in_channels * v->out_channels; /* of a tap */
-    mr_winograd_square s = {.size = p->taps, .point_stride = ROWS * COLUMNS, .accumulate = accumulate};
+    mr_winograd_square s = {.size = p->taps, .point_stride = from->point_stride, .accumulate = accumulate};
     s.row_stride = step * v->filter_width * size;
     s.column_stride = step * size;
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t phase = (row + r) / p->phase_depth, channel = (row + r) % p->phase_depth;
+    for (int64_t r = begin; r < end; r++) {
+        const int64_t phase = (from->row + r) / p->phase_depth, channel = (from->row + r) % p->phase_depth;
         const int64_t y = phase / step, x = phase % step;
         if (channel >= v->in_channels) continue;
         s.rows = ceiling(v->filter_height - y, step);
         s.columns = ceiling(v->filter_width - x, step);
-        for (int64_t c = 0; c < columns; c += 16) {
-            s.from = products + r * COLUMNS + c;
-            s.to = target + (y * v->filter_width + x) * size + channel * v->out_channels + column + c;
-            s.channels = v->out_channels - column - c;
+        for (int64_t c = 0; c < from->columns; c += 16) {
+            s.from = from->numbers + r * from->row_stride + c;
+            s.to = target + (y * v->filter_width + x) * size + channel * v->out_channels + from->column + c;
+            s.channels = v->out_channels - from->column - c;
             mr_winograd_output(&s, zeros);
         }
     }
@@ -167,16 +184,18 @@ static bool transform_part(const plan *p, const float *products, int64_t row, in
 
 /* Part `part` of the gradient, from a block of `count` transformed tiles. */
 static void compute_part(filter_job *job, const float *inputs, const float *gradients, int64_t count, int64_t part,
-                         float *products, float *target, bool accumulate)
+                         float *numbers, float *target, bool accumulate)
 {
     const plan *p = job->plan;
     const int64_t row_parts = ceiling(p->depth, ROWS), column_parts = ceiling(p->columns, COLUMNS);
     const int64_t i = part % row_parts, j = part / row_parts;
-    const int64_t row = p->depth * i / row_parts, rows = p->depth * (i + 1) / row_parts - row;
-    const int64_t column = p->columns / 16 * j / column_parts * 16;
-    const int64_t columns = p->columns / 16 * (j + 1) / column_parts * 16 - column;
-    multiply(p, inputs, gradients, count, row, rows, column, columns, products);
-    if (!transform_part(p, products, row, rows, column, columns, target, accumulate))
+    products to = {.numbers = numbers, .row_stride = COLUMNS, .point_stride = ROWS * COLUMNS};
+    to.row = p->depth * i / row_parts;
+    to.rows = p->depth * (i + 1) / row_parts - to.row;
+    to.column = p->columns / 16 * j / column_parts * 16;
+    to.columns = p->columns / 16 * (j + 1) / column_parts * 16 - to.column;
+    for (int64_t point = 0; point < POINTS; point++) multiply(p, inputs, gradients, count, point, &to);
+    if (!transform_products(p, &to, 0, to.rows, target, accumulate))
         atomic_store_explicit(&job->is_infinite, true, memory_order_relaxed);
 }
 
@@ -218,15 +237,47 @@ static void transform_shared(void *context, int64_t begin, int64_t end)
     }
 }
 
-static void compute_shared(void *context, int64_t begin, int64_t end)
+/* Each unit is a part of the columns at a point. */
+static void multiply_shared(void *context, int64_t begin, int64_t end)
+{
+    const filter_job *job = context;
+    const plan *p = job->plan;
+    const int64_t parts = ceiling(p->columns, POINT_COLUMNS);
+    for (int64_t unit = begin; unit < end; unit++) {
+        const int64_t from = p->columns / 16 * (unit % parts) / parts * 16;
+        products to = job->products;
+        to.column = from;
+        to.columns = p->columns / 16 * (unit % parts + 1) / parts * 16 - from;
+        to.numbers += from;
+        multiply(p, job->inputs, job->gradients, job->end - job->begin, unit / parts, &to);
+    }
+}
+
+static void transform_slice(void *context, int64_t begin, int64_t end)
 {
     filter_job *job = context;
-    int slot;
-    float *products = mr_slot_acquire(job->slots, &slot);
-    for (int64_t part = begin; part < end; part++)
-        compute_part(job, job->inputs, job->gradients, job->end - job->begin, part, products, job->target,
-                     job->begin > 0);
-    mr_slot_release(job->slots, slot);
+    if (!transform_products(job->plan, &job->products, begin, end, job->target, job->begin > 0))
+        atomic_store_explicit(&job->is_infinite, true, memory_order_relaxed);
+}
+
+static int64_t slice_begin(const plan *p, int64_t slice)
+{
+    return p->depth * slice / p->slices;
+}
+
+static void compute_shared(filter_job *job, mr_pool *pool)
+{
+    const plan *p = job->plan;
+    for (int64_t slice = 0; slice < p->slices; slice++) {
+        products *to = &job->products;
+        to->row = slice_begin(p, slice);
+        to->rows = slice_begin(p, slice + 1) - to->row;
+        to->columns = to->row_stride = p->columns;
+        to->point_stride = to->rows * p->columns + 16;
+        assert(to->rows >= 1 && POINTS * to->point_stride <= products_size(p));
+        mr_pool_for(pool, POINTS * ceiling(p->columns, POINT_COLUMNS), 1, multiply_shared, job);
+        mr_pool_for(pool, to->rows, MR_MAX(1, 256 / p->columns), transform_slice, job);
+    }
 }
 
 typedef struct merge_job {
@@ -257,21 +308,21 @@ static int64_t zeros_size(const plan *p)
 
 static int64_t slot_size(const plan *p)
 {
-    return POINTS * ROWS * COLUMNS + (p->groups > 0 ? inputs_size(p) + gradients_size(p) : 0);
+    return POINTS * ROWS * COLUMNS + inputs_size(p) + gradients_size(p);
 }
 
 int64_t mr_winograd_filter_scratch(const mr_conv *v, int threads)
 {
     const plan p = make_plan(v);
-    const int64_t shared = p.groups > 0 ? p.groups * round_up(filter_size(v)) : inputs_size(&p) + gradients_size(&p);
-    return zeros_size(&p) + shared + (threads + 1) * slot_size(&p);
+    if (p.groups == 0) return zeros_size(&p) + inputs_size(&p) + gradients_size(&p) + products_size(&p);
+    return zeros_size(&p) + p.groups * round_up(filter_size(v)) + (threads + 1) * slot_size(&p);
 }
 
 bool mr_winograd_backward_filter(const mr_conv *v, const float *input, const float *gradient, float *filter_gradient,
                                  mr_conv_scratch scratch, mr_pool *pool)
 {
     const plan p = make_plan(v);
-    float *zeros = scratch.floats, *shared = zeros + zeros_size(&p), *after;
+    float *zeros = scratch.floats, *shared = zeros + zeros_size(&p);
     mr_slots slots;
     memset(zeros, 0, (size_t)zeros_size(&p) * sizeof *zeros);
     filter_job job = {.plan = &p,
@@ -292,12 +343,11 @@ bool mr_winograd_backward_filter(const mr_conv *v, const float *input, const flo
     job.target = filter_gradient;
     job.inputs = shared;
     job.gradients = shared + inputs_size(&p);
-    after = job.gradients + gradients_size(&p);
-    mr_slots_init(&slots, after, slot_size(&p), scratch.threads + 1);
+    job.products.numbers = job.gradients + gradients_size(&p);
     for (; job.begin < p.tiles; job.begin = job.end) {
         job.end = MR_MIN(p.tiles, job.begin + p.block);
         mr_pool_for(pool, job.end - job.begin, MR_MAX(1, 1024 / (p.depth + p.columns)), transform_shared, &job);
-        mr_pool_for(pool, part_count(&p), 1, compute_shared, &job);
+        compute_shared(&job, pool);
     }
     return !atomic_load_explicit(&job.is_infinite, memory_order_relaxed);
 }
