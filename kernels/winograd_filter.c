@@ -60,7 +60,7 @@ static plan make_plan(const mr_conv *v)
 {
     constexpr int64_t SMALL = 96 * 96;      /* numbers at a point */
     constexpr int64_t BLOCK_SIZE = 1 << 18; /* numbers of a block */
-    constexpr int64_t SHARED_SIZE = 1 << 22;
+    constexpr int64_t SHARED_SIZE = 1 << 20;
     constexpr int64_t SLICE_SIZE = 1 << 20; /* products */
     plan p = {.conv = v, .taps = (int)ceiling(v->filter_height, v->stride_y)};
     p.size = 7 - p.taps;
