@@ -2,7 +2,7 @@
 
     peer_process.py start DIRECTORY TASK           imports the graph of a task and prints its first result
     peer_process.py memory DIRECTORY TASK THREADS  prints "value MB": growth of the peak resident memory by import,
-                                                   initialization and ten steps
+                                                   initialization and ten steps; and "process MB", all of it
 
 peer_run.py writes the tasks."""
 import os
@@ -56,4 +56,6 @@ else:
         file.write("5")  # the peak so far, of importing TensorFlow, does not count
     before = status_mb("VmRSS:")
     run(10)
-    print("value", status_mb("VmHWM:") - before)
+    most = status_mb("VmHWM:")
+    print("value", most - before)
+    print("process", most)

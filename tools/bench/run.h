@@ -87,7 +87,8 @@ void bench_run_bandwidth(bench_report *report, const char *name, const task *t, 
 
 /* From the start of graph-run to its end after the first result, in milliseconds. */
 void bench_run_start(bench_report *report, const peer *p, const char *directory, const char *name);
-/* Growth of the peak resident memory by import, initialization and ten steps, in MB.
+/* Growth of the peak resident memory by import, initialization and ten steps, and the peak of the whole process, with
+ * the library itself: two rows, in MB.
  * name  of the row
  * task  of the suite, which has been written */
 void bench_run_memory(bench_report *report, const peer *p, const char *suite, const char *name, const char *task,

@@ -70,6 +70,8 @@ static double status_mb(const char *key)
     return kb / 1024;
 }
 
+static const char *const memory_units[] = {"MB", "MB in all"}; /* growth by the task, and the process */
+
 /* Ours alone, of the task SUITE/TASK. Runs in a process of its own, which bench_run_memory starts. */
 BENCH(memory, "memory of a training step, part of the suites run and networks")
 {
@@ -81,40 +83,53 @@ BENCH(memory, "memory of a training step, part of the suites run and networks")
     double before = status_mb("VmRSS:");
     if (status == MR_OK) status = task_start(&t, bench_threads(report), &error);
     for (int i = 1; i < 10 && status == MR_OK; i++) status = task_run(&t, &error);
-    double growth = status_mb("VmHWM:") - before;
-    if (status == MR_OK)
+    const double most = status_mb("VmHWM:"), values[] = {most - before, most};
+    for (int i = 0; i < 2 && status == MR_OK; i++)
         bench_row(report, (bench_result){.task = bench_part(report)[0] ? bench_part(report) : name,
-                                         .unit = "MB",
+                                         .unit = memory_units[i],
                                          .peer = "",
-                                         .ours = growth,
+                                         .ours = values[i],
                                          .runs = 1});
-    else
-        bench_note(report, "memory: %s; \"%s\" writes the graph", error.message, suite);
+    if (status != MR_OK) bench_note(report, "memory: %s; \"%s\" writes the graph", error.message, suite);
     (void)task_stop(&t, &error);
     task_deinit(&t);
+}
+
+/* The values of the two rows of the suite "memory" that a process prints. */
+static void our_memory(const char *command, double values[2])
+{
+    char keys[2][64];
+    for (int i = 0; i < 2; i++) snprintf(keys[i], sizeof keys[i], "\"unit\": \"%s\", \"ours\": ", memory_units[i]);
+    bench_command_numbers(command, (const char *const[]){keys[0], keys[1]}, values, 2);
 }
 
 void bench_run_memory(bench_report *report, const peer *p, const char *suite, const char *name, const char *task,
                       double goal)
 {
-    double ours[RUN_ROUNDS_MAX], peers[RUN_ROUNDS_MAX];
+    double ours[2][RUN_ROUNDS_MAX], peers[2][RUN_ROUNDS_MAX];
     int rounds = bench_rounds(report, 3);
-    char our_command[512], peer_command[1024];
+    char our_command[512], peer_command[1024], row[128];
     if (rounds > RUN_ROUNDS_MAX) rounds = RUN_ROUNDS_MAX;
     snprintf(our_command, sizeof our_command, "/proc/%d/exe 'memory:%s/%s' --json --threads %d", (int)getpid(), suite,
              task, bench_threads(report));
     snprintf(peer_command, sizeof peer_command, "%s tools/bench/peer_process.py memory %s '%s' %d",
              bench_tensorflow_python(), bench_directory(suite), task, bench_threads(report));
     for (int i = 0; i < rounds; i++) {
-        bench_command_numbers(our_command, (const char *const[]){"\"ours\": "}, &ours[i], 1);
-        peers[i] = bench_command(peer_command);
+        double values[2];
+        our_memory(our_command, values);
+        for (int k = 0; k < 2; k++) ours[k][i] = values[k];
+        bench_command_numbers(peer_command, (const char *const[]){"value ", "process "}, values, 2);
+        for (int k = 0; k < 2; k++) peers[k][i] = values[k];
     }
-    bench_row(report, (bench_result){.task = name,
-                                     .unit = "MB",
-                                     .peer = p->name,
-                                     .ours = bench_median(ours, rounds),
-                                     .peer_value = bench_median(peers, rounds),
-                                     .less_is_better = true,
-                                     .goal = goal,
-                                     .runs = rounds});
+    for (int k = 0; k < 2; k++) {
+        snprintf(row, sizeof row, k == 0 ? "%s" : "%s, process", name);
+        bench_row(report, (bench_result){.task = row,
+                                         .unit = "MB",
+                                         .peer = p->name,
+                                         .ours = bench_median(ours[k], rounds),
+                                         .peer_value = bench_median(peers[k], rounds),
+                                         .less_is_better = true,
+                                         .goal = goal,
+                                         .runs = rounds});
+    }
 }
