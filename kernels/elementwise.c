@@ -298,7 +298,8 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     job.loop =
         served == MR_FLOAT && binary->float_levels != nullptr ? binary->float_levels[mr_cpu()] : binary->loops[served];
     if (job.loop == nullptr || a->dtype != b->dtype) return mr_kernel_unsupported(call->node, error);
-    if (binary->nonzero_b || binary->nonnegative_b) MR_TRY(check_divisor(call, binary, error));
+    const int64_t count = mr_shape_count(wide);
+    if ((binary->nonzero_b || binary->nonnegative_b) && count > 0) MR_TRY(check_divisor(call, binary, error));
     job.size = mr_dtype_size(job.dtype);
     job.out_size = mr_dtype_size(job.out_dtype);
     bool same_size = job.size == job.out_size;
@@ -312,7 +313,6 @@ mr_status mr_binary_run(mr_kernel_call *call, const mr_binary *binary, mr_error 
     else
         MR_TRY(mr_kernel_output(call, 0, wide, error));
     job.target = call->outputs[0].data;
-    int64_t count = mr_shape_count(wide);
     if (count == 0) return MR_OK;
     join_dims(&job, a_shape, b_shape, wide);
     int last = job.rank - 1;

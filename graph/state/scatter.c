@@ -70,9 +70,10 @@ static mr_status scatter(mr_kernel_call *call, mr_change change, mr_error *error
     if (!function)
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "%s has no such operation",
                               mr_dtype_name(target->dtype));
-    if (change == MR_CHANGE_DIV && !mr_change_divides(updates))
+    const int64_t width = width_of(target);
+    if (change == MR_CHANGE_DIV && width > 0 && mr_tensor_count(indices) > 0 && !mr_change_divides(updates))
         return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "Integer division by zero");
-    int64_t width = width_of(target), step = updates->shape.rank == 0 ? 0 : 1;
+    int64_t step = updates->shape.rank == 0 ? 0 : 1;
     size_t row_bytes = (size_t)width * mr_dtype_size(target->dtype);
     for (int64_t i = 0, count = mr_tensor_count(indices); width > 0 && i < count; i++)
         function((char *)target->data + (size_t)mr_change_index(indices, i) * row_bytes,

@@ -162,4 +162,10 @@ TEST(math_integer_division)
     }
     mr_tensor zero = INT32S(0);
     (void)run_op_one(&(op_run){.op = "FloorDiv", .inputs = {a, zero}, .expect_error = "Integer division by zero"});
+    static const char *const ops[] = {"FloorDiv", "FloorMod", "Div", "TruncateMod", "Pow"};
+    for (int i = 0; i < 5; i++) { /* nothing is divided, or raised to a negative power */
+        const mr_tensor none = int32s_of(0, (int32_t[]){0}), divisor = i == 4 ? INT32S(-1) : zero;
+        const mr_tensor result = run_op_one(&(op_run){.op = ops[i], .inputs = {none, divisor}});
+        CHECK_EQ(mr_tensor_count(&result), 0);
+    }
 }
