@@ -126,7 +126,7 @@ pub const Context = struct {
     pub fn addSources(c: Context, m: *Build.Module, files: []const []const u8, extra: []const []const u8) void {
         // Descriptions of variables, which optimized code rarely keeps, would take a quarter of the compiler's time.
         const lines: []const []const u8 = if (c.optimize != .Debug) &.{"-gline-tables-only"} else &.{};
-        // Compilers prefer half of AVX-512's registers for processors that were slower with the other half long ago.
+        // For some processors compilers use only half of each AVX-512 register: earlier ones slowed down with all.
         const wide = [_][]const u8{"-mprefer-vector-width=512"};
         const width: []const []const u8 = if (c.target.result.cpu.arch == .x86_64) &wide else &.{};
         const parts = [_][]const []const u8{ &c_flags, lines, width, extra };

@@ -1,5 +1,5 @@
 /* Operators that move elements by strides: slices, transposition, tiles, padding, broadcasting. Each sets up one
- * mr_copy. */
+ * mr_copy, except the sum of gradients of slices, which adds. */
 #include "kernels/common.h"
 #include <assert.h>
 #include <inttypes.h>

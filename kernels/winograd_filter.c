@@ -3,8 +3,9 @@
  *
  * Tiles are processed in blocks. A small filter's gradient is computed by several groups of blocks at once, whose
  * partial sums are added in order. For a large one there is one block at a time: the threads multiply at different
- * points, what a point has of the block is in a second cache then, and transform the products afterwards. If these are
- * many, both are done for some channels of the input after the other. All depends on the sizes alone. */
+ * points, so that what a point has of the block stays in a second cache, and transform the products afterwards. Many
+ * products are computed and transformed for some of the input's channels after the other. All of this depends on the
+ * sizes alone. */
 #include "kernels/gemm.h"
 #include "kernels/winograd.h"
 #include <assert.h>
@@ -77,7 +78,7 @@ static plan make_plan(const mr_conv *v)
     p.block = ceiling(p.tiles, p.blocks);
     p.blocks = ceiling(p.tiles, p.block);
     p.groups = is_small ? MR_MIN(GROUPS_MAX, p.blocks) : 0;
-    p.slices = ceiling(POINTS * p.depth * p.columns, SLICE_SIZE);
+    p.slices = MR_MIN(p.depth, ceiling(POINTS * p.depth * p.columns, SLICE_SIZE));
     return p;
 }
 

@@ -33,7 +33,7 @@ typedef struct fuser {
     int32_t *order, order_count; /* topological */
     int32_t *position;           /* by node: in order */
     int32_t *low;                /* by position: the first position of the groups that begin before it and end after */
-    int32_t *uses;               /* by value: number of inputs that read it, plus one for a fetch */
+    int32_t *uses;               /* by value, see plan.h */
     int32_t *instead;            /* by value: the value that replaces it */
     group **group_of;            /* by node; null: it is not elementwise */
     int32_t *visited;            /* by node: the last search that has reached it */
@@ -464,22 +464,16 @@ mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error)
     MR_TRY(mr_plan_topological(planner, &f.order, &f.order_count, error));
     f.position = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
     f.low = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
-    f.uses = MR_ARENA_NEW(&planner->arena, int32_t, values);
     f.instead = MR_ARENA_NEW(&planner->arena, int32_t, values);
     f.group_of = MR_ARENA_NEW(&planner->arena, group *, nodes);
     f.visited = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
     f.stack = MR_ARENA_NEW(&planner->arena, int32_t, nodes);
     f.updates = MR_ARENA_NEW(&planner->arena, int32_t, values);
-    if (!f.updates || !f.position || !f.low || !f.uses || !f.instead || !f.group_of || !f.visited || !f.stack)
+    if (!f.updates || !f.position || !f.low || !f.instead || !f.group_of || !f.visited || !f.stack)
         return mr_fail_memory(error, nodes * sizeof(void *));
     for (int32_t i = 0; i < f.order_count; i++) f.position[f.order[i]] = f.low[i] = i;
-    for (int32_t i = 0; i < planner->value_count; i++) {
-        f.instead[i] = i;
-        f.uses[i] = planner->values[i].fetched ? 1 : 0;
-    }
-    for (int32_t i = 0; i < planner->node_count; i++)
-        for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++)
-            f.uses[planner->nodes[i].inputs[j]]++;
+    for (int32_t i = 0; i < planner->value_count; i++) f.instead[i] = i;
+    MR_TRY(mr_plan_uses(planner, &f.uses, error));
     count_updates(&f);
     MR_TRY(find_groups(&f, error));
     MR_TRY(merge_groups(&f, error));

@@ -19,20 +19,16 @@ typedef struct readers {
 typedef struct fuser {
     mr_planner *planner;
     readers *readers;    /* by value */
-    int32_t *uses;       /* by value, too: number of inputs that read it, and of fetches */
+    int32_t *uses;       /* by value, see plan.h */
     bool *after_updates; /* by node, see plan.h */
 } fuser;
 
 static void find_readers(fuser *f)
 {
     const mr_planner *planner = f->planner;
-    for (int32_t i = 0; i < planner->value_count; i++) {
-        f->readers[i] = (readers){-1, -1, -1};
-        f->uses[i] = planner->values[i].fetched;
-    }
+    for (int32_t i = 0; i < planner->value_count; i++) f->readers[i] = (readers){-1, -1, -1};
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_plan_node *node = &planner->nodes[i];
-        for (int32_t j = 0; node->live && j < node->input_count; j++) f->uses[node->inputs[j]]++;
         switch (mr_plan_fusion_role(node)) {
         case MR_FUSION_MAX_POOL:
             f->readers[node->inputs[0]].pool = i;
@@ -165,9 +161,9 @@ mr_status mr_plan_fuse_pool(mr_planner *planner, mr_error *error)
     const int32_t count = planner->value_count;
     fuser f = {.planner = planner};
     f.readers = MR_ARENA_NEW(&planner->arena, readers, (size_t)count + 1);
-    f.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)count + 1);
     int32_t *instead = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)count + 1);
-    if (!f.readers || !f.uses || !instead) return mr_fail_memory(error, (size_t)count * sizeof *f.readers);
+    if (!f.readers || !instead) return mr_fail_memory(error, (size_t)count * sizeof *f.readers);
+    MR_TRY(mr_plan_uses(planner, &f.uses, error));
     MR_TRY(mr_plan_after_updates(planner, &f.after_updates, error));
     find_readers(&f);
     for (int32_t i = 0; i < count; i++) instead[i] = i;

@@ -21,7 +21,7 @@ constexpr int32_t TRANSPOSED_USES_MIN = 3;
 
 typedef struct products {
     mr_planner *planner;
-    int32_t *uses;                 /* by value: number of inputs that use it, plus one for a fetch */
+    int32_t *uses;                 /* by value, see plan.h */
     int32_t *transposed;           /* by value: number of products that take it transposed */
     int32_t *transpose_of;         /* by value: its transpose; -1 */
     bool *awaited, *after_updates; /* by node, see plan.h */
@@ -313,22 +313,18 @@ mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error)
 {
     const int32_t nodes = planner->node_count, values = planner->value_count;
     products p = {.planner = planner};
-    p.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)values + 1);
     p.transposed = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)values + 1);
     p.transpose_of = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)values + 1);
-    if (!p.uses || !p.transposed || !p.transpose_of) return mr_fail_memory(error, (size_t)values * 12);
+    if (!p.transposed || !p.transpose_of) return mr_fail_memory(error, (size_t)values * 8);
+    MR_TRY(mr_plan_uses(planner, &p.uses, error));
     MR_TRY(mr_plan_awaited(planner, &p.awaited, error));
     MR_TRY(mr_plan_after_updates(planner, &p.after_updates, error));
     for (int32_t i = 0; i < values; i++) {
-        p.uses[i] = planner->values[i].fetched ? 1 : 0;
         p.transposed[i] = 0;
         p.transpose_of[i] = -1;
     }
-    for (int32_t i = 0; i < nodes; i++) {
+    for (int32_t i = 0; i < nodes; i++)
         if (takes_transposed(&p, i)) p.transposed[planner->nodes[i].inputs[1]]++;
-        for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++)
-            p.uses[planner->nodes[i].inputs[j]]++;
-    }
     for (int32_t i = 0; i < nodes; i++) {
         MR_TRY(fuse_sum(&p, &planner->nodes[i], error));
         MR_TRY(fuse_addition(&p, &planner->nodes[i], error));

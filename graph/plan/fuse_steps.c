@@ -8,8 +8,8 @@
 
 typedef struct steps {
     mr_planner *planner;
-    int32_t *uses; /* by value: number of inputs that use it, plus one for a fetch */
-    bool *awaited; /* by node, see plan.h */
+    int32_t *uses; /* by value, see plan.h */
+    bool *awaited; /* by node */
 } steps;
 
 /* The node that computes the value, if the step alone reads it and nothing else depends on the node; or null. */
@@ -65,6 +65,7 @@ static mr_status fuse_step(steps *s, mr_plan_node *step, mr_error *error)
     memcpy(refs, step->input_is_ref, count * sizeof *refs);
     assert(gradient < step->input_count && !refs[gradient] && mr_plan_updates(step, 0));
     for (int32_t value = inputs[gradient]; value != product->first_output;) {
+        assert(s->uses[value] == 1 && planner->values[value].producer >= 0);
         mr_plan_node *passes_on = &planner->nodes[planner->values[value].producer];
         passes_on->live = false;
         value = passes_on->inputs[0];
@@ -81,12 +82,7 @@ static mr_status fuse_step(steps *s, mr_plan_node *step, mr_error *error)
 mr_status mr_plan_fuse_steps(mr_planner *planner, mr_error *error)
 {
     steps s = {.planner = planner};
-    s.uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
-    if (!s.uses) return mr_fail_memory(error, (size_t)planner->value_count * sizeof *s.uses);
-    for (int32_t i = 0; i < planner->value_count; i++) s.uses[i] = planner->values[i].fetched ? 1 : 0;
-    for (int32_t i = 0; i < planner->node_count; i++)
-        for (int32_t j = 0; planner->nodes[i].live && j < planner->nodes[i].input_count; j++)
-            s.uses[planner->nodes[i].inputs[j]]++;
+    MR_TRY(mr_plan_uses(planner, &s.uses, error));
     MR_TRY(mr_plan_awaited(planner, &s.awaited, error));
     for (int32_t i = 0; i < planner->node_count; i++) MR_TRY(fuse_step(&s, &planner->nodes[i], error));
     return MR_OK;

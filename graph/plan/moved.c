@@ -1,6 +1,23 @@
 /* What a pass asks before it lets another node, at another time, do the work of a node. */
 #include "graph/plan/plan.h"
 
+#include <assert.h>
+
+mr_status mr_plan_uses(mr_planner *planner, int32_t **uses, mr_error *error)
+{
+    *uses = MR_ARENA_NEW(&planner->arena, int32_t, (size_t)planner->value_count + 1);
+    if (!*uses) return mr_fail_memory(error, (size_t)planner->value_count * sizeof **uses);
+    for (int32_t i = 0; i < planner->value_count; i++) (*uses)[i] = planner->values[i].fetched ? 1 : 0;
+    for (int32_t i = 0; i < planner->node_count; i++) {
+        const mr_plan_node *node = &planner->nodes[i];
+        for (int32_t j = 0; node->live && j < node->input_count; j++) {
+            assert(node->inputs[j] >= 0 && node->inputs[j] < planner->value_count);
+            (*uses)[node->inputs[j]]++;
+        }
+    }
+    return MR_OK;
+}
+
 mr_status mr_plan_awaited(mr_planner *planner, bool **awaited, mr_error *error)
 {
     *awaited = MR_ARENA_NEW(&planner->arena, bool, (size_t)planner->node_count + 1);

@@ -186,6 +186,8 @@ bool mr_plan_is_back_edge(const mr_planner *planner, const mr_plan_node *node, i
 /* True for a constant or a dropped node with control inputs, in a program with conditionals or loops: it runs after
  * them and computes nothing. */
 bool mr_plan_is_gate(const mr_planner *planner, const mr_plan_node *node);
+/* By value: the number of inputs of live nodes that read it, plus one if it is fetched. */
+mr_status mr_plan_uses(mr_planner *planner, int32_t **uses, mr_error *error);
 /* By node: whether a live node waits for it by a control edge. */
 mr_status mr_plan_awaited(mr_planner *planner, bool **awaited, mr_error *error);
 /* By node: whether it comes after a node that updates a variable of TensorFlow 1's reference kind, in this iteration

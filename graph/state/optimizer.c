@@ -169,6 +169,7 @@ typedef struct prepared {
     const rule *rule;
     bool is_sparse, flag;
     int scale; /* 0, or the input by which a dense gradient is multiplied, after the operator's own */
+    mr_binary_loop multiply;
 } prepared;
 
 static const char *after(const char *text, const char *prefix)
@@ -189,7 +190,13 @@ static mr_status prepare(const mr_kernel_node *node, void *memory, mr_error *err
     if (p->rule->flag) p->flag = mr_attr_bool_or(node->attrs, p->rule->flag, false);
     int count = 1;
     for (const argument *a = p->rule->inputs; a->role != ROLE_NONE; a++) count++;
-    if (!p->is_sparse && node->input_count > count) p->scale = count;
+    if (p->is_sparse || node->input_count == count) return MR_OK;
+    const mr_kernel *product = mr_kernel_find("Mul", MR_DEVICE_CPU, node->attrs);
+    mr_elementwise loops;
+    if (!product || !product->elementwise || !product->elementwise(mr_attr_type_or(node->attrs, "T", MR_FLOAT), &loops))
+        return mr_kernel_fail(node, error, MR_INTERNAL, "no product of the gradient's type");
+    p->scale = count;
+    p->multiply = loops.binary;
     return MR_OK;
 }
 
@@ -333,17 +340,9 @@ typedef struct loop {
     mr_step_function function;
     mr_dtype dtype;
     int slots;
-    const void *scale; /* null, or a float or double by which the gradient is multiplied */
+    const void *scale;       /* null, or a number by which the gradient is multiplied before */
+    mr_binary_loop multiply; /* that of Mul */
 } loop;
-
-#define MULTIPLY(type)                                                                                                 \
-    MR_INLINE void multiply_##type##_body(type *to, const type *from, type scale, int64_t count)                       \
-    {                                                                                                                  \
-        for (int64_t i = 0; i < count; i++) to[i] = from[i] * scale;                                                   \
-    }                                                                                                                  \
-    MR_LEVELS(multiply_##type, (type * to, const type *from, type scale, int64_t count), (to, from, scale, count))
-MULTIPLY(float)
-MULTIPLY(double)
 
 /* Runs the loop on parts of the gradient, multiplied before. */
 static void run_scaled(const loop *l, int64_t begin, int64_t end)
@@ -358,10 +357,7 @@ static void run_scaled(const loop *l, int64_t begin, int64_t end)
         const int64_t count = MR_MIN(BLOCK, end - at);
         const void *from = (const char *)l->step->gradient + (size_t)at * size;
         for (int i = 0; i < l->slots; i++) inner.slots[i] = (char *)l->step->slots[i] + (size_t)at * size;
-        if (l->dtype == MR_FLOAT)
-            multiply_float[mr_cpu()]((float *)buffer, from, *(const float *)l->scale, count);
-        else
-            multiply_double[mr_cpu()]((double *)buffer, from, *(const double *)l->scale, count);
+        l->multiply(buffer, from, l->scale, count, MR_B_SCALAR);
         l->function(&inner, 0, count);
     }
 }
@@ -445,6 +441,7 @@ static mr_status run_step(mr_kernel_call *call, mr_error *error)
         if (scale->dtype != l.dtype || scale->shape.rank != 0)
             return mr_kernel_fail(call->node, error, MR_INTERNAL, "the scale of the gradient is not a number");
         l.scale = scale->data;
+        l.multiply = p->multiply;
     }
     if (p->is_sparse)
         run_rows(call, &l, gradient);

@@ -24,7 +24,7 @@ constexpr int KINDS = 5, BY_HANDLE = 4;
 
 typedef struct training {
     mr_graph *graph;
-    mr_output x, number, product, sum;
+    mr_output x, number, product, other;
     mr_variable w, m, v, factor;
     mr_node *train, *init;
 } training;
@@ -71,7 +71,7 @@ static training make_training(int kind, mr_dtype dtype, int64_t count, way way)
     t.product = way == RIGHT ? mr_mul(g, number, tensor) : mr_mul(g, tensor, number);
     mr_output gradient = t.product;
     if (way == PASSED_ON) gradient = mr_identity(g, mr_identity(g, gradient));
-    t.sum = way == USED_TWICE ? mr_neg(g, gradient) : t.x;
+    t.other = way == USED_TWICE ? mr_neg(g, gradient) : t.x;
     t.train = step_of(&t, kind, dtype, gradient);
     if (way == AWAITED) mr_node_add_control(t.train, t.product.node);
     t.init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, nullptr);
@@ -88,7 +88,7 @@ static void train(const training *t, bool is_plain, int threads, way way, const 
                             &session, &error));
     mr_session_trace(session, true);
     CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &(mr_node *){t->init}, 1, &error));
-    const mr_output fetches[] = {way == FETCHED ? t->product : t->sum};
+    const mr_output fetches[] = {way == FETCHED ? t->product : t->other};
     for (int i = 0; i < STEPS; i++) {
         mr_tensor result = {0};
         const mr_outputs fetched = {fetches, way == FETCHED || way == USED_TWICE ? 1 : 0};

@@ -405,6 +405,31 @@ TEST(variable_is_deleted_after_its_readers)
     mr_graph_free(g);
 }
 
+/* Integers are divided by 0 only where there are indices. */
+TEST(variable_scatter_without_indices_divides_nothing)
+{
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_variable w = mr_variable_new(g, "w", mr_constant_ints(g, MR_INTS(7, 8)));
+    mr_output rows = mr_placeholder(g, MR_INT32, .shape = MR_SHAPE(-1));
+    mr_output divide = mr_scatter_div(g, w.ref, rows, mr_constant_int32(g, 0));
+    mr_session *session = open_session(g);
+    run_node(session, w.initializer);
+    for (int64_t count = 0; count < 2; count++) {
+        mr_tensor indices = {0}, result = {0};
+        CHECK_OK(mr_tensor_init_copy(&indices, MR_INT32, MR_SHAPE(count), (int32_t[]){1}, &error));
+        const mr_status status =
+            mr_session_run(session, MR_FEEDS({rows, indices}), MR_OUTPUTS(divide), &result, nullptr, 0, &error);
+        CHECK_EQ(status, count == 0 ? MR_OK : MR_INVALID_ARGUMENT);
+        if (count == 0) CHECK_EQ(mr_tensor_int32s(&result)[1], 8);
+        if (count > 0) CHECK_CONTAINS(error.message, "Integer division by zero");
+        mr_tensor_deinit(&indices);
+        mr_tensor_deinit(&result);
+    }
+    mr_session_free(session);
+    mr_graph_free(g);
+}
+
 TEST(variable_scatter_changes_rows)
 {
     mr_error error = {0};
