@@ -19,6 +19,7 @@ constexpr int64_t SHORT = 128;            /* steps of a product whose rows are p
 constexpr int64_t LOW = 96;               /* steps of a product whose rows and 48 columns of B fit in a first cache */
 constexpr int64_t PACKED_TILES = 26;      /* on AVX-512; 16 low ones on AVX2, for second caches of 512 KiB */
 constexpr int64_t PACKED_LINES = 8;       /* of a transposed A, packed at a time */
+constexpr int64_t PACKED_WIDTH = 32;      /* columns of a tile that packs B */
 constexpr int64_t PACKED_COLUMNS = 64;    /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20;   /* multiplications that are worth another thread: about 10 us */
 constexpr int64_t UNIT_WORK = 1 << 22;
@@ -318,88 +319,158 @@ static void multiply_low(const gemm_unit *u)
     }
 }
 
-/* Packs the tiles of A that begin at rows[0 … count - 1], one after the other. A tile of a transposed A is narrower
- * than a cache line: all tiles of a few lines are packed before the next lines. */
-static void pack_tiles(const gemm_unit *u, const int64_t *rows, int64_t count, int64_t k0, int64_t length)
+/* Rows that are packed together, for a block of the inner dimension. */
+typedef struct packed_rows {
+    int64_t begins[PACKED_TILES + 1]; /* where the tiles begin, and the last one ends */
+    int64_t count, k0, length;
+} packed_rows;
+
+static float *packed_tile(const gemm_unit *u, const packed_rows *p, int64_t i)
+{
+    assert((p->begins[i + 1] - p->begins[0]) * p->length <= rows_size(u->gemm));
+    return u->rows + (p->begins[i] - p->begins[0]) * p->length;
+}
+
+/* Packs tile i of an A that is not transposed. */
+static void pack_tile(const gemm_unit *u, const packed_rows *p, int64_t i)
 {
     const mr_gemm *g = u->gemm;
-    const int64_t step = g->a_transposed ? PACKED_LINES : length;
-    assert((rows[count] - rows[0]) * length <= rows_size(g));
-    for (int64_t k = 0; k < length; k += step)
-        for (int64_t i = 0; i < count; i++) {
-            const int height = (int)(rows[i + 1] - rows[i]);
-            float *to = u->rows + (rows[i] - rows[0]) * length + height * k;
-            if (g->a_transposed)
-                mr_rows_pack(to, g->a + (k0 + k) * g->m + rows[i], height, MR_MIN(step, length - k), 1, g->m);
-            else
-                mr_rows_pack(to, g->a + rows[i] * g->k + k0, height, length, g->k, 1);
+    const int height = (int)(p->begins[i + 1] - p->begins[i]);
+    mr_rows_pack(packed_tile(u, p, i), g->a + p->begins[i] * g->k + p->k0, height, p->length, g->k, 1);
+}
+
+/* Packs all tiles of a transposed A: those of a few lines before the next lines, since a tile is narrower than a cache
+ * line. */
+static void pack_transposed(const gemm_unit *u, const packed_rows *p)
+{
+    const mr_gemm *g = u->gemm;
+    for (int64_t k = 0; k < p->length; k += PACKED_LINES)
+        for (int64_t i = 0; i < p->count; i++) {
+            const int height = (int)(p->begins[i + 1] - p->begins[i]);
+            mr_rows_pack(packed_tile(u, p, i) + height * k, g->a + (p->k0 + k) * g->m + p->begins[i], height,
+                         MR_MIN(PACKED_LINES, p->length - k), 1, g->m);
         }
 }
 
-/* Packs tiles [first, first + count) of the `tiles` tiles of a unit's rows and multiplies them with all of its columns,
- * which the first ones also pack for the others, or all for themselves, unless they are read in place: PACKED_COLUMNS
- * at a time, or those of a wide tile while it is multiplied. */
-static void multiply_packed(const gemm_unit *u, int64_t k0, int64_t length, int64_t tiles, int64_t first, int64_t count)
+/* Part `index` of `parts` parts of `count` rows that are needed next. */
+static void set_next(mr_tile *tile, const float *from, int64_t count, int64_t length, int64_t stride, int64_t index,
+                     int64_t parts)
+{
+    const int64_t begin = count * index / parts;
+    tile->next = from + begin * stride;
+    tile->next_count = count * (index + 1) / parts - begin;
+    tile->next_length = length;
+    tile->next_row = stride;
+}
+
+/* What is packed next, and is therefore prefetched while tile i is multiplied with these columns: in the first ones the
+ * next tile, in the last ones the rows of `later`, if there are any, in others the next columns of B. Of those that are
+ * needed after the last tile each one prefetches a part. */
+static void find_next(const gemm_unit *u, const packed_rows *p, const packed_rows *later, mr_tile *tile, int64_t i,
+                      int64_t column, int64_t packed)
 {
     const mr_gemm *g = u->gemm;
-    const int64_t height = u->row1 - u->row0, in_panels = panel_columns(g);
+    const int64_t end = column + tile->columns;
+    tile->next_count = 0;
+    if (p->length < LOW) return;
+    if (end == u->column1 && later->count > 0) {
+        const int64_t row = later->begins[0];
+        if (g->a_transposed)
+            set_next(tile, g->a + later->k0 * g->m + row, later->length, later->begins[later->count] - row, g->m, i,
+                     p->count);
+        else
+            set_next(tile, g->a + row * g->k + later->k0, later->begins[1] - row, later->length, g->k, i, p->count);
+    } else if (column == u->column0 && !g->a_transposed && i + 1 < p->count) {
+        const int64_t row = p->begins[i + 1];
+        set_next(tile, g->a + row * g->k + p->k0, p->begins[i + 2] - row, p->length, g->k, 0, 1);
+    } else if (end == packed && packed < u->column1 && g->b_transposed) {
+        set_next(tile, g->b + packed * g->k + p->k0, MR_MIN(PACKED_COLUMNS, u->column1 - packed), p->length, g->k, i,
+                 p->count);
+    } else if (end == packed && packed < u->column1) {
+        set_next(tile, g->b + p->k0 * g->n + packed, p->length, MR_MIN(PACKED_WIDTH, u->column1 - packed), g->n, i,
+                 p->count);
+    }
+}
+
+/* Packs rows and multiplies them with all columns of the unit, which the first rows also pack for the others, or all
+ * for themselves, unless they are read in place: PACKED_COLUMNS at a time, or those of a wide tile while it is
+ * multiplied.
+ * later  the rows that are packed next; none if their count is 0 */
+static void multiply_packed(const gemm_unit *u, const packed_rows *p, const packed_rows *later)
+{
+    const mr_gemm *g = u->gemm;
+    const int64_t in_panels = panel_columns(g), length = p->length;
     const bool in_place = reads_in_place(g);
-    int64_t rows[PACKED_TILES + 1]; /* where the tiles begin and end */
     mr_tile tile = {.a_row = 1,
                     .segments = 1,
                     .length = length,
                     .c_row = g->n,
-                    .accumulate = k0 > 0 || g->accumulate,
+                    .accumulate = p->k0 > 0 || g->accumulate,
                     .pairs = g->pairs};
-    assert(count >= 1 && count <= packed_tiles() && u->rows);
-    for (int64_t i = 0; i <= count; i++) rows[i] = u->row0 + height * (first + i) / tiles;
-    pack_tiles(u, rows, count, k0, length);
+    assert(p->count >= 1 && p->count <= packed_tiles() && u->rows);
+    if (g->a_transposed) pack_transposed(u, p);
     /* Columns before `packed` are in panels. */
-    int64_t packed = first == 0 || in_panels == PACKED_COLUMNS ? u->column0 : u->column1;
+    int64_t packed = p->begins[0] == u->row0 || in_panels == PACKED_COLUMNS ? u->column0 : u->column1;
     for (int64_t column = u->column0; column < u->column1; column += 16 * tile.vectors) {
         set_width(u, &tile, column, packed_vectors());
-        tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
+        tile.bias = g->bias && p->k0 + length == g->k ? g->bias + column : nullptr;
         float *panel = in_place ? nullptr : u->panels + (column - u->column0) % in_panels * length;
         const bool is_packed_first = packed == column && packed_vectors() > 1 && reads_columns(g, &tile);
         if (in_place || is_packed_first) {
             packed += tile.columns;
         } else if (packed == column) {
             packed = MR_MIN(u->column1, column + PACKED_COLUMNS);
-            pack_columns(g, panel, k0, length, column, packed - column);
+            pack_columns(g, panel, p->k0, length, column, packed - column);
         }
-        tile.a = u->rows;
-        for (int64_t i = 0; i < count; i++) {
-            tile.rows = (int)(rows[i + 1] - rows[i]);
+        for (int64_t i = 0; i < p->count; i++) {
+            if (column == u->column0 && !g->a_transposed) pack_tile(u, p, i);
+            tile.a = packed_tile(u, p, i);
+            tile.rows = (int)(p->begins[i + 1] - p->begins[i]);
             tile.a_step = tile.rows;
-            tile.c = g->c + rows[i] * g->n + column;
+            tile.c = g->c + p->begins[i] * g->n + column;
             if (in_place)
-                set_columns(u, &tile, k0, column, i == 0);
+                set_columns(u, &tile, p->k0, column, i == 0);
             else
-                set_panel(g, &tile, panel, k0, column, is_packed_first && i == 0);
+                set_panel(g, &tile, panel, p->k0, column, is_packed_first && i == 0);
+            find_next(u, p, later, &tile, i, column, packed);
             mr_tile_run(&tile);
-            tile.a += tile.rows * length;
         }
     }
+}
+
+/* Group `group` of the unit's packed rows, counted over all blocks of the inner dimension; none after the last one. The
+ * groups are of about the same size: each may pack B again. */
+static packed_rows find_rows(const gemm_unit *u, int64_t group)
+{
+    const mr_gemm *g = u->gemm;
+    const int64_t step = inner_block(g), height = u->row1 - u->row0;
+    const int64_t tiles = ceiling(height, mr_tile_rows_max(packed_vectors())), groups = ceiling(tiles, packed_tiles());
+    const int64_t first = tiles * (group % groups) / groups, end = tiles * (group % groups + 1) / groups;
+    packed_rows p = {.k0 = group / groups * step};
+    if (p.k0 >= g->k) return p;
+    p.length = MR_MIN(step, g->k - p.k0);
+    p.count = end - first;
+    for (int64_t i = 0; i <= p.count; i++) p.begins[i] = u->row0 + height * (first + i) / tiles;
+    return p;
 }
 
 static void gemm_unit_run(const gemm_unit *u)
 {
     const mr_gemm *g = u->gemm;
-    const int64_t step = inner_block(g), tiles = ceiling(u->row1 - u->row0, mr_tile_rows_max(packed_vectors()));
-    const int64_t groups = ceiling(tiles, packed_tiles()); /* of about the same size: each may pack B again */
+    const int64_t step = inner_block(g);
     assert(step >= 1 && step <= INNER_BLOCK && u->row1 > u->row0);
     assert(u->column1 > u->column0 && u->column1 - u->column0 <= column_block(g));
-    if (is_low(g)) {
-        multiply_low(u);
-        return;
-    }
-    for (int64_t k0 = 0; k0 < g->k; k0 += step) {
-        const int64_t length = MR_MIN(step, g->k - k0);
-        if (!packs_rows(g)) multiply_block(u, k0, length);
-        for (int64_t i = 0; packs_rows(g) && i < groups; i++) {
-            const int64_t first = tiles * i / groups;
-            multiply_packed(u, k0, length, tiles, first, tiles * (i + 1) / groups - first);
+    if (packs_rows(g)) {
+        packed_rows next = find_rows(u, 0);
+        for (int64_t group = 1; next.count > 0; group++) {
+            const packed_rows now = next;
+            next = find_rows(u, group);
+            multiply_packed(u, &now, &next);
         }
+    } else if (is_low(g)) {
+        multiply_low(u);
+    } else {
+        for (int64_t k0 = 0; k0 < g->k; k0 += step) multiply_block(u, k0, MR_MIN(step, g->k - k0));
     }
 }
 

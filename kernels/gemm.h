@@ -33,6 +33,9 @@ typedef struct mr_tile {
     int64_t ahead_step;
     float *pack; /* null, or where the numbers of B are also stored: rows of 16, each vector pack_next further */
     int64_t pack_next;
+    const float *next; /* next_count rows of next_length numbers that are needed next, each next_row further:
+                        * mr_tile_packed prefetches as many of them as its length allows; other tiles don't */
+    int64_t next_count, next_length, next_row;
 } mr_tile;
 void mr_tile_run(const mr_tile *tile);
 /* The same for a packed A on AVX-512: an a_row of 1, an a_step of `rows`, one segment and 2 vectors, without pairs,

@@ -110,9 +110,9 @@ MR_INLINE MR_TARGET_AVX512 void packed_body(const tile *tile, const int rows)
     packed_vector sums[PACKED_ROWS_MAX][PACKED_VECTORS];
     const packed_place place = {.a = t->a, .b = t->b, .b_next = LANES, .b_step = t->b_step};
     if (t->b_step == 0)
-        packed_multiply(sums, place, t->length, rows, false, t->c, t->c_row);
+        packed_multiply(sums, place, (packed_next){}, t->length, rows, false, false, t->c, t->c_row);
     else
-        packed_multiply(sums, place, t->length, rows, true, t->c, t->c_row);
+        packed_multiply(sums, place, (packed_next){}, t->length, rows, true, false, t->c, t->c_row);
     if (t->columns == PACKED_VECTORS * LANES) {
         packed_store(sums, rows, t->accumulate, t->c, t->c_row);
         return;

@@ -32,10 +32,16 @@ MR_INLINE MR_TARGET_AVX512 void tile_body(const mr_tile *tile, const int rows)
     const mr_tile copy = *tile, *t = &copy; /* so that stores to C do not make the compiler read it again */
     packed_vector sums[PACKED_ROWS_MAX][PACKED_VECTORS];
     const packed_place place = {.a = t->a, .b = t->b, .b_next = t->b_next, .b_step = t->b_step};
-    if (t->b_step == PACKED_STEP)
-        packed_multiply(sums, place, t->length, rows, false, t->c, t->c_row);
+    const packed_next next = packed_next_of(t->next, t->next_count, t->next_length, t->next_row);
+    const bool in_place = t->b_step != PACKED_STEP, has_next = t->next_count > 0;
+    if (!in_place && !has_next)
+        packed_multiply(sums, place, next, t->length, rows, false, false, t->c, t->c_row);
+    else if (!in_place)
+        packed_multiply(sums, place, next, t->length, rows, false, true, t->c, t->c_row);
+    else if (!has_next)
+        packed_multiply(sums, place, next, t->length, rows, true, false, t->c, t->c_row);
     else
-        packed_multiply(sums, place, t->length, rows, true, t->c, t->c_row);
+        packed_multiply(sums, place, next, t->length, rows, true, true, t->c, t->c_row);
     if (t->columns == PACKED_VECTORS * 16 && !t->bias) {
         packed_store(sums, rows, t->accumulate, t->c, t->c_row);
         return;

@@ -22,6 +22,42 @@ typedef struct packed_place {
     int64_t b_next, b_step;
 } packed_place;
 
+/* Rows of numbers that are needed next, which are prefetched to the second cache: PACKED_LINES lines at a time. */
+typedef struct packed_next {
+    const char *line;
+    int64_t step;        /* 0: all are prefetched */
+    int64_t left, times; /* of this row, and of each one */
+    int64_t row_bytes, rows;
+} packed_next;
+
+constexpr int64_t PACKED_LINES = 4, PACKED_LINE = 64;
+
+MR_INLINE packed_next packed_next_of(const PACKED_NUMBER *rows, int64_t count, int64_t length, int64_t row)
+{
+    constexpr int64_t EACH = PACKED_LINES * PACKED_LINE;
+    const int64_t times = (length * (int64_t)sizeof *rows + EACH - 1) / EACH;
+    return (packed_next){.line = (const char *)rows,
+                         .step = EACH,
+                         .left = times,
+                         .times = times,
+                         .row_bytes = row * (int64_t)sizeof *rows,
+                         .rows = count};
+}
+
+MR_INLINE MR_TARGET_AVX512 void packed_prefetch(packed_next *next)
+{
+    MR_UNROLL
+    for (int i = 0; i < PACKED_LINES; i++)
+        __asm__ volatile("prefetcht1 %0" : : "m"(*(next->line + i * PACKED_LINE)));
+    next->line += next->step;
+    if (--next->left > 0) return;
+    next->line += next->row_bytes - next->times * next->step;
+    next->left = next->times;
+    if (--next->rows > 0) return;
+    next->step = 0;
+    next->left = INT64_MAX;
+}
+
 MR_INLINE MR_TARGET_AVX512 void packed_step(packed_vector sums[PACKED_ROWS_MAX][PACKED_VECTORS], const PACKED_NUMBER *a,
                                             const PACKED_NUMBER *b, int64_t b_next, const int rows)
 {
@@ -67,11 +103,13 @@ MR_INLINE MR_TARGET_AVX512 void packed_steps(packed_vector sums[PACKED_ROWS_MAX]
     if (!is_in_place) at->b += count * PACKED_STEP;
 }
 
-/* sums[r][v] = sum of a[k][r] * b[v][k] over `length` steps. rows and is_in_place are constants in every instance.
+/* sums[r][v] = sum of a[k][r] * b[v][k] over `length` steps. rows, is_in_place and has_next are constants in
+ * every instance.
  * c  where the rows of the result will be written */
 MR_INLINE MR_TARGET_AVX512 void packed_multiply(packed_vector sums[PACKED_ROWS_MAX][PACKED_VECTORS], packed_place at,
-                                                int64_t length, const int rows, const bool is_in_place,
-                                                const PACKED_NUMBER *c, int64_t c_row)
+                                                packed_next next, int64_t length, const int rows,
+                                                const bool is_in_place, const bool has_next, const PACKED_NUMBER *c,
+                                                int64_t c_row)
 {
     constexpr int UNROLL = 4;
     constexpr int C_STEPS = 4;   /* of UNROLL steps, before the end, by which the last row of C is prefetched */
@@ -82,7 +120,10 @@ MR_INLINE MR_TARGET_AVX512 void packed_multiply(packed_vector sums[PACKED_ROWS_M
     /* A row of C at a time, and late: rows that share a set of the cache would drive each other out again. */
     const int64_t late = length >= LONG ? (rows + C_STEPS) * UNROLL : 0;
     int64_t k = length;
-    for (; k >= UNROLL + late; k -= UNROLL) packed_steps(sums, &at, rows, is_in_place, UNROLL);
+    for (; k >= UNROLL + late; k -= UNROLL) {
+        if (has_next) packed_prefetch(&next);
+        packed_steps(sums, &at, rows, is_in_place, UNROLL);
+    }
     for (int r = late > 0 ? 0 : rows; k >= UNROLL; k -= UNROLL, r++) {
         if (r < rows) {
             MR_UNROLL
@@ -90,6 +131,7 @@ MR_INLINE MR_TARGET_AVX512 void packed_multiply(packed_vector sums[PACKED_ROWS_M
                 __asm__ volatile("prefetchw %0" : : "m"(*((const packed_vector_at *)c + v)));
             c += c_row;
         }
+        if (has_next) packed_prefetch(&next);
         packed_steps(sums, &at, rows, is_in_place, UNROLL);
     }
     for (; k > 0; k--) packed_steps(sums, &at, rows, is_in_place, 1);
