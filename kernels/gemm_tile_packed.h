@@ -113,7 +113,7 @@ MR_INLINE MR_TARGET_AVX512 void packed_multiply(packed_vector sums[PACKED_ROWS_M
 {
     constexpr int UNROLL = 4;
     constexpr int C_STEPS = 4;   /* of UNROLL steps, before the end, by which the last row of C is prefetched */
-    constexpr int64_t LONG = 96; /* steps of tiles for which C is prefetched */
+    constexpr int64_t LONG = PACKED_ROWS_MAX * UNROLL; /* steps of tiles for which C is prefetched */
     MR_UNROLL
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < PACKED_VECTORS; v++) sums[r][v] = (packed_vector){};
