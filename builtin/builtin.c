@@ -54,7 +54,7 @@
     X(tensor_list_join) X(optional) X(variant) X(scatter) X(scatter_nd) X(gather) X(serialize_sparse) \
     X(candidate) X(table_ops) X(file) X(serialize) X(parse_example) \
     X(barrier) X(accumulator) X(accumulator_sparse) X(stage) X(map_stage) X(temporary) X(remap) \
-    X(sparse_map) X(critical) X(session_tensor) X(record_input) X(handles) X(summary_writer)
+    X(sparse_adam) X(sparse_map) X(critical) X(session_tensor) X(record_input) X(handles) X(summary_writer)
 /* clang-format on */
 /* graph/data/FILE.c: mr_data_kernels_FILE */
 #define DATA_KERNELS(X)                                                                                                \

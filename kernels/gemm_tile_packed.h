@@ -47,8 +47,7 @@ MR_INLINE packed_next packed_next_of(const PACKED_NUMBER *rows, int64_t count, i
 MR_INLINE MR_TARGET_AVX512 void packed_prefetch(packed_next *next)
 {
     MR_UNROLL
-    for (int i = 0; i < PACKED_LINES; i++)
-        __asm__ volatile("prefetcht1 %0" : : "m"(*(next->line + i * PACKED_LINE)));
+    for (int i = 0; i < PACKED_LINES; i++) __asm__ volatile("prefetcht1 %0" : : "m"(*(next->line + i * PACKED_LINE)));
     next->line += next->step;
     if (--next->left > 0) return;
     next->line += next->row_bytes - next->times * next->step;
@@ -112,7 +111,7 @@ MR_INLINE MR_TARGET_AVX512 void packed_multiply(packed_vector sums[PACKED_ROWS_M
                                                 int64_t c_row)
 {
     constexpr int UNROLL = 4;
-    constexpr int C_STEPS = 4;   /* of UNROLL steps, before the end, by which the last row of C is prefetched */
+    constexpr int C_STEPS = 4; /* of UNROLL steps, before the end, by which the last row of C is prefetched */
     constexpr int64_t LONG = PACKED_ROWS_MAX * UNROLL; /* steps of tiles for which C is prefetched */
     MR_UNROLL
     for (int r = 0; r < rows; r++)

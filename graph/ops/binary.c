@@ -206,6 +206,7 @@ static const mr_op binary_ops[] = {
      .attrs = "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
               "complex64, complex128}",
      .shape = mr_shape_binary,
+     .role = MR_FUSION_DIV,
      .doc = "Returns x / y element-wise."},
     {.name = "DivNoNan",
      .signature = "x: T, y: T -> z: T",

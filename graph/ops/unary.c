@@ -28,6 +28,7 @@ static const mr_op unary_ops[] = {
      .signature = "x: T -> y: T",
      .attrs = "T: {bfloat16, half, float, double, complex64, complex128}",
      .shape = mr_shape_unchanged,
+     .role = MR_FUSION_SQRT,
      .doc = "Computes the square root of x element-wise."},
     {.name = "SqrtGrad",
      .signature = "y: T, dy: T -> z: T",

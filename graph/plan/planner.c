@@ -14,34 +14,21 @@ mr_status mr_plan_make(const mr_signature *signature, const mr_plan_context *con
 {
     mr_planner planner = {.context = context, .signature = signature};
     uint64_t version = context->graph->version;
-    static mr_status (*const passes[])(mr_planner *, mr_error *) = {
-        mr_plan_prune,
-        mr_plan_flow,
-        mr_plan_place,
-        mr_plan_fold,
-        mr_plan_share,
-        mr_plan_drop,
-        mr_plan_fuse,
-        mr_plan_fuse_pool,
-        mr_plan_fuse_products,
-        mr_plan_fuse_steps,
-        mr_plan_fuse_elementwise,
-        mr_plan_copy,
-        mr_plan_order,
-        mr_plan_recompute,
-        mr_plan_segments,
-        mr_plan_lower,
+    static const struct pass {
+        mr_status (*run)(mr_planner *, mr_error *);
+        bool is_optimization;
+    } passes[] = {
+        {mr_plan_prune, false},     {mr_plan_flow, false},     {mr_plan_place, false},
+        {mr_plan_fold, false},      {mr_plan_share, true},     {mr_plan_drop, true},
+        {mr_plan_fuse, true},       {mr_plan_fuse_pool, true}, {mr_plan_fuse_products, true},
+        {mr_plan_fuse_steps, true}, {mr_plan_fuse_adam, true}, {mr_plan_fuse_elementwise, true},
+        {mr_plan_copy, false},      {mr_plan_order, false},    {mr_plan_recompute, true},
+        {mr_plan_segments, false},  {mr_plan_lower, false},
     };
-    bool optimizes = mr_plan_optimizes(&planner);
     mr_status status = mr_graph_status(context->graph, error);
     bool flushes = mr_cpu_flush_subnormals(true); /* folding computes as runs do */
-    for (size_t i = 0; status == MR_OK && i < sizeof passes / sizeof passes[0]; i++) {
-        bool is_optional = passes[i] == mr_plan_share || passes[i] == mr_plan_drop || passes[i] == mr_plan_fuse ||
-                           passes[i] == mr_plan_fuse_pool || passes[i] == mr_plan_fuse_products ||
-                           passes[i] == mr_plan_fuse_steps || passes[i] == mr_plan_fuse_elementwise ||
-                           passes[i] == mr_plan_recompute;
-        if (optimizes || !is_optional) status = passes[i](&planner, error);
-    }
+    for (size_t i = 0; status == MR_OK && i < sizeof passes / sizeof passes[0]; i++)
+        if (mr_plan_optimizes(&planner) || !passes[i].is_optimization) status = passes[i].run(&planner, error);
     (void)mr_cpu_flush_subnormals(flushes);
     release_constants(&planner);
     mr_arena_deinit(&planner.arena);

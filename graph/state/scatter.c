@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static mr_status bad_shapes(const mr_kernel_call *call, const mr_tensor *target, mr_error *error)
+static mr_status bad_shapes(const mr_kernel_node *node, const mr_tensor *target, const mr_tensor *indices,
+                            const mr_tensor *updates, mr_error *error)
 {
-    const mr_tensor *indices = &call->inputs[1], *updates = &call->inputs[2];
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE], c[MR_SHAPE_TEXT_SIZE];
-    return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+    return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
                           "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got "
                           "updates.shape %s, indices.shape %s, params.shape %s",
                           mr_shape_text(updates->shape, a, sizeof a), mr_shape_text(indices->shape, b, sizeof b),
@@ -26,35 +26,39 @@ static bool is_prefix(mr_shape prefix, mr_shape shape)
     return true;
 }
 
-/* Checks shapes and indices against the variable's value. */
-static mr_status check(const mr_kernel_call *call, const mr_tensor *target, mr_error *error)
+mr_status mr_scatter_check(const mr_kernel_node *node, const mr_tensor *target, const mr_tensor *indices,
+                           const mr_tensor *updates, mr_error *error)
 {
-    const mr_tensor *indices = &call->inputs[1], *updates = &call->inputs[2];
-    bool by_handle = strncmp(call->node->op, "Resource", 8) == 0;
+    bool by_handle = strncmp(node->op, "Resource", 8) == 0;
     char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE], position[MR_POSITION_TEXT_SIZE];
     if (target->dtype != updates->dtype)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "the variable is a %s, but the updates are %s",
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "the variable is a %s, but the updates are %s",
                               mr_dtype_name(target->dtype), mr_dtype_name(updates->dtype));
     if (target->shape.rank < 1 && !by_handle)
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "params must be at least 1-D, got shape []");
-    if (target->shape.rank < 1) return bad_shapes(call, target, error);
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT, "params must be at least 1-D, got shape []");
+    if (target->shape.rank < 1) return bad_shapes(node, target, indices, updates, error);
     if (by_handle && updates->shape.rank > 0 && !is_prefix(indices->shape, updates->shape))
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+        return mr_kernel_fail(node, error, MR_INVALID_ARGUMENT,
                               "The shape of indices (%s) must be a prefix of the shape of updates (%s)",
                               mr_shape_text(indices->shape, a, sizeof a), mr_shape_text(updates->shape, b, sizeof b));
     mr_shape wanted = indices->shape;
     bool fits = wanted.rank + target->shape.rank - 1 <= MR_RANK_MAX;
     for (int32_t i = 1; fits && i < target->shape.rank; i++) wanted.dims[wanted.rank++] = target->shape.dims[i];
     if (updates->shape.rank != 0 && (!fits || !mr_shape_equal(updates->shape, wanted)))
-        return bad_shapes(call, target, error);
+        return bad_shapes(node, target, indices, updates, error);
     for (int64_t i = 0, count = mr_tensor_count(indices); i < count; i++) {
         int64_t row = mr_change_index(indices, i);
         if (row < 0 || row >= target->shape.dims[0])
             return mr_kernel_fail(
-                call->node, error, MR_INVALID_ARGUMENT, "indices%s = %" PRId64 " is not in [0, %" PRId64 ")",
+                node, error, MR_INVALID_ARGUMENT, "indices%s = %" PRId64 " is not in [0, %" PRId64 ")",
                 mr_position_text(indices->shape, i, position, sizeof position), row, target->shape.dims[0]);
     }
     return MR_OK;
+}
+
+static mr_status check(const mr_kernel_call *call, const mr_tensor *target, mr_error *error)
+{
+    return mr_scatter_check(call->node, target, &call->inputs[1], &call->inputs[2], error);
 }
 
 static int64_t width_of(const mr_tensor *target)
