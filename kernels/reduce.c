@@ -17,12 +17,14 @@ typedef enum reduction { SUM, MEAN, PRODUCT, LARGEST, SMALLEST, REDUCTION_COUNT 
 /* start    fills count accumulators with the neutral element
  * row      reduces all elements of a row into *accumulator
  * column   accumulators[i] op= row[i]
+ * columns  the same of ROWS rows, `stride` elements apart, one after the other; null: there is no function for that
  * finish   divides by a count, for MEAN */
 typedef struct reducer {
     void (*start)(void *accumulator, int64_t count);
     void (*row)(void *accumulator, const void *row, int64_t count);
     void (*column)(void *accumulator, const void *row, int64_t count);
     void (*finish)(void *accumulator, int64_t count, int64_t divisor);
+    void (*columns)(void *accumulator, const void *row, int64_t stride, int64_t count);
 } reducer;
 
 #define REDUCER(name, type, neutral, join)                                                                             \
@@ -109,6 +111,26 @@ MR_INLINE void sum_column_body(void *accumulator, const void *row, int64_t count
 }
 MR_LEVELS(sum_column, (void *accumulator, const void *row, int64_t count), (accumulator, row, count))
 
+constexpr int ROWS = 8;
+
+/* Several rows at once: the memory is read in as many places, and the sums are read and written once. */
+MR_INLINE void sum_columns_body(void *accumulator, const void *row, int64_t stride, int64_t count)
+{
+    float *a = accumulator;
+    const float *x = row;
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        mr_vector sum = mr_vector_load(a + i);
+        MR_UNROLL
+        for (int r = 0; r < ROWS; r++) sum += mr_vector_load(x + r * stride + i);
+        mr_vector_store(a + i, sum);
+    }
+    for (; i < count; i++)
+        for (int r = 0; r < ROWS; r++) a[i] += x[r * stride + i];
+}
+MR_LEVELS(sum_columns, (void *accumulator, const void *row, int64_t stride, int64_t count),
+          (accumulator, row, stride, count))
+
 /* The largest and the smallest float: 64 candidates, joined at the end. NaN remains. */
 #define EXTREME(name, compare)                                                                                         \
     MR_INLINE void name##_row_body(void *accumulator, const void *row, int64_t count)                                  \
@@ -166,7 +188,12 @@ static void fast_sum_column(void *accumulator, const void *row, int64_t count)
     sum_column[mr_cpu()](accumulator, row, count);
 }
 
-#define REDUCER_ROW(name, done) {name##_start, name##_row, name##_column, done}
+static void fast_sum_columns(void *accumulator, const void *row, int64_t stride, int64_t count)
+{
+    sum_columns[mr_cpu()](accumulator, row, stride, count);
+}
+
+#define REDUCER_ROW(name, done) {name##_start, name##_row, name##_column, done, nullptr}
 #define REDUCER_ROWS(dtype, type, sum_type, suffix, low, high)                                                         \
     [dtype] = {REDUCER_ROW(sum_##suffix, nullptr), REDUCER_ROW(sum_##suffix, finish_##suffix),                         \
                REDUCER_ROW(product_##suffix, nullptr), REDUCER_ROW(largest_##suffix, nullptr),                         \
@@ -206,6 +233,27 @@ static int64_t offset_of(const reduce_job *job, int64_t index, bool which)
     return offset;
 }
 
+/* Adds part of the rows at the reduced positions [from, to), element by element. Those that differ in the last reduced
+ * dim only are at a constant distance. Neighbors in memory are added one by one, as the processor expects them. */
+static void reduce_columns(const reduce_job *job, char *accumulator, const char *source, int64_t from, int64_t to,
+                           int64_t count)
+{
+    constexpr int64_t WIDE = 2048;
+    int last = job->rank - 1;
+    while (last >= 0 && !job->reduced[last]) last--;
+    const int64_t run = last >= 0 ? job->dims[last] : 1, stride = last >= 0 ? job->strides[last] : 0;
+    const int64_t at_once = job->reducer.columns && (count < stride || count >= WIDE) ? ROWS : 1;
+    for (int64_t step = from; step < to;) {
+        const char *row = source + (size_t)offset_of(job, step, true) * job->size;
+        int64_t left = MR_MIN(to - step, run - step % run);
+        assert(left >= 1);
+        step += left;
+        for (; at_once > 1 && left >= at_once; left -= at_once, row += (size_t)(at_once * stride) * job->size)
+            job->reducer.columns(accumulator, row, stride, count);
+        for (; left > 0; left--, row += (size_t)stride * job->size) job->reducer.column(accumulator, row, count);
+    }
+}
+
 /* Units of work are numbered by (split, kept position, block of a kept row), the last one varying fastest. */
 static void reduce_units(void *context, int64_t begin, int64_t end)
 {
@@ -229,10 +277,7 @@ static void reduce_units(void *context, int64_t begin, int64_t end)
                                  MR_MIN(job->row_block, job->row - at));
             }
         } else {
-            for (int64_t step = from; step < to; step++) {
-                int64_t offset = offset_of(job, step, true) + start;
-                job->reducer.column(accumulator, source + (size_t)offset * job->size, count);
-            }
+            reduce_columns(job, accumulator, source + (size_t)start * job->size, from, to, count);
         }
     }
 }
@@ -333,6 +378,7 @@ static mr_status reduce_values(mr_kernel_call *call, reduction which, mr_dtype d
     if (dtype == MR_FLOAT && (which == SUM || which == MEAN)) {
         job.reducer.row = fast_sum_row;
         job.reducer.column = fast_sum_column;
+        job.reducer.columns = fast_sum_columns;
     } else if (dtype == MR_FLOAT && which == LARGEST) {
         job.reducer.row = fast_largest_row;
         job.reducer.column = fast_largest_column;
