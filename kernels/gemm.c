@@ -352,51 +352,64 @@ static void pack_transposed(const gemm_unit *u, const packed_rows *p)
         }
 }
 
-/* Part `index` of `parts` parts of `count` rows that are needed next. */
-static void set_next(mr_tile *tile, const float *from, int64_t count, int64_t length, int64_t stride, int64_t index,
-                     int64_t parts)
-{
-    const int64_t begin = count * index / parts;
-    tile->next = from + begin * stride;
-    tile->next_count = count * (index + 1) / parts - begin;
-    tile->next_length = length;
-    tile->next_row = stride;
-}
+/* Rows of an operand that are needed after the last tile of a group: each tile prefetches `each` of them. */
+typedef struct later_rows {
+    const float *from;
+    int64_t count, length, stride, each;
+} later_rows;
 
-/* What is packed next, and is therefore prefetched while tile i is multiplied with these columns: in the first ones the
- * next tile, in the last ones the rows of `later`, if there are any, in others the next columns of B. Of those that are
- * needed after the last tile each one prefetches a part. */
-static void find_next(const gemm_unit *u, const packed_rows *p, const packed_rows *later, mr_tile *tile, int64_t i,
-                      int64_t column, int64_t packed)
+/* What is packed after the tiles of `p` were multiplied with the columns that end at `end`: after the last columns the
+ * rows of `after`, if there are any, after others the next columns of B, if they are not packed. */
+static later_rows find_later(const gemm_unit *u, const packed_rows *p, const packed_rows *after, int64_t end,
+                             int64_t packed)
 {
     const mr_gemm *g = u->gemm;
-    const int64_t end = column + tile->columns;
-    tile->next_count = 0;
-    if (p->length < LOW) return;
-    if (end == u->column1 && later->count > 0) {
-        const int64_t row = later->begins[0];
+    later_rows later = {};
+    if (p->length < LOW) return later;
+    if (end == u->column1 && after->count > 0) {
+        const int64_t row = after->begins[0];
         if (g->a_transposed)
-            set_next(tile, g->a + later->k0 * g->m + row, later->length, later->begins[later->count] - row, g->m, i,
-                     p->count);
+            later = (later_rows){g->a + after->k0 * g->m + row, after->length, after->begins[after->count] - row, g->m};
         else
-            set_next(tile, g->a + row * g->k + later->k0, later->begins[1] - row, later->length, g->k, i, p->count);
-    } else if (column == u->column0 && !g->a_transposed && i + 1 < p->count) {
-        const int64_t row = p->begins[i + 1];
-        set_next(tile, g->a + row * g->k + p->k0, p->begins[i + 2] - row, p->length, g->k, 0, 1);
+            later = (later_rows){g->a + row * g->k + after->k0, after->begins[1] - row, after->length, g->k};
     } else if (end == packed && packed < u->column1 && g->b_transposed) {
-        set_next(tile, g->b + packed * g->k + p->k0, MR_MIN(PACKED_COLUMNS, u->column1 - packed), p->length, g->k, i,
-                 p->count);
+        later =
+            (later_rows){g->b + packed * g->k + p->k0, MR_MIN(PACKED_COLUMNS, u->column1 - packed), p->length, g->k};
     } else if (end == packed && packed < u->column1) {
-        set_next(tile, g->b + p->k0 * g->n + packed, p->length, MR_MIN(PACKED_WIDTH, u->column1 - packed), g->n, i,
-                 p->count);
+        later = (later_rows){g->b + p->k0 * g->n + packed, p->length, MR_MIN(PACKED_WIDTH, u->column1 - packed), g->n};
+    }
+    later.each = ceiling(later.count, p->count);
+    return later;
+}
+
+/* What is prefetched while tile i is multiplied: in the first columns the next tile, which is packed after this one, in
+ * others a part of what is needed later. */
+static void set_next(const gemm_unit *u, const packed_rows *p, const later_rows *later, mr_tile *tile, int64_t i,
+                     bool is_packing)
+{
+    const mr_gemm *g = u->gemm;
+    if (later->count > 0) {
+        const int64_t begin = MR_MIN(later->each * i, later->count);
+        tile->next = later->from + begin * later->stride;
+        tile->next_count = MR_MIN(later->each, later->count - begin);
+        tile->next_length = later->length;
+        tile->next_row = later->stride;
+    } else if (is_packing && i + 1 < p->count && p->length >= LOW) {
+        const int64_t row = p->begins[i + 1];
+        tile->next = g->a + row * g->k + p->k0;
+        tile->next_count = p->begins[i + 2] - row;
+        tile->next_length = p->length;
+        tile->next_row = g->k;
+    } else {
+        tile->next_count = 0;
     }
 }
 
 /* Packs rows and multiplies them with all columns of the unit, which the first rows also pack for the others, or all
  * for themselves, unless they are read in place: PACKED_COLUMNS at a time, or those of a wide tile while it is
  * multiplied.
- * later  the rows that are packed next; none if their count is 0 */
-static void multiply_packed(const gemm_unit *u, const packed_rows *p, const packed_rows *later)
+ * after  the rows that are packed next; none if their count is 0 */
+static void multiply_packed(const gemm_unit *u, const packed_rows *p, const packed_rows *after)
 {
     const mr_gemm *g = u->gemm;
     const int64_t in_panels = panel_columns(g), length = p->length;
@@ -422,8 +435,12 @@ static void multiply_packed(const gemm_unit *u, const packed_rows *p, const pack
             packed = MR_MIN(u->column1, column + PACKED_COLUMNS);
             pack_columns(g, panel, p->k0, length, column, packed - column);
         }
+        const bool is_packing = column == u->column0 && !g->a_transposed;
+        later_rows later = {};
+        if (!is_packing || column + tile.columns == u->column1)
+            later = find_later(u, p, after, column + tile.columns, packed);
         for (int64_t i = 0; i < p->count; i++) {
-            if (column == u->column0 && !g->a_transposed) pack_tile(u, p, i);
+            if (is_packing) pack_tile(u, p, i);
             tile.a = packed_tile(u, p, i);
             tile.rows = (int)(p->begins[i + 1] - p->begins[i]);
             tile.a_step = tile.rows;
@@ -432,7 +449,7 @@ static void multiply_packed(const gemm_unit *u, const packed_rows *p, const pack
                 set_columns(u, &tile, p->k0, column, i == 0);
             else
                 set_panel(g, &tile, panel, p->k0, column, is_packed_first && i == 0);
-            find_next(u, p, later, &tile, i, column, packed);
+            set_next(u, p, &later, &tile, i, is_packing);
             mr_tile_run(&tile);
         }
     }
