@@ -29,16 +29,33 @@ static int64_t ceiling(int64_t count, int64_t of)
     return (count + of - 1) / of;
 }
 
+/* The distances of rows, as they are stored. */
+static int64_t a_row(const mr_gemm *g)
+{
+    return g->a_row > 0 ? g->a_row : g->a_transposed ? g->m : g->k;
+}
+
+static int64_t b_row(const mr_gemm *g)
+{
+    return g->b_row > 0 ? g->b_row : g->b_transposed ? g->k : g->n;
+}
+
+static int64_t c_row(const mr_gemm *g)
+{
+    return g->c_row > 0 ? g->c_row : g->n;
+}
+
 void mr_gemm_plain(const mr_gemm *g)
 {
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = 0; j < g->n; j++) {
             double sum = 0;
             for (int64_t k = 0; k < g->k; k++)
-                sum += (double)g->a[g->a_transposed ? k * g->m + i : i * g->k + k] *
-                       (double)g->b[g->b_transposed ? j * g->k + k : k * g->n + j];
-            g->c[i * g->n + j] = (g->accumulate ? g->c[i * g->n + j] : 0) + (float)sum;
-            if (g->bias) g->c[i * g->n + j] += g->bias[j];
+                sum += (double)g->a[g->a_transposed ? k * a_row(g) + i : i * a_row(g) + k] *
+                       (double)g->b[g->b_transposed ? j * b_row(g) + k : k * b_row(g) + j];
+            float *c = &g->c[i * c_row(g) + j];
+            *c = (g->accumulate ? *c : 0) + (float)sum;
+            if (g->bias) *c += g->bias[j];
         }
 }
 
@@ -46,7 +63,7 @@ void mr_gemm_plain(const mr_gemm *g)
  * where they drive each other out; those of a transposed A also need as many entries of the page tables. */
 static bool has_far_rows(const mr_gemm *g)
 {
-    const int64_t stride = g->a_transposed ? g->m : g->k;
+    const int64_t stride = a_row(g);
     return stride % 1024 == 0 || (g->a_transposed && stride >= FAR);
 }
 
@@ -183,9 +200,9 @@ static void set_rows(const gemm_unit *u, mr_tile *tile, int rows_max, int64_t k0
     const mr_gemm *g = u->gemm;
     const int64_t from = tile_row(u, i, tiles);
     tile->rows = (int)(tile_row(u, i + 1, tiles) - from);
-    tile->a = g->a_transposed ? g->a + k0 * g->m + from : g->a + from * g->k + k0;
-    tile->a_row = g->a_transposed ? 1 : g->k;
-    tile->a_step = g->a_transposed ? g->m : 1;
+    tile->a = g->a_transposed ? g->a + k0 * a_row(g) + from : g->a + from * a_row(g) + k0;
+    tile->a_row = g->a_transposed ? 1 : a_row(g);
+    tile->a_step = g->a_transposed ? a_row(g) : 1;
     assert(tile->rows >= 1 && tile->rows <= rows_max && tile->length >= 1);
 }
 
@@ -200,10 +217,10 @@ static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t
     }
     if (k0 >= g->k || i >= tiles) return;
     if (g->a_transposed) { /* the last row: the line of the first one is also the previous tile's */
-        tile->ahead = g->a + k0 * g->m + tile_row(u, i + 1, tiles) - 1;
-        tile->ahead_step = g->m;
-    } else if (tile->length == g->k) {
-        tile->ahead = g->a + tile_row(u, i, tiles) * g->k;
+        tile->ahead = g->a + k0 * a_row(g) + tile_row(u, i + 1, tiles) - 1;
+        tile->ahead_step = a_row(g);
+    } else if (tile->length == a_row(g)) {
+        tile->ahead = g->a + tile_row(u, i, tiles) * a_row(g);
         tile->ahead_step = 16;
     }
 }
@@ -213,8 +230,8 @@ static void prefetch_rows(const gemm_unit *u, mr_tile *tile, int64_t k0, int64_t
 static void prefetch_result(const gemm_unit *u, mr_tile *tile, int64_t i, int64_t tiles, int64_t *place)
 {
     const mr_gemm *g = u->gemm;
-    if (!is_writing(g) || u->column1 - u->column0 < g->n || i + 1 >= tiles) return;
-    tile->ahead = g->c + tile_row(u, i + 1, tiles) * g->n + *place;
+    if (!is_writing(g) || u->column1 - u->column0 < c_row(g) || i + 1 >= tiles) return;
+    tile->ahead = g->c + tile_row(u, i + 1, tiles) * c_row(g) + *place;
     tile->ahead_step = 16;
     *place += 16 * tile->length;
 }
@@ -223,9 +240,9 @@ static void prefetch_result(const gemm_unit *u, mr_tile *tile, int64_t i, int64_
 static void pack_columns(const mr_gemm *g, float *panels, int64_t k0, int64_t length, int64_t column, int64_t count)
 {
     if (g->b_transposed)
-        mr_panels_pack(panels, g->b + column * g->k + k0, length, count, 1, g->k);
+        mr_panels_pack(panels, g->b + column * b_row(g) + k0, length, count, 1, b_row(g));
     else
-        mr_panels_pack(panels, g->b + k0 * g->n + column, length, count, g->n, 1);
+        mr_panels_pack(panels, g->b + k0 * b_row(g) + column, length, count, b_row(g), 1);
 }
 
 /* Whether the columns of a tile are those of B in place: they fill its vectors. */
@@ -238,8 +255,8 @@ static bool reads_columns(const mr_gemm *g, const mr_tile *tile)
 static void set_panel(const mr_gemm *g, mr_tile *tile, float *panel, int64_t k0, int64_t column, bool is_in_place)
 {
     assert(panel || is_in_place);
-    tile->b = is_in_place ? g->b + k0 * g->n + column : panel;
-    tile->b_step = is_in_place ? g->n : 16;
+    tile->b = is_in_place ? g->b + k0 * b_row(g) + column : panel;
+    tile->b_step = is_in_place ? b_row(g) : 16;
     tile->b_next = is_in_place ? 16 : 16 * tile->length;
     tile->pack = is_in_place ? panel : nullptr;
     tile->pack_next = 16 * tile->length;
@@ -276,14 +293,14 @@ static void multiply_block(const gemm_unit *u, int64_t k0, int64_t length)
     const int widest = vectors_max(g, u->column1 - u->column0), rows_max = mr_tile_rows_max(widest);
     const int64_t tiles = ceiling(u->row1 - u->row0, rows_max);
     mr_tile tile = {
-        .segments = 1, .length = length, .c_row = g->n, .accumulate = k0 > 0 || g->accumulate, .pairs = g->pairs};
+        .segments = 1, .length = length, .c_row = c_row(g), .accumulate = k0 > 0 || g->accumulate, .pairs = g->pairs};
     for (int64_t i = 0; i < tiles; i++) {
         const int64_t from = tile_row(u, i, tiles);
         int64_t place = 0;
         set_rows(u, &tile, rows_max, k0, i, tiles);
         for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
             set_width(u, &tile, column, widest);
-            tile.c = g->c + from * g->n + column;
+            tile.c = g->c + from * c_row(g) + column;
             tile.bias = g->bias && k0 + length == g->k ? g->bias + column : nullptr;
             tile.ahead = nullptr;
             set_columns(u, &tile, k0, column, i == 0);
@@ -303,15 +320,15 @@ static void multiply_low(const gemm_unit *u)
     const mr_gemm *g = u->gemm;
     const int widest = vectors_max(g, u->column1 - u->column0), rows_max = mr_tile_rows_max(widest);
     const int64_t tiles = ceiling(u->row1 - u->row0, rows_max);
-    mr_tile tile = {.segments = 1, .length = g->k, .c_row = g->n, .accumulate = g->accumulate, .pairs = g->pairs};
+    mr_tile tile = {.segments = 1, .length = g->k, .c_row = c_row(g), .accumulate = g->accumulate, .pairs = g->pairs};
     for (int64_t column = u->column0; column < u->column1; column += tile.vectors * 16) {
         set_width(u, &tile, column, widest);
         tile.bias = g->bias ? g->bias + column : nullptr;
         for (int64_t i = 0; i < tiles; i++) {
             const int64_t next = MR_MIN(column + tile.columns + 16 * i, g->n - 1);
-            tile.c = g->c + tile_row(u, i, tiles) * g->n + column;
+            tile.c = g->c + tile_row(u, i, tiles) * c_row(g) + column;
             tile.ahead = g->b + next;
-            tile.ahead_step = g->n;
+            tile.ahead_step = b_row(g);
             set_rows(u, &tile, rows_max, 0, i, tiles);
             set_columns(u, &tile, 0, column, i == 0);
             mr_tile_run(&tile);
@@ -336,7 +353,7 @@ static void pack_tile(const gemm_unit *u, const packed_rows *p, int64_t i)
 {
     const mr_gemm *g = u->gemm;
     const int height = (int)(p->begins[i + 1] - p->begins[i]);
-    mr_rows_pack(packed_tile(u, p, i), g->a + p->begins[i] * g->k + p->k0, height, p->length, g->k, 1);
+    mr_rows_pack(packed_tile(u, p, i), g->a + p->begins[i] * a_row(g) + p->k0, height, p->length, a_row(g), 1);
 }
 
 /* Packs all tiles of a transposed A: those of a few lines before the next lines, since a tile is narrower than a cache
@@ -347,8 +364,8 @@ static void pack_transposed(const gemm_unit *u, const packed_rows *p)
     for (int64_t k = 0; k < p->length; k += PACKED_LINES)
         for (int64_t i = 0; i < p->count; i++) {
             const int height = (int)(p->begins[i + 1] - p->begins[i]);
-            mr_rows_pack(packed_tile(u, p, i) + height * k, g->a + (p->k0 + k) * g->m + p->begins[i], height,
-                         MR_MIN(PACKED_LINES, p->length - k), 1, g->m);
+            mr_rows_pack(packed_tile(u, p, i) + height * k, g->a + (p->k0 + k) * a_row(g) + p->begins[i], height,
+                         MR_MIN(PACKED_LINES, p->length - k), 1, a_row(g));
         }
 }
 
@@ -369,14 +386,16 @@ static later_rows find_later(const gemm_unit *u, const packed_rows *p, const pac
     if (end == u->column1 && after->count > 0) {
         const int64_t row = after->begins[0];
         if (g->a_transposed)
-            later = (later_rows){g->a + after->k0 * g->m + row, after->length, after->begins[after->count] - row, g->m};
+            later = (later_rows){g->a + after->k0 * a_row(g) + row, after->length, after->begins[after->count] - row,
+                                 a_row(g)};
         else
-            later = (later_rows){g->a + row * g->k + after->k0, after->begins[1] - row, after->length, g->k};
+            later = (later_rows){g->a + row * a_row(g) + after->k0, after->begins[1] - row, after->length, a_row(g)};
     } else if (end == packed && packed < u->column1 && g->b_transposed) {
-        later =
-            (later_rows){g->b + packed * g->k + p->k0, MR_MIN(PACKED_COLUMNS, u->column1 - packed), p->length, g->k};
+        later = (later_rows){g->b + packed * b_row(g) + p->k0, MR_MIN(PACKED_COLUMNS, u->column1 - packed), p->length,
+                             b_row(g)};
     } else if (end == packed && packed < u->column1) {
-        later = (later_rows){g->b + p->k0 * g->n + packed, p->length, MR_MIN(PACKED_WIDTH, u->column1 - packed), g->n};
+        later = (later_rows){g->b + p->k0 * b_row(g) + packed, p->length, MR_MIN(PACKED_WIDTH, u->column1 - packed),
+                             b_row(g)};
     }
     later.each = ceiling(later.count, p->count);
     return later;
@@ -396,10 +415,10 @@ static void set_next(const gemm_unit *u, const packed_rows *p, const later_rows 
         tile->next_row = later->stride;
     } else if (is_packing && i + 1 < p->count && p->length >= LOW) {
         const int64_t row = p->begins[i + 1];
-        tile->next = g->a + row * g->k + p->k0;
+        tile->next = g->a + row * a_row(g) + p->k0;
         tile->next_count = p->begins[i + 2] - row;
         tile->next_length = p->length;
-        tile->next_row = g->k;
+        tile->next_row = a_row(g);
     } else {
         tile->next_count = 0;
     }
@@ -417,7 +436,7 @@ static void multiply_packed(const gemm_unit *u, const packed_rows *p, const pack
     mr_tile tile = {.a_row = 1,
                     .segments = 1,
                     .length = length,
-                    .c_row = g->n,
+                    .c_row = c_row(g),
                     .accumulate = p->k0 > 0 || g->accumulate,
                     .pairs = g->pairs};
     assert(p->count >= 1 && p->count <= packed_tiles() && u->rows);
@@ -444,7 +463,7 @@ static void multiply_packed(const gemm_unit *u, const packed_rows *p, const pack
             tile.a = packed_tile(u, p, i);
             tile.rows = (int)(p->begins[i + 1] - p->begins[i]);
             tile.a_step = tile.rows;
-            tile.c = g->c + p->begins[i] * g->n + column;
+            tile.c = g->c + p->begins[i] * c_row(g) + column;
             if (in_place)
                 set_columns(u, &tile, p->k0, column, i == 0);
             else
@@ -564,8 +583,11 @@ void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
 {
     if (g->m == 0 || g->n == 0) return;
     if (g->k == 0) {
-        if (!g->accumulate) memset(g->c, 0, (size_t)(g->m * g->n) * sizeof *g->c);
-        for (int64_t i = 0; g->bias && i < g->m * g->n; i++) g->c[i] += g->bias[i % g->n];
+        for (int64_t i = 0; i < g->m; i++) {
+            float *c = g->c + i * c_row(g);
+            if (!g->accumulate) memset(c, 0, (size_t)g->n * sizeof *c);
+            for (int64_t j = 0; g->bias && j < g->n; j++) c[j] += g->bias[j];
+        }
         return;
     }
     if (mr_gemm_is_gemv(g)) {

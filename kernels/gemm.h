@@ -82,14 +82,15 @@ typedef struct mr_gemm {
     bool pairs;        /* each number of a and b is a pair of bfloat16 numbers, the first one in the low bits, whose
                         * products are both added: k counts pairs. Needs mr_cpu_has_bf16. */
     const float *bias; /* null, or n numbers that are added to every row of the result */
+    int64_t a_row, b_row, c_row; /* floats from one stored row to the next; 0: they follow each other */
 } mr_gemm;
 /* Products of more steps are added to the result in parts. */
 constexpr int64_t MR_GEMM_STEPS_MAX = 512;
 int64_t mr_gemm_scratch(const mr_gemm *gemm);
 void mr_gemm_run(const mr_gemm *gemm, mr_slots *slots, mr_pool *pool);
 
-/* A matrix and a vector, or two vectors: m, n or k of 1, without pairs. mr_gemm_run calls mr_gemv_run, which needs no
- * scratch memory. */
+/* A matrix and a vector, or two vectors: m, n or k of 1, without pairs, whose rows follow each other. mr_gemm_run calls
+ * mr_gemv_run, which needs no scratch memory. */
 bool mr_gemm_is_gemv(const mr_gemm *gemm);
 void mr_gemv_run(const mr_gemm *gemm, mr_pool *pool);
 

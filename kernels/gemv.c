@@ -193,7 +193,8 @@ static const mr_pool_body outer[3] = {outer_plain, outer_avx2, outer_avx512};
 
 bool mr_gemm_is_gemv(const mr_gemm *g)
 {
-    return !g->pairs && (g->m == 1 || g->n == 1 || g->k == 1);
+    const bool is_dense = g->a_row == 0 && g->b_row == 0 && g->c_row == 0;
+    return !g->pairs && is_dense && (g->m == 1 || g->n == 1 || g->k == 1);
 }
 
 /* A vector times a matrix, as sums over rows, which are read in long parts: four for each thread, enough that threads

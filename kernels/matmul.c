@@ -62,42 +62,86 @@ static mr_status mat_mul(mr_kernel_call *call, mr_error *error)
     return mr_product_run(call, a->dtype, &p, nullptr, error);
 }
 
-static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
+/* Which operands of a batched product have heads: [batch, rows, heads, columns] instead of [batch, heads, rows,
+ * columns]. */
+typedef struct operand_heads {
+    bool x, y, z;
+} operand_heads;
+
+static mr_status batch_shapes(const mr_kernel_call *call, const mr_shape *x, const mr_shape *y, mr_product_batch *batch,
+                              mr_error *error)
+{
+    mr_shape x_batch = *x, y_batch = *y;
+    x_batch.rank -= 2;
+    y_batch.rank -= 2;
+    if (mr_kernel_broadcast(call, x_batch, y_batch, &batch->shape, nullptr) != MR_OK) {
+        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
+        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
+                              "In[0] and In[1] must have compatible batch dimensions: %s vs. %s",
+                              mr_shape_text(*x, a, sizeof a), mr_shape_text(*y, b, sizeof b));
+    }
+    mr_broadcast_strides(x_batch, batch->shape, batch->a_strides);
+    mr_broadcast_strides(y_batch, batch->shape, batch->b_strides);
+    return MR_OK;
+}
+
+/* The distances of the matrices and rows of an operand with heads, whose batch has these strides. */
+static void place_heads(const mr_shape *swapped, int64_t strides[MR_RANK_MAX], int64_t *matrix, int64_t *row)
+{
+    const int64_t heads = swapped->dims[1], rows = swapped->dims[2], columns = swapped->dims[3];
+    if (strides[0] > 0) strides[0] = rows * heads;
+    *matrix = columns;
+    *row = heads * columns;
+}
+
+static mr_status batch_product(mr_kernel_call *call, operand_heads heads, mr_error *error)
 {
     const mr_tensor *x = &call->inputs[0], *y = &call->inputs[1];
     mr_product p;
-    mr_product_batch batch;
+    mr_product_batch batch = {};
     for (int i = 0; i < 2; i++)
         if (call->inputs[i].shape.rank < 2)
             return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT, "In[%d] ndims must be >= 2: %d", i,
                                   call->inputs[i].shape.rank);
     MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "adj_x", false),
                       mr_attr_bool_or(call->node->attrs, "adj_y", false), &p, error));
-    if (is_half_operand(call, &p)) return mr_kernel_as_float(call, batch_mat_mul, error);
     p.a_conjugated = p.a_transposed;
     p.b_conjugated = p.b_transposed;
-    mr_shape x_batch = x->shape, y_batch = y->shape;
-    x_batch.rank -= 2;
-    y_batch.rank -= 2;
-    if (mr_kernel_broadcast(call, x_batch, y_batch, &batch.shape, nullptr) != MR_OK) {
-        char a[MR_SHAPE_TEXT_SIZE], b[MR_SHAPE_TEXT_SIZE];
-        return mr_kernel_fail(call->node, error, MR_INVALID_ARGUMENT,
-                              "In[0] and In[1] must have compatible batch dimensions: %s vs. %s",
-                              mr_shape_text(x->shape, a, sizeof a), mr_shape_text(y->shape, b, sizeof b));
-    }
-    mr_broadcast_strides(x_batch, batch.shape, batch.a_strides);
-    mr_broadcast_strides(y_batch, batch.shape, batch.b_strides);
+    MR_TRY(batch_shapes(call, &x->shape, &y->shape, &batch, error));
     mr_shape shape = batch.shape;
     shape.dims[shape.rank++] = p.m;
     shape.dims[shape.rank++] = p.n;
-    MR_TRY(mr_kernel_output(call, 0, shape, error));
+    mr_shape stored = shape;
+    if (heads.z) {
+        stored.dims[1] = shape.dims[2];
+        stored.dims[2] = shape.dims[1];
+    }
+    MR_TRY(mr_kernel_output(call, 0, stored, error));
     p.c = call->outputs[0].data;
+    if (mr_shape_count(shape) == 0) return MR_OK;
+    if (heads.x) place_heads(&x->shape, batch.a_strides, &batch.a_matrix, &p.a_row);
+    if (heads.y) place_heads(&y->shape, batch.b_strides, &batch.b_matrix, &p.b_row);
+    if (heads.z) {
+        mr_shape_strides(batch.shape, batch.c_strides);
+        place_heads(&shape, batch.c_strides, &batch.c_matrix, &p.c_row);
+    }
     if (x->dtype == MR_BFLOAT16) return mr_product_pairs_run(call, &p, &batch, error);
     return mr_product_run(call, x->dtype, &p, &batch, error);
 }
 
+static mr_status batch_mat_mul(mr_kernel_call *call, mr_error *error)
+{
+    mr_product p;
+    if (call->inputs[0].shape.rank >= 2 && call->inputs[1].shape.rank >= 2) {
+        MR_TRY(product_of(call, mr_attr_bool_or(call->node->attrs, "adj_x", false),
+                          mr_attr_bool_or(call->node->attrs, "adj_y", false), &p, error));
+        if (is_half_operand(call, &p)) return mr_kernel_as_float(call, batch_mat_mul, error);
+    }
+    return batch_product(call, (operand_heads){}, error);
+}
+
 /* The first version does not broadcast. */
-static mr_status batch_mat_mul_equal(mr_kernel_call *call, mr_error *error)
+static mr_status equal_batches(const mr_kernel_call *call, mr_error *error)
 {
     const mr_shape *x = &call->inputs[0].shape, *y = &call->inputs[1].shape;
     MR_TRY(equal_ranks(call, error));
@@ -108,7 +152,44 @@ static mr_status batch_mat_mul_equal(mr_kernel_call *call, mr_error *error)
                                   "In[0].dim(%d) and In[1].dim(%d) must be the same: %s vs %s", i, i,
                                   mr_shape_text(*x, a, sizeof a), mr_shape_text(*y, b, sizeof b));
         }
+    return MR_OK;
+}
+
+static mr_status batch_mat_mul_equal(mr_kernel_call *call, mr_error *error)
+{
+    MR_TRY(equal_batches(call, error));
     return batch_mat_mul(call, error);
+}
+
+/* ---- Kernels that the planner uses (graph/plan/fuse_heads.c): as if operands with heads had been transposed ---- */
+
+static mr_status product_of_heads(mr_kernel_call *call, bool broadcasts, mr_error *error)
+{
+    const mr_attrs *attrs = call->node->attrs;
+    const operand_heads heads = {mr_attr_bool_or(attrs, "x_heads", false), mr_attr_bool_or(attrs, "y_heads", false),
+                                 mr_attr_bool_or(attrs, "z_heads", false)};
+    mr_tensor inputs[2];
+    mr_kernel_call swapped = *call;
+    swapped.inputs = inputs;
+    for (int i = 0; i < 2; i++) {
+        inputs[i] = call->inputs[i];
+        if (!(i == 0 ? heads.x : heads.y)) continue;
+        assert(inputs[i].shape.rank == 4);
+        inputs[i].shape.dims[1] = call->inputs[i].shape.dims[2];
+        inputs[i].shape.dims[2] = call->inputs[i].shape.dims[1];
+    }
+    if (!broadcasts) MR_TRY(equal_batches(&swapped, error));
+    return batch_product(&swapped, heads, error);
+}
+
+static mr_status batch_mat_mul_heads(mr_kernel_call *call, mr_error *error)
+{
+    return product_of_heads(call, false, error);
+}
+
+static mr_status batch_mat_mul_v2_heads(mr_kernel_call *call, mr_error *error)
+{
+    return product_of_heads(call, true, error);
 }
 
 /* Converts 8-bit integers to the type of the product: int32, or bfloat16's float. */
@@ -310,6 +391,8 @@ static const mr_kernel kernels[] = {
     {.op = "_TransposeMatrix", .run = transpose_matrix},
     {.op = "_MatMulBias", .run = mat_mul_bias},
     {.op = "MatMul", .run = mat_mul},
+    {.op = "_BatchMatMulHeads", .types = "T: float", .run = batch_mat_mul_heads},
+    {.op = "_BatchMatMulV2Heads", .types = "T: float", .run = batch_mat_mul_v2_heads},
     {.op = "BatchMatMul", .run = batch_mat_mul_equal},
     {.op = "BatchMatMulV2", .run = batch_mat_mul},
     {.op = "BatchMatMulV3", .run = batch_mat_mul_v3},

@@ -11,9 +11,10 @@ typedef struct mr_product {
     const void *a, *b;
     void *c;
     bool a_transposed, b_transposed, a_conjugated, b_conjugated;
-    bool accumulate;   /* c += a · b; floats only */
-    bool pairs;        /* as of mr_gemm; floats only */
-    const float *bias; /* null, or n numbers that are added to every row of c; floats only */
+    bool accumulate;             /* c += a · b; floats only */
+    bool pairs;                  /* as of mr_gemm; floats only */
+    const float *bias;           /* null, or n numbers that are added to every row of c; floats only */
+    int64_t a_row, b_row, c_row; /* elements from one stored row to the next; 0: they follow each other; floats only */
 } mr_product;
 
 /* Computes `count` products. Product i reads a + a_index(i) and b + b_index(i) matrices further, where the indices are
@@ -21,6 +22,8 @@ typedef struct mr_product {
 typedef struct mr_product_batch {
     mr_shape shape;                                         /* of the batch; rank 0: one product */
     int64_t a_strides[MR_RANK_MAX], b_strides[MR_RANK_MAX]; /* in matrices */
+    int64_t c_strides[MR_RANK_MAX];                         /* the same, if c_matrix is not 0 */
+    int64_t a_matrix, b_matrix, c_matrix; /* elements from one matrix to the next; 0: they follow each other */
 } mr_product_batch;
 
 /* dtype: float, double, complex64, complex128, any integer. The same result at any number of threads.

@@ -102,7 +102,10 @@ static mr_gemm gemm_of(const mr_product *p)
                      .c = p->c,
                      .accumulate = p->accumulate,
                      .pairs = p->pairs,
-                     .bias = p->bias};
+                     .bias = p->bias,
+                     .a_row = p->a_row,
+                     .b_row = p->b_row,
+                     .c_row = p->c_row};
 }
 
 typedef struct batch_job {
@@ -122,16 +125,20 @@ static void batch_products(void *context, int64_t begin, int64_t end)
     const mr_shape *batch = &job->batch->shape;
     for (int64_t index = begin; index < end; index++) {
         mr_product p = job->product;
-        int64_t rest = index, a = 0, b = 0;
+        int64_t rest = index, a = 0, b = 0, c = 0;
         for (int d = batch->rank - 1; d >= 0; d--) {
             int64_t at = rest % batch->dims[d];
             rest /= batch->dims[d];
             a += at * job->batch->a_strides[d];
             b += at * job->batch->b_strides[d];
+            c += at * job->batch->c_strides[d];
         }
-        p.a = (const char *)p.a + (size_t)(a * p.m * p.k) * job->size;
-        p.b = (const char *)p.b + (size_t)(b * p.n * p.k) * job->size;
-        p.c = (char *)p.c + (size_t)(index * p.m * p.n) * job->size;
+        a *= job->batch->a_matrix > 0 ? job->batch->a_matrix : p.m * p.k;
+        b *= job->batch->b_matrix > 0 ? job->batch->b_matrix : p.n * p.k;
+        c = job->batch->c_matrix > 0 ? c * job->batch->c_matrix : index * p.m * p.n;
+        p.a = (const char *)p.a + (size_t)a * job->size;
+        p.b = (const char *)p.b + (size_t)b * job->size;
+        p.c = (char *)p.c + (size_t)c * job->size;
         if (job->is_double) {
             mr_gemm_double_run(&p, &job->slots, job->pool);
         } else if (job->is_vector) {

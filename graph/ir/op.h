@@ -143,6 +143,7 @@ typedef enum mr_fusion_role {
     MR_FUSION_DIV,         /* of two operands, which may be broadcast */
     MR_FUSION_ASSIGN,      /* to a variable by reference */
     MR_FUSION_SCATTER_ADD, /* the same */
+    MR_FUSION_TRANSPOSE,
 } mr_fusion_role;
 
 /* A kernel that computes neighboring nodes. It is used if the values between them have no other reader. */
@@ -160,6 +161,7 @@ typedef struct mr_fusion {
     const char *positions, *relu_positions;
     const char *recompute; /* a normalization: the kernel that computes output 0 again */
     int32_t gradient;      /* a step of an optimizer: the input that the kernel multiplies by a number, a last input */
+    const char *heads;     /* a batched product: the kernel that reads and writes heads in place */
     const char *adam;      /* AssignSub: the kernel that also moves the slots of Adam on sparse gradients */
     const char *scaled;    /* a loss: the kernel whose output 1 is multiplied by a column (Mul), its third input */
 } mr_fusion;

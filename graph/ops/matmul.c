@@ -74,6 +74,7 @@ static const mr_op matmul_ops[] = {
      .attrs = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}; adj_x: bool = false; "
               "adj_y: bool = false",
      .shape = batch_mat_mul_shape,
+     .fusion = {.heads = "_BatchMatMulHeads"},
      .doc = "Computes the products of the matrices in the last two dimensions; the others must be equal."},
     {.name = "BatchMatMulV2",
      .signature = "x: T, y: T -> output: T",
@@ -81,6 +82,7 @@ static const mr_op matmul_ops[] = {
               "complex128}; "
               "adj_x: bool = false; adj_y: bool = false",
      .shape = batch_mat_mul_v2_shape,
+     .fusion = {.heads = "_BatchMatMulV2Heads"},
      .doc = "Computes the products of the matrices in the last two dimensions; the others are broadcast."},
     {.name = "BatchMatMulV3",
      .signature = "x: Ta, y: Tb -> output: Tout",

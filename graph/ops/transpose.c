@@ -116,6 +116,7 @@ static const mr_op transpose_ops[] = {
      .signature = "x: T, perm: Tperm -> y: T",
      .attrs = "T: type; Tperm: {int32, int64} = int32",
      .shape = transpose_shape,
+     .role = MR_FUSION_TRANSPOSE,
      .doc = "Permutes the dimensions of x: dimension i of the result is dimension perm[i] of x."},
     {.name = "ConjugateTranspose",
      .signature = "x: T, perm: Tperm -> y: T",

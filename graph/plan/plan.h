@@ -9,6 +9,7 @@
  *   fuse_pool  keeps the positions of MaxPool's maxima instead of its input
  *   fuse_products  replaces sums of matrix products, and transposes a matrix once that several products take transposed
  *   fuse_adam  updates the variable and the slots of Adam on sparse gradients in one pass
+ *   fuse_heads  lets batched products read and write heads in place, which are not transposed for them
  *   fuse_elementwise  computes elementwise operators that depend on each other in one call
  *   copy   inserts copies of values that are needed on another device
  *   order  chooses a sequence that respects edges, frees memory early and updates variables after their readers
@@ -159,6 +160,7 @@ mr_status mr_plan_fuse_pool(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_steps(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_adam(mr_planner *planner, mr_error *error);
+mr_status mr_plan_fuse_heads(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
 mr_status mr_plan_order(mr_planner *planner, mr_error *error);

@@ -18,12 +18,24 @@ mr_status mr_plan_make(const mr_signature *signature, const mr_plan_context *con
         mr_status (*run)(mr_planner *, mr_error *);
         bool is_optimization;
     } passes[] = {
-        {mr_plan_prune, false},     {mr_plan_flow, false},     {mr_plan_place, false},
-        {mr_plan_fold, false},      {mr_plan_share, true},     {mr_plan_drop, true},
-        {mr_plan_fuse, true},       {mr_plan_fuse_pool, true}, {mr_plan_fuse_products, true},
-        {mr_plan_fuse_steps, true}, {mr_plan_fuse_adam, true}, {mr_plan_fuse_elementwise, true},
-        {mr_plan_copy, false},      {mr_plan_order, false},    {mr_plan_recompute, true},
-        {mr_plan_segments, false},  {mr_plan_lower, false},
+        {mr_plan_prune, false},
+        {mr_plan_flow, false},
+        {mr_plan_place, false},
+        {mr_plan_fold, false},
+        {mr_plan_share, true},
+        {mr_plan_drop, true},
+        {mr_plan_fuse, true},
+        {mr_plan_fuse_pool, true},
+        {mr_plan_fuse_products, true},
+        {mr_plan_fuse_steps, true},
+        {mr_plan_fuse_adam, true},
+        {mr_plan_fuse_heads, true},
+        {mr_plan_fuse_elementwise, true},
+        {mr_plan_copy, false},
+        {mr_plan_order, false},
+        {mr_plan_recompute, true},
+        {mr_plan_segments, false},
+        {mr_plan_lower, false},
     };
     mr_status status = mr_graph_status(context->graph, error);
     bool flushes = mr_cpu_flush_subnormals(true); /* folding computes as runs do */

@@ -3,6 +3,51 @@
 #include "tests/ops/run.h"
 #include <math.h>
 
+/* The rows of a matrix at another distance. */
+static mr_tensor spread(const float *from, int64_t rows, int64_t columns, int64_t distance, float between)
+{
+    const int64_t count = rows > 0 ? (rows - 1) * distance + columns : 0; /* nothing follows the last row */
+    mr_tensor made = random_floats(MR_SHAPE(count), 6);
+    float *to = made.data;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = i / distance, column = i % distance;
+        to[i] = column < columns ? from[row * columns + column] : between;
+    }
+    return made;
+}
+
+/* The same product of operands whose rows do not follow each other: what is between them is not used or changed. */
+static void check_distances(const mr_gemm *dense, const float *start, const mr_tensor *wanted, mr_pool *pool)
+{
+    const int64_t gap = 1 + (dense->m + dense->n + dense->k) % 18;
+    const bool ta = dense->a_transposed, tb = dense->b_transposed;
+    mr_gemm g = *dense;
+    g.a_row = (ta ? g.m : g.k) + gap;
+    g.b_row = (tb ? g.k : g.n) + gap % 5;
+    g.c_row = g.n + gap % 7;
+    mr_tensor a = spread(g.a, ta ? g.k : g.m, ta ? g.m : g.k, g.a_row, NAN);
+    mr_tensor b = spread(g.b, tb ? g.n : g.k, tb ? g.k : g.n, g.b_row, NAN);
+    mr_tensor c = spread(start, g.m, g.n, g.c_row, 77);
+    const int threads = mr_pool_thread_count(pool);
+    mr_tensor scratch = random_floats(MR_SHAPE(mr_gemm_scratch(&g) * threads + 1), 4);
+    mr_slots slots;
+    mr_slots_init(&slots, scratch.data, mr_gemm_scratch(&g), threads);
+    g.a = a.data;
+    g.b = b.data;
+    g.c = c.data;
+    mr_gemm_run(&g, &slots, pool);
+    const float *result = c.data, *expected = wanted->data;
+    for (int64_t i = 0; i < mr_tensor_count(&c); i++) {
+        const int64_t row = i / g.c_row, column = i % g.c_row;
+        if (column >= g.n)
+            CHECK(result[i] == 77);
+        else
+            CHECK(fabsf(result[i] - expected[row * g.n + column]) <= 1e-4F * (1 + fabsf(result[i])));
+    }
+    mr_tensor *all[] = {&a, &b, &c, &scratch};
+    for (int i = 0; i < 4; i++) mr_tensor_deinit(all[i]);
+}
+
 /* adds: c += a · b, with a bias */
 static void check_sum(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed, bool adds, mr_pool *pool)
 {
@@ -34,8 +79,10 @@ static void check_sum(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b
     mr_gemm_run(&gemm, &slots, nullptr);
     check_same_bits(&c, &alone);
     CHECK(*end == 1);
-    mr_tensor *all[] = {&a, &b, &c, &plain, &alone, &scratch, &bias};
-    for (int i = 0; i < 7; i++) mr_tensor_deinit(all[i]);
+    mr_tensor start = random_floats(MR_SHAPE(m, n), 3);
+    check_distances(&gemm, start.data, &c, pool);
+    mr_tensor *all[] = {&a, &b, &c, &plain, &alone, &scratch, &bias, &start};
+    for (int i = 0; i < 8; i++) mr_tensor_deinit(all[i]);
 }
 
 static void check_product(int64_t m, int64_t n, int64_t k, bool a_transposed, bool b_transposed, mr_pool *pool)
