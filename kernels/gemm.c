@@ -572,6 +572,18 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
         const int64_t narrow = MR_MIN(ceiling(wanted, job->row_blocks), g->n / s->columns);
         if (job->row_blocks % threads != 0) job->column_blocks = MR_MAX(job->column_blocks, narrow);
     }
+    /* Both operands are copied, A for each block of columns and a transposed B for each block of rows: one of them is
+     * whole. */
+    if (packs_rows(g) && packed_vectors() > 1 && g->b_transposed && threads > 1) {
+        const bool by_rows = g->m >= g->n;
+        if (by_rows && g->m >= threads * 12 * tall) {
+            job->row_blocks = threads;
+            job->column_blocks = ceiling(g->n, column_block(g));
+        } else if (!by_rows && g->n >= threads * 128 && wanted >= threads) {
+            job->row_blocks = 1;
+            job->column_blocks = ceiling(ceiling(g->n, column_block(g)), threads) * threads;
+        }
+    }
     /* Few units are as many for each thread. */
     if (job->row_blocks == 1 && job->column_blocks > threads && job->column_blocks < 4 * threads)
         job->column_blocks = ceiling(job->column_blocks, threads) * threads;
