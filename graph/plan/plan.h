@@ -217,10 +217,13 @@ static inline bool mr_plan_on_host(uint32_t mask, int32_t index)
 /* The handle of the variable whose buffer the value may share: it was read from the variable, or is a view of such a
  * value. -1: none. */
 int32_t mr_plan_variable_of(const mr_planner *planner, int32_t value);
-/* True if the node changes the variable of the handle at that input. */
+/* True if the node changes the variable of the handle at that input. A kernel of a fusion changes more than the
+ * operator of its node. */
 static inline bool mr_plan_updates(const mr_plan_node *node, int32_t input)
 {
-    return !node->is_copy && input < 32 && (node->node->def->op->writes >> input & 1) != 0;
+    if (node->is_copy || input >= 32) return false;
+    const uint32_t writes = node->node->def->op->writes | (node->kernel ? node->kernel->updates : 0);
+    return (writes >> input & 1) != 0;
 }
 /* True if the node may wait for another one, of this run or of another. */
 static inline bool mr_plan_waits(const mr_plan_node *node)
