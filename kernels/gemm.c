@@ -607,6 +607,8 @@ void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
         return;
     }
     assert(!g->pairs || mr_cpu_has_bf16());
+    assert(a_row(g) >= (g->a_transposed ? g->m : g->k) && b_row(g) >= (g->b_transposed ? g->k : g->n));
+    assert(c_row(g) >= g->n);
     assert((slots && slots->size >= mr_gemm_scratch(g)) || mr_gemm_scratch(g) == 0);
     gemm_job job = {.gemm = g, .slots = mr_gemm_scratch(g) > 0 ? slots : nullptr};
     split(g, mr_pool_thread_count(pool), &job);

@@ -89,6 +89,12 @@ static int32_t swap_after(const heads *h, int32_t product, void (*visit)(const h
     return -1;
 }
 
+/* Whether all that read what a node has swapped are products, which read its input instead. */
+static bool is_read_in_place(const heads *h, int32_t value)
+{
+    return h->readable[value] > 0 && h->readable[value] == h->uses[value];
+}
+
 static void swap_shape(const heads *h, int32_t value)
 {
     mr_shape *shape = &h->planner->values[value].shape;
@@ -106,6 +112,7 @@ static mr_status fuse_product(const heads *h, int32_t product, mr_error *error)
     const char *name = kernel_of(h, node);
     if (!name) return MR_OK;
     int32_t swaps[3] = {swap_before(h, product, 0), swap_before(h, product, 1), swap_after(h, product, nullptr)};
+    if (swaps[2] >= 0 && is_read_in_place(h, planner->nodes[swaps[2]].first_output)) swaps[2] = -1; /* already */
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, 2);
     mr_attr_value *yes = MR_ARENA_NEW(&planner->kept, mr_attr_value, 1);
     if (!inputs || !yes) return mr_fail_memory(error, sizeof *yes);
@@ -113,7 +120,7 @@ static mr_status fuse_product(const heads *h, int32_t product, mr_error *error)
     const mr_attrs *attrs = &node->node->attrs;
     for (int i = 0; i < 3; i++) {
         if (i < 2) inputs[i] = node->inputs[i];
-        if (i < 2 && swaps[i] >= 0 && h->readable[node->inputs[i]] != h->uses[node->inputs[i]]) swaps[i] = -1;
+        if (i < 2 && swaps[i] >= 0 && !is_read_in_place(h, node->inputs[i])) swaps[i] = -1;
         if (swaps[i] < 0) continue;
         attrs = mr_plan_attrs_with(planner, attrs, (mr_attr){names[i], MR_ATTR_BOOL, false, 1, yes});
         if (!attrs) return mr_fail_memory(error, sizeof *attrs);

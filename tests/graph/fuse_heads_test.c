@@ -9,6 +9,7 @@ typedef enum way {
     ALONE,     /* each transposed tensor has one reader */
     SHARED,    /* a transposed operand has two, both products */
     SQUARED,   /* both operands are one tensor */
+    CHAINED,   /* the result is an operand of another product */
     PASSED_ON, /* the result, through two identities, one of which waits */
     WAYS,      /* in the following some Transposes remain */
     FETCHED = WAYS,
@@ -64,7 +65,7 @@ static graph make_graph(const sizes *s, way way, bool is_long)
         z = mr_identity(g, z);
     }
     if (s->has_heads[2]) z = mr_transpose(g, z, way == OTHER_ORDER ? mr_constant_ints(g, MR_INTS(0, 2, 3, 1)) : order);
-    made.fetches[0] = mr_identity(g, z);
+    made.fetches[0] = way == CHAINED ? mr_batch_mat_mul_v2(g, z, z, .adj_y = true) : mr_identity(g, z);
     made.fetches[1] = mr_neg(g, product);
     if (way == SHARED) made.fetches[1] = multiply(g, s, x, mr_neg(g, y));
     if (way == FETCHED) made.fetches[1] = x;
