@@ -119,7 +119,7 @@ static void check_equal(const mr_tensor *a, const mr_tensor *b, bool same_bits)
     CHECK(mr_shape_equal(a->shape, b->shape));
     for (int64_t i = 0; i < mr_tensor_count(a); i++) {
         const float x = mr_tensor_floats(a)[i], y = mr_tensor_floats(b)[i];
-        if (same_bits ? x != y : fabsf(x - y) > 1e-4f) CHECK(false);
+        if (same_bits ? x != y : fabsf(x - y) > 1e-4f * (1 + fabsf(x))) CHECK(false);
     }
 }
 
@@ -162,7 +162,7 @@ TEST(plan_reads_and_writes_heads_in_place)
         run(&g, true, 1, inputs, plain, MR_OK);
         CHECK_EQ(run(&g, false, 1 + (int)mr_random_below(&random, 3), inputs, fused, MR_OK), g.remaining);
         /* A product of vectors adds in another order. */
-        const bool same_bits = s.rows[0] > 1 && s.columns[0] > 1 && s.rows[1] > 1 && s.columns[1] > 1;
+        const bool same_bits = way != CHAINED && s.rows[0] > 1 && s.columns[0] > 1 && s.rows[1] > 1 && s.columns[1] > 1;
         for (int i = 0; i < g.fetch_count; i++) check_equal(&fused[i], &plain[i], same_bits);
         for (int i = 0; i < 2; i++) {
             mr_tensor_deinit(&plain[i]);
