@@ -85,11 +85,14 @@ static mr_status batch_shapes(const mr_kernel_call *call, const mr_shape *x, con
     return MR_OK;
 }
 
-/* The distances of the matrices and rows of an operand with heads, whose batch has these strides. */
-static void place_heads(const mr_shape *swapped, int64_t strides[MR_RANK_MAX], int64_t *matrix, int64_t *row)
+/* The distances of the matrices and rows of an operand with heads. Its own batch is the last two dimensions of the
+ * products' batch, which has these strides. */
+static void place_heads(const mr_shape *swapped, const mr_shape *batch, int64_t strides[MR_RANK_MAX], int64_t *matrix,
+                        int64_t *row)
 {
     const int64_t heads = swapped->dims[1], rows = swapped->dims[2], columns = swapped->dims[3];
-    if (strides[0] > 0) strides[0] = rows * heads;
+    assert(swapped->rank == 4 && batch->rank >= 2);
+    if (strides[batch->rank - 2] > 0) strides[batch->rank - 2] = rows * heads;
     *matrix = columns;
     *row = heads * columns;
 }
@@ -119,11 +122,11 @@ static mr_status batch_product(mr_kernel_call *call, operand_heads heads, mr_err
     MR_TRY(mr_kernel_output(call, 0, stored, error));
     p.c = call->outputs[0].data;
     if (mr_shape_count(shape) == 0) return MR_OK;
-    if (heads.x) place_heads(&x->shape, batch.a_strides, &batch.a_matrix, &p.a_row);
-    if (heads.y) place_heads(&y->shape, batch.b_strides, &batch.b_matrix, &p.b_row);
+    if (heads.x) place_heads(&x->shape, &batch.shape, batch.a_strides, &batch.a_matrix, &p.a_row);
+    if (heads.y) place_heads(&y->shape, &batch.shape, batch.b_strides, &batch.b_matrix, &p.b_row);
     if (heads.z) {
         mr_shape_strides(batch.shape, batch.c_strides);
-        place_heads(&shape, batch.c_strides, &batch.c_matrix, &p.c_row);
+        place_heads(&shape, &batch.shape, batch.c_strides, &batch.c_matrix, &p.c_row);
     }
     if (x->dtype == MR_BFLOAT16) return mr_product_pairs_run(call, &p, &batch, error);
     return mr_product_run(call, x->dtype, &p, &batch, error);

@@ -133,6 +133,8 @@ static mr_status fuse_product(const heads *h, int32_t product, mr_error *error)
         const mr_plan_node *swap = &planner->nodes[swaps[2]];
         swap_after(h, product, swap_shape);
         h->instead[swap->first_output] = swap->inputs[0];
+        planner->values[swap->inputs[0]].fetched = planner->values[swap->first_output].fetched;
+        planner->values[swap->first_output].fetched = false;
     }
     node->kernel = kernel;
     node->attrs = attrs;

@@ -10,6 +10,8 @@ typedef enum way {
     SHARED,    /* a transposed operand has two, both products */
     SQUARED,   /* both operands are one tensor */
     CHAINED,   /* the result is an operand of another product */
+    WIDE,      /* the other operand has another dimension, of which the batches are a part */
+    TAKEN,     /* the result is fetched as it is, and negated */
     PASSED_ON, /* the result, through two identities, one of which waits */
     WAYS,      /* in the following some Transposes remain */
     FETCHED = WAYS,
@@ -29,6 +31,7 @@ typedef struct graph {
 
 typedef struct sizes {
     int64_t batch[2], heads[2], rows[2], columns[2];
+    int wide; /* 0 and 1: an operand, in WIDE */
     bool has_heads[3], adj_x, adj_y, is_first_version, is_unknown;
 } sizes;
 
@@ -44,6 +47,14 @@ static mr_output multiply(mr_graph *g, const sizes *s, mr_output x, mr_output y)
                                : mr_batch_mat_mul_v2(g, x, y, .adj_x = s->adj_x, .adj_y = s->adj_y);
 }
 
+static mr_output widen(mr_graph *g, const sizes *s, mr_output x)
+{
+    const mr_shape one = shape_of(s, s->wide);
+    const mr_output sizes = mr_constant_ints(g, MR_INTS(2, one.dims[0], one.dims[1], one.dims[2], one.dims[3]));
+    const mr_output both[] = {x, mr_neg(g, x)};
+    return mr_reshape(g, mr_concat(g, mr_constant_int32(g, 0), ((mr_outputs){both, 2})), sizes);
+}
+
 static graph make_graph(const sizes *s, way way, bool is_long)
 {
     mr_graph *g = mr_graph_new();
@@ -54,9 +65,10 @@ static graph make_graph(const sizes *s, way way, bool is_long)
     made.order = mr_placeholder(g, MR_INT32, .shape = MR_SHAPE(4));
     const mr_output swap = mr_cast(g, mr_constant_ints(g, MR_INTS(0, 2, 1, 3)), is_long ? MR_INT64 : MR_INT32);
     const mr_output order = way == ORDER_FED ? made.order : swap;
-    const mr_output x = s->has_heads[0] ? mr_transpose(g, made.x, order) : made.x;
+    mr_output x = s->has_heads[0] ? mr_transpose(g, made.x, order) : made.x;
     mr_output y = s->has_heads[1] ? mr_transpose(g, made.y, order) : made.y;
     if (way == SQUARED) y = x;
+    if (way == WIDE) *(s->wide == 0 ? &x : &y) = widen(g, s, s->wide == 0 ? x : y);
     const mr_output product = multiply(g, s, x, y);
     mr_output z = product;
     if (way == PASSED_ON) {
@@ -67,11 +79,15 @@ static graph make_graph(const sizes *s, way way, bool is_long)
     if (s->has_heads[2]) z = mr_transpose(g, z, way == OTHER_ORDER ? mr_constant_ints(g, MR_INTS(0, 2, 3, 1)) : order);
     made.fetches[0] = way == CHAINED ? mr_batch_mat_mul_v2(g, z, z, .adj_y = true) : mr_identity(g, z);
     made.fetches[1] = mr_neg(g, product);
+    if (way == TAKEN) {
+        made.fetches[0] = z;
+        made.fetches[1] = mr_neg(g, z);
+    }
     if (way == SHARED) made.fetches[1] = multiply(g, s, x, mr_neg(g, y));
     if (way == FETCHED) made.fetches[1] = x;
     if (way == OTHER_USE) made.fetches[1] = mr_neg(g, x);
     if (way == AWAITED) mr_node_add_control(made.fetches[0].node, z.node);
-    if (way == SHARED || way == FETCHED || way == OTHER_USE || way == RESULT_USED) made.fetch_count = 2;
+    if (way == TAKEN || way == SHARED || way == FETCHED || way == OTHER_USE || way == RESULT_USED) made.fetch_count = 2;
     /* What remains of the Transposes. */
     const bool x_stays = s->has_heads[0] && (way == FETCHED || way == OTHER_USE || way == ORDER_FED);
     const bool y_stays = s->has_heads[1] && way != SQUARED && (way == ORDER_FED || way == SHARED);
@@ -141,6 +157,11 @@ static sizes random_sizes(mr_random *random, way way)
     s.columns[1] = way == SQUARED ? s.columns[0] : s.adj_y ? k : n;
     if (!s.is_first_version && bits & 128) s.batch[bits & 1] = 1; /* broadcast */
     if (!s.is_first_version && way != SQUARED && mr_random_below(random, 3) == 0) s.heads[bits >> 1 & 1] = 1;
+    s.wide = bits & 1;
+    if (way == WIDE) {
+        s.is_first_version = s.has_heads[s.wide] = s.has_heads[2] = false;
+        s.has_heads[1 - s.wide] = true;
+    }
     if (mr_random_below(random, 30) == 0) s.batch[0] = s.batch[1] = 0;
     return s;
 }
