@@ -211,7 +211,7 @@ static mr_status replace(const match *m, mr_error *error)
 {
     mr_planner *planner = m->planner;
     mr_plan_node *step = &planner->nodes[m->step];
-    const size_t controls = (size_t)(step->control_count + m->control_count);
+    const size_t controls = (size_t)step->control_count + (size_t)m->control_count;
     int32_t *inputs = MR_ARENA_NEW(&planner->arena, int32_t, OPERANDS);
     int32_t *waits_for = MR_ARENA_NEW(&planner->arena, int32_t, controls + 1);
     bool *refs = MR_ARENA_NEW(&planner->arena, bool, OPERANDS);

@@ -240,34 +240,32 @@ static mr_status variable_at(const mr_kernel_call *call, int input, mr_variable_
     return MR_OK;
 }
 
-/* The owner of a feed may write to it again, so only a buffer of the run itself is taken over. */
-static mr_status set_variable(mr_kernel_call *call, bool any_shape, mr_error *error)
-{
-    mr_variable_state *variable;
-    MR_TRY(variable_at(call, 0, &variable, error));
-    return mr_variable_write(variable, &call->inputs[1], call->may_reuse[1], any_shape, error);
-}
-
-static mr_status assign(mr_kernel_call *call, mr_error *error)
-{
-    bool any_shape = !mr_attr_bool_or(call->node->attrs, "validate_shape", true);
-    MR_TRY(set_variable(call, any_shape, error));
-    call->outputs[0] = call->inputs[0];
-    return MR_OK;
-}
-
-/* validate_shape compares with the current value, not with the declared shape: the first value has any shape. */
-static mr_status assign_by_handle(mr_kernel_call *call, mr_error *error)
+/* validate_shape compares with the current value, whatever shape was declared. The owner of a feed may write to it
+ * again, so only a buffer of the run itself is taken over.
+ * declares_first  the first value is compared with the declared shape; otherwise it has any shape */
+static mr_status set_validated(mr_kernel_call *call, bool validates, bool declares_first, mr_error *error)
 {
     mr_variable_state *variable;
     MR_TRY(variable_at(call, 0, &variable, error));
     pthread_mutex_lock(&variable->mutex);
-    mr_shape current = variable->initialized ? variable->value.shape : MR_SHAPE_UNKNOWN;
+    mr_shape current = declares_first ? variable->shape : MR_SHAPE_UNKNOWN;
+    if (variable->initialized) current = variable->value.shape;
     pthread_mutex_unlock(&variable->mutex);
-    bool validates = mr_attr_bool_or(call->node->attrs, "validate_shape", false);
     if (validates && !mr_shape_compatible(current, call->inputs[1].shape))
         return fail_shape(variable, current, call->inputs[1].shape, error);
-    return set_variable(call, true, error);
+    return mr_variable_write(variable, &call->inputs[1], call->may_reuse[1], true, error);
+}
+
+static mr_status assign(mr_kernel_call *call, mr_error *error)
+{
+    MR_TRY(set_validated(call, mr_attr_bool_or(call->node->attrs, "validate_shape", true), true, error));
+    call->outputs[0] = call->inputs[0];
+    return MR_OK;
+}
+
+static mr_status assign_by_handle(mr_kernel_call *call, mr_error *error)
+{
+    return set_validated(call, mr_attr_bool_or(call->node->attrs, "validate_shape", false), false, error);
 }
 
 static mr_status read_by_handle(mr_kernel_call *call, mr_error *error)

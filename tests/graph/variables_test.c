@@ -335,7 +335,16 @@ TEST(variable_assign_checks_the_shape)
     CHECK_OK(mr_session_run(session, MR_FEEDS({x, three}), MR_OUTPUTS(loose), &result, nullptr, 0, &error));
     CHECK_EQ(mr_tensor_count(&result), 3);
     mr_tensor_deinit(&result);
+    /* From now on the shape is that of the value. */
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, three}), (mr_outputs){0}, nullptr, &strict.node, 1, &error));
     mr_tensor_deinit(&three);
+    mr_tensor two = {0};
+    CHECK_OK(mr_tensor_init(&two, MR_FLOAT, MR_SHAPE(2), &error));
+    CHECK_STATUS(mr_session_run(session, MR_FEEDS({x, two}), (mr_outputs){0}, nullptr, &strict.node, 1, &error),
+                 MR_INVALID_ARGUMENT);
+    CHECK_STR(error.message, "strict (Assign): Assign requires shapes of both tensors to match. lhs shape= [3] rhs "
+                             "shape= [2]");
+    mr_tensor_deinit(&two);
     mr_session_free(session);
     mr_graph_free(g);
 }
