@@ -22,7 +22,7 @@ typedef struct packed_place {
     int64_t b_next, b_step;
 } packed_place;
 
-/* Rows of numbers that are needed next, which are prefetched to the second cache: PACKED_LINES lines at a time. */
+/* Rows of numbers that are needed next, which are prefetched to the second cache: NEXT_LINES lines at a time. */
 typedef struct packed_next {
     const char *line;
     int64_t step;        /* 0: all are prefetched */
@@ -30,11 +30,11 @@ typedef struct packed_next {
     int64_t row_bytes, rows;
 } packed_next;
 
-constexpr int64_t PACKED_LINES = 4, PACKED_LINE = 64;
+constexpr int64_t NEXT_LINES = 4, NEXT_LINE = 64;
 
 MR_INLINE packed_next packed_next_of(const PACKED_NUMBER *rows, int64_t count, int64_t length, int64_t row)
 {
-    constexpr int64_t EACH = PACKED_LINES * PACKED_LINE;
+    constexpr int64_t EACH = NEXT_LINES * NEXT_LINE;
     const int64_t times = (length * (int64_t)sizeof *rows + EACH - 1) / EACH;
     return (packed_next){.line = (const char *)rows,
                          .step = EACH,
@@ -47,7 +47,7 @@ MR_INLINE packed_next packed_next_of(const PACKED_NUMBER *rows, int64_t count, i
 MR_INLINE MR_TARGET_AVX512 void packed_prefetch(packed_next *next)
 {
     MR_UNROLL
-    for (int i = 0; i < PACKED_LINES; i++) __asm__ volatile("prefetcht1 %0" : : "m"(*(next->line + i * PACKED_LINE)));
+    for (int i = 0; i < NEXT_LINES; i++) __asm__ volatile("prefetcht1 %0" : : "m"(*(next->line + i * NEXT_LINE)));
     next->line += next->step;
     if (--next->left > 0) return;
     next->line += next->row_bytes - next->times * next->step;

@@ -234,7 +234,8 @@ static int64_t offset_of(const reduce_job *job, int64_t index, bool which)
 }
 
 /* Adds part of the rows at the reduced positions [from, to), element by element. Those that differ in the last reduced
- * dim only are at a constant distance. Neighbors in memory are added one by one, as the processor expects them. */
+ * dim only are at a constant distance. Narrow rows that follow each other in memory are added one by one:
+ * they are a single stream. */
 static void reduce_columns(const reduce_job *job, char *accumulator, const char *source, int64_t from, int64_t to,
                            int64_t count)
 {

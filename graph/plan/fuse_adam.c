@@ -49,18 +49,28 @@ static bool add_controls(match *m, const mr_plan_node *node)
     return true;
 }
 
-/* The node with that role that computes the value for one reader, and its place among the members; or null. */
+/* Whether the node has that role, and the step can do its work. */
+static bool is_part(const match *m, const mr_plan_node *node, mr_fusion_role role)
+{
+    const mr_plan_node *step = &m->planner->nodes[m->step];
+    return mr_plan_fusion_role(node) == role && !node->pinned && !node->outputs_at && node->region == step->region &&
+           node->condition == step->condition && node->device == step->device;
+}
+
+static bool add_member(match *m, int32_t index)
+{
+    assert(m->member_count < MEMBERS_MAX);
+    m->members[m->member_count++] = index;
+    return add_controls(m, &m->planner->nodes[index]);
+}
+
+/* The node with that role that computes the value for one reader and becomes a member; or null. */
 static const mr_plan_node *member_of(match *m, int32_t value, mr_fusion_role role)
 {
     const mr_plan_value *v = &m->planner->values[value];
     if (v->kind != MR_VALUE_OUTPUT || m->uses[value] != 1) return nullptr;
-    const mr_plan_node *node = &m->planner->nodes[v->producer], *step = &m->planner->nodes[m->step];
-    if (mr_plan_fusion_role(node) != role || node->pinned || node->outputs_at || node->region != step->region ||
-        node->condition != step->condition || node->device != step->device)
-        return nullptr;
-    assert(m->member_count < MEMBERS_MAX);
-    m->members[m->member_count++] = v->producer;
-    return add_controls(m, node) ? node : nullptr;
+    const mr_plan_node *node = &m->planner->nodes[v->producer];
+    return is_part(m, node, role) && add_member(m, v->producer) ? node : nullptr;
 }
 
 static bool is_member(const match *m, int32_t node)
@@ -134,15 +144,11 @@ static bool match_slot(match *m, int32_t value, operand slot)
         return false;
     for (int32_t i = 0; i < scatter->control_count; i++) {
         const int32_t index = scatter->controls[i];
-        const mr_plan_node *assign = &planner->nodes[index], *step = &planner->nodes[m->step];
-        if (mr_plan_fusion_role(assign) != MR_FUSION_ASSIGN || assign->input_count != 2 || assign->pinned ||
-            mr_plan_handle(planner, assign->inputs[0]) != handle || assign->device != step->device ||
-            assign->region != step->region || assign->condition != step->condition ||
-            m->uses[assign->first_output] != 0)
+        const mr_plan_node *assign = &planner->nodes[index];
+        if (!is_part(m, assign, MR_FUSION_ASSIGN) || assign->input_count != 2 ||
+            mr_plan_handle(planner, assign->inputs[0]) != handle || m->uses[assign->first_output] != 0)
             continue;
-        assert(m->member_count < MEMBERS_MAX);
-        m->members[m->member_count++] = index;
-        if (!add_controls(m, assign)) return false;
+        if (!add_member(m, index)) return false;
         const mr_plan_node *decayed = member_of(m, assign->inputs[1], MR_FUSION_MUL);
         const int32_t read = decayed ? other_than_number(m, decayed, is_m ? BETA_M : BETA_V) : -1;
         return read >= 0 && reads_alone(m, read, handle);

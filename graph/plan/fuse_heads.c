@@ -3,7 +3,8 @@
  * heads, rows, columns], multiplies, and transposes the result back; its gradients do the same.
  *
  * A Transpose by [0, 2, 1, 3] is left out if only such products read its result, or if it reads a product alone, also
- * through nodes that pass the value on. Floats on the CPU. The bits are the same. */
+ * through nodes that pass the value on. Floats on the CPU. The bits are the same, except where a matrix has one row or
+ * column: a product of vectors adds in another order. */
 #include "graph/plan/plan.h"
 
 #include <assert.h>

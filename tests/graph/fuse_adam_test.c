@@ -1,6 +1,6 @@
 /* Adam's update by a sparse gradient in one call: the same bits as its nodes one by one. */
 #include "base/random.h"
-#include "tests/test.h"
+#include "tests/graph/ran.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
 
@@ -93,14 +93,6 @@ static training make_training(mr_dtype dtype, mr_dtype index_dtype, mr_shape sha
     }
     t.init = mr_initialize_variables(g, MR_GLOBAL_VARIABLES, nullptr);
     return t;
-}
-
-static int ran(const mr_session *session, const char *op)
-{
-    mr_node_time times[64];
-    int count = mr_session_trace_times(session, times, 64), found = 0;
-    for (int i = 0; i < count; i++) found += strcmp(times[i].op, op) == 0;
-    return found;
 }
 
 /* Trains and returns the variable, its slots and what was fetched last. */

@@ -1,6 +1,6 @@
 /* Batched products that read and write heads in place: the same values as products of transposed tensors. */
 #include "base/random.h"
-#include "tests/test.h"
+#include "tests/graph/ran.h"
 #include <math.h>
 #include <millrace/ops.h>
 #include <millrace/session.h>
@@ -94,14 +94,6 @@ static graph make_graph(const sizes *s, way way, bool is_long)
     const bool z_stays = s->has_heads[2] && (way >= OTHER_ORDER || way == RESULT_USED);
     made.remaining = x_stays + y_stays + z_stays;
     return made;
-}
-
-static int ran(const mr_session *session, const char *op)
-{
-    mr_node_time times[64];
-    int count = mr_session_trace_times(session, times, 64), found = 0;
-    for (int i = 0; i < count; i++) found += strcmp(times[i].op, op) == 0;
-    return found;
 }
 
 static int run(const graph *g, bool is_plain, int threads, const mr_tensor inputs[3], mr_tensor results[2],

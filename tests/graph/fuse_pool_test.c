@@ -1,18 +1,10 @@
 /* MaxPool with the positions of its maxima: the same bits as without optimizations, for windows of all kinds, ties,
  * infinities and NaN. */
 #include "base/random.h"
-#include "tests/test.h"
+#include "tests/graph/ran.h"
 #include <float.h>
 #include <millrace/ops.h>
 #include <millrace/session.h>
-
-static int ran(const mr_session *session, const char *op)
-{
-    mr_node_time times[64];
-    int count = mr_session_trace_times(session, times, 64), found = 0;
-    for (int i = 0; i < count; i++) found += strcmp(times[i].op, op) == 0;
-    return found;
-}
 
 typedef struct pool_case {
     mr_shape shape;

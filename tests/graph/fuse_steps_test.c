@@ -1,6 +1,6 @@
 /* Steps of optimizers that multiply the gradient themselves: the same bits as a product before. */
 #include "base/random.h"
-#include "tests/test.h"
+#include "tests/graph/ran.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
 
@@ -28,14 +28,6 @@ typedef struct training {
     mr_variable w, m, v, factor;
     mr_node *train, *init;
 } training;
-
-static int ran(const mr_session *session, const char *op)
-{
-    mr_node_time times[64];
-    int count = mr_session_trace_times(session, times, 64), found = 0;
-    for (int i = 0; i < count; i++) found += strcmp(times[i].op, op) == 0;
-    return found;
-}
 
 static mr_output number_of(mr_graph *g, mr_dtype dtype, float value)
 {

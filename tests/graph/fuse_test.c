@@ -1,16 +1,8 @@
 /* Fused nodes: fewer kernel calls, with bit-for-bit the same results as the separate nodes. Fetching the value between
  * two nodes prevents their fusion. */
-#include "tests/test.h"
+#include "tests/graph/ran.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
-
-static int ran(const mr_session *session, const char *op)
-{
-    mr_node_time times[64];
-    int count = mr_session_trace_times(session, times, 64), found = 0;
-    for (int i = 0; i < count; i++) found += strcmp(times[i].op, op) == 0;
-    return found;
-}
 
 TEST(fuse_batch_norm_and_relu)
 {

@@ -1,6 +1,6 @@
 /* Plans: values that are computed once or not at all, and repeated steps without allocations. */
 #include "base/random.h"
-#include "tests/test.h"
+#include "tests/graph/ran.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
 
@@ -12,15 +12,6 @@ static mr_session *open_session(mr_graph *g)
     CHECK_OK(mr_session_new(g, &options, &session, &error));
     mr_session_trace(session, true);
     return session;
-}
-
-/* The number of calls of this operator in the last run; null: of all operators. */
-static int ran(const mr_session *session, const char *op)
-{
-    mr_node_time times[64];
-    int count = mr_session_trace_times(session, times, 64), found = 0;
-    for (int i = 0; i < count; i++) found += !op || strcmp(times[i].op, op) == 0;
-    return found;
 }
 
 /* The position of a node in the last run; -1 if it did not run. */

@@ -1,7 +1,7 @@
 /* Sums of matrix products and products with one transposed matrix, which the planner computes together. */
 #include "base/random.h"
 #include "graph/ir/graph.h"
-#include "tests/test.h"
+#include "tests/graph/ran.h"
 #include <millrace/ops.h>
 #include <millrace/session.h>
 
@@ -59,15 +59,6 @@ static mr_session *open_session(mr_graph *g, bool is_plain)
         mr_session_new(g, MR_OPTIONS(mr_session_options, .threads = 2, .no_optimization = is_plain), &session, &error));
     mr_session_trace(session, true);
     return session;
-}
-
-/* The number of calls of this operator in the last run. */
-static int ran(const mr_session *session, const char *op)
-{
-    mr_node_time times[64];
-    int count = mr_session_trace_times(session, times, 64), found = 0;
-    for (int i = 0; i < count; i++) found += strcmp(times[i].op, op) == 0;
-    return found;
 }
 
 /* Products with one matrix of weights are computed together; the results are those of the plain graph. */
