@@ -23,6 +23,7 @@ constexpr int64_t PACKED_WIDTH = 32;      /* columns of a tile that packs B */
 constexpr int64_t PACKED_COLUMNS = 64;    /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20;   /* multiplications that are worth another thread: about 10 us */
 constexpr int64_t UNIT_WORK = 1 << 22;
+constexpr int64_t EVEN_TILES = 8;         /* of a block of rows that need not consist of whole ones */
 
 static int64_t ceiling(int64_t count, int64_t of)
 {
@@ -177,8 +178,8 @@ int64_t mr_gemm_scratch(const mr_gemm *g)
 typedef struct gemm_job {
     const mr_gemm *gemm;
     mr_slots *slots;
-    int64_t rows_step, columns_step; /* blocks begin at multiples of them, and are of about the same size */
     int64_t row_blocks, column_blocks;
+    int64_t rows_step, columns_step; /* blocks begin at multiples of them, and are of about the same size */
 } gemm_job;
 
 typedef struct gemm_unit {
@@ -559,7 +560,6 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
     for (; s < smallest + 4; s++)
         if (ceiling(g->n, MR_MIN(s->columns, column_block(g))) * ceiling(g->m, s->tiles * tall) >= enough) break;
     const int64_t columns = MR_MIN(column_block(g), MR_MAX(s->columns, ceiling(ceiling(g->n, wanted), 32) * 32));
-    job->rows_step = rows_max;
     job->columns_step = widest == 3 && columns > 128 ? 48 : 32;
     job->column_blocks = ceiling(g->n, columns);
     const int64_t rows = MR_MAX(s->tiles * tall, ceiling(g->m, ceiling(wanted, job->column_blocks)));
@@ -589,6 +589,8 @@ static void split(const mr_gemm *g, int threads, gemm_job *job)
         job->column_blocks = ceiling(job->column_blocks, threads) * threads;
     if (job->column_blocks % threads != 0 && job->row_blocks > threads && job->row_blocks < 4 * threads)
         job->row_blocks = job->row_blocks / threads * threads;
+    /* Blocks of many tiles are as high as each other, rather than of whole tiles: no thread has one tile more. */
+    job->rows_step = g->m / job->row_blocks >= EVEN_TILES * rows_max ? 1 : rows_max;
 }
 
 void mr_gemm_run(const mr_gemm *g, mr_slots *slots, mr_pool *pool)
