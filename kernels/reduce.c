@@ -538,12 +538,43 @@ static mr_status bias_add_grad(mr_kernel_call *call, mr_error *error)
     return reduce_values(call, SUM, dtype, call->inputs[0].data, call->outputs[0].data, reduced, 1, error);
 }
 
+/* ---- Rows ---- */
+
+/* For chains of elementwise operators (base/elementwise.h): what reduce_units does with a row. */
+#define ROW(name, type, start, row_function, done)                                                                     \
+    static void name(void *target, const void *row, int64_t count)                                                     \
+    {                                                                                                                  \
+        type result;                                                                                                   \
+        start(&result, 1);                                                                                             \
+        row_function(&result, row, count);                                                                             \
+        *(type *)target = done;                                                                                        \
+    }
+ROW(row_sum_float, float, sum_float_start, fast_sum_row, result)
+ROW(row_mean_float, float, sum_float_start, fast_sum_row, result / (float)count)
+ROW(row_largest_float, float, largest_float_start, fast_largest_row, result)
+ROW(row_smallest_float, float, smallest_float_start, fast_smallest_row, result)
+ROW(row_sum_double, double, sum_double_start, sum_double_row, result)
+ROW(row_mean_double, double, sum_double_start, sum_double_row, result / (double)count)
+ROW(row_largest_double, double, largest_double_start, largest_double_row, result)
+ROW(row_smallest_double, double, smallest_double_start, smallest_double_row, result)
+
+#define DESCRIBE(name)                                                                                                 \
+    static bool name##_describe(mr_dtype dtype, mr_elementwise *elementwise)                                           \
+    {                                                                                                                  \
+        *elementwise = (mr_elementwise){.reduce = dtype == MR_FLOAT ? name##_float : name##_double};                   \
+        return dtype == MR_FLOAT || dtype == MR_DOUBLE;                                                                \
+    }
+DESCRIBE(row_sum)
+DESCRIBE(row_mean)
+DESCRIBE(row_largest)
+DESCRIBE(row_smallest)
+
 static const mr_kernel kernels[] = {
-    {.op = "Sum", .run = reduce_sum, .host_inputs = 1 << 1},
-    {.op = "Mean", .run = reduce_mean, .host_inputs = 1 << 1},
+    {.op = "Sum", .run = reduce_sum, .host_inputs = 1 << 1, .elementwise = row_sum_describe},
+    {.op = "Mean", .run = reduce_mean, .host_inputs = 1 << 1, .elementwise = row_mean_describe},
     {.op = "Prod", .run = reduce_product, .host_inputs = 1 << 1},
-    {.op = "Max", .run = reduce_largest, .host_inputs = 1 << 1},
-    {.op = "Min", .run = reduce_smallest, .host_inputs = 1 << 1},
+    {.op = "Max", .run = reduce_largest, .host_inputs = 1 << 1, .elementwise = row_largest_describe},
+    {.op = "Min", .run = reduce_smallest, .host_inputs = 1 << 1, .elementwise = row_smallest_describe},
     {.op = "Any", .run = reduce_any, .host_inputs = 1 << 1},
     {.op = "All", .run = reduce_all, .host_inputs = 1 << 1},
     {.op = "BiasAddGrad", .run = bias_add_grad},

@@ -9,8 +9,9 @@
 #include <assert.h>
 #include <string.h>
 
-static bool depends_on_state(const mr_plan_value *value)
+bool mr_plan_depends_on_state(const mr_planner *planner, int32_t index)
 {
+    const mr_plan_value *value = &planner->values[index];
     return value->is_ref || value->dtype == MR_RESOURCE || value->dtype == MR_VARIANT;
 }
 
@@ -22,14 +23,14 @@ bool mr_plan_may_drop(const mr_planner *planner, const mr_plan_node *node)
     if (node->node->def->op->flags & EFFECTS || mr_node_flow(node->node) != MR_FLOW_NONE) return false;
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
-        if (depends_on_state(value)) return false;
+        if (mr_plan_depends_on_state(planner, node->inputs[i])) return false;
         if (value->producer < 0) continue;
         /* What reads a Switch also says that a branch is taken; a control edge from the Switch would not. */
         if (mr_node_flow(planner->nodes[value->producer].node) != MR_FLOW_NONE) return false;
         if (value->region != node->region || value->condition != node->condition) return false;
     }
     for (int32_t i = 0; i < node->output_count; i++)
-        if (depends_on_state(&planner->values[node->first_output + i])) return false;
+        if (mr_plan_depends_on_state(planner, node->first_output + i)) return false;
     return true;
 }
 

@@ -5,6 +5,10 @@
  * reads become one if their results have the same static shape, if they run under the same conditions, and if no path
  * leaves the new group and comes back to it. Results that others read are outputs of the group.
  *
+ * Reductions of the last dimension are members, too: softmax, its gradient, and the normalization of a layer are one
+ * call, which computes row by row. What has one element for each row belongs to it, also if it is moved in between (see
+ * row_forms.c).
+ *
  * All of a group is computed when the last input is there. So either no member comes after an update of a reference
  * variable, since updates wait for these, or all do, and then after all updates of what they read; and all come after
  * the same nodes that may wait. */
@@ -26,6 +30,8 @@ typedef struct group {
     int32_t count, step_count;
     uint64_t waiting;   /* see find_waiting */
     bool after_updates; /* see plan.h */
+    bool has_rows;      /* it reduces rows */
+    mr_shape wide;      /* then: of what is reduced */
 } group;
 
 typedef struct fuser {
@@ -44,15 +50,19 @@ typedef struct fuser {
 
 /* ---- Elementwise nodes ---- */
 
-/* Whether the node only computes a row loop of floats or doubles, and may be computed later than now. */
+/* Whether the node may be computed later than now, with others. */
+static bool may_be_member(const mr_plan_node *node)
+{
+    return node->live && node->kernel && !node->is_copy && !node->attrs && !node->pinned && node->control_count == 0 &&
+           !node->outputs_at && node->output_count == 1 && mr_node_flow(node->node) == MR_FLOW_NONE &&
+           node->device->kind == MR_DEVICE_CPU && node->input_count > 0;
+}
+
+/* Whether the node only computes a row loop of floats or doubles. */
 static bool is_elementwise(const mr_planner *planner, const mr_plan_node *node)
 {
     mr_elementwise loops;
-    if (!node->live || !node->kernel || !node->kernel->elementwise || node->is_copy || node->attrs || node->pinned ||
-        node->control_count > 0 || node->outputs_at || node->output_count != 1 ||
-        mr_node_flow(node->node) != MR_FLOW_NONE)
-        return false;
-    if (node->device->kind != MR_DEVICE_CPU || node->input_count < 1) return false;
+    if (!node->kernel->elementwise) return false;
     const mr_plan_value *value = &planner->values[node->first_output];
     const mr_dtype dtype = value->dtype;
     if ((dtype != MR_FLOAT && dtype != MR_DOUBLE) || value->shape.rank < 0 || mr_shape_count(value->shape) == 1)
@@ -60,7 +70,8 @@ static bool is_elementwise(const mr_planner *planner, const mr_plan_node *node)
     for (int32_t i = 0; i < node->input_count; i++) {
         if (planner->values[node->inputs[i]].dtype != dtype) return false;
     }
-    if (!node->kernel->elementwise(dtype, &loops) || (loops.unary && node->input_count != 1)) return false;
+    if (!node->kernel->elementwise(dtype, &loops) || loops.reduce || (loops.unary && node->input_count != 1))
+        return false;
     if (loops.rule == MR_OPERANDS_BIAS)
         return mr_string_equal(mr_attr_string_or(&node->node->attrs, "data_format", "NHWC"), MR_STR("NHWC"));
     return loops.unary || node->input_count == 2 ||
@@ -147,6 +158,12 @@ static bool may_be_late(const fuser *f, const mr_plan_node *node)
     return true;
 }
 
+/* The inputs that a call reads: not the constant that says what is reduced or how it is moved. */
+static int32_t operand_count(const mr_planner *planner, const mr_plan_node *node)
+{
+    return mr_plan_reduces_rows(planner, node) || mr_plan_moves_rows(planner, node) ? 1 : node->input_count;
+}
+
 static mr_status find_groups(fuser *f, mr_error *error)
 {
     mr_planner *planner = f->planner;
@@ -156,14 +173,18 @@ static mr_status find_groups(fuser *f, mr_error *error)
     MR_TRY(find_waiting(f, &waiting, error));
     for (int32_t i = 0; i < planner->node_count; i++) {
         const mr_plan_node *node = &planner->nodes[i];
-        if (waiting[i] >> 63 || !is_elementwise(planner, node)) continue;
+        if (waiting[i] >> 63 || !may_be_member(node)) continue;
+        const bool reduces = mr_plan_reduces_rows(planner, node);
+        if (!reduces && !mr_plan_moves_rows(planner, node) && !is_elementwise(planner, node)) continue;
         if (after_updates[i] && !may_be_late(f, node)) continue;
-        const int32_t steps = node->input_count < 2 ? 1 : node->input_count - 1;
+        const int32_t steps = operand_count(planner, node) < 2 ? 1 : node->input_count - 1;
         if (steps > STEPS_MAX || node->input_count > INPUTS_MAX) continue;
         group *made = MR_ARENA_NEW(&planner->arena, group, 1);
         if (!made) return mr_fail_memory(error, sizeof *made);
         *made = (group){
             .members = {i}, .count = 1, .step_count = steps, .waiting = waiting[i], .after_updates = after_updates[i]};
+        made->has_rows = reduces;
+        if (reduces) made->wide = planner->values[node->inputs[0]].shape;
         f->group_of[i] = made;
     }
     return MR_OK;
@@ -185,7 +206,7 @@ static bool find_inputs(const fuser *f, const group *g, int32_t inputs[INPUTS_MA
     *count = 0;
     for (int32_t i = 0; i < g->count; i++) {
         const mr_plan_node *node = &planner->nodes[g->members[i]];
-        for (int32_t j = 0; j < node->input_count; j++) {
+        for (int32_t j = 0; j < operand_count(planner, node); j++) {
             int32_t k = 0;
             const int32_t value = node->inputs[j];
             if (planner->values[value].kind == MR_VALUE_OUTPUT && contains(g, planner->values[value].producer))
@@ -282,8 +303,13 @@ static bool may_join(const fuser *f, int32_t producer, int32_t consumer)
 {
     const mr_plan_node *p = &f->planner->nodes[producer], *c = &f->planner->nodes[consumer];
     const mr_plan_value *a = &f->planner->values[p->first_output], *b = &f->planner->values[c->first_output];
+    const group *first = f->group_of[producer], *second = f->group_of[consumer];
     if (p->region != c->region || p->condition != c->condition || p->device != c->device) return false;
-    return a->dtype == b->dtype && mr_shape_equal(a->shape, b->shape);
+    if (a->dtype != b->dtype) return false;
+    if (first->has_rows && second->has_rows) return mr_shape_equal(first->wide, second->wide);
+    if (first->has_rows || second->has_rows) return true; /* their forms are found when they are together */
+    return mr_shape_equal(a->shape, b->shape) && !mr_plan_moves_rows(f->planner, p) &&
+           !mr_plan_moves_rows(f->planner, c);
 }
 
 /* Makes one group of two if that is possible. */
@@ -295,7 +321,10 @@ static mr_status join(fuser *f, group *first, group *second, mr_error *error)
         return MR_OK;
     group both = {.step_count = first->step_count + second->step_count,
                   .waiting = first->waiting,
-                  .after_updates = first->after_updates};
+                  .after_updates = first->after_updates,
+                  .has_rows = first->has_rows || second->has_rows,
+                  .wide = first->has_rows ? first->wide : second->wide};
+    mr_row_form forms[STEPS_MAX];
     int32_t i = 0, j = 0;
     while (i < first->count || j < second->count) {
         const bool takes_first = j == second->count ||
@@ -304,6 +333,7 @@ static mr_status join(fuser *f, group *first, group *second, mr_error *error)
     }
     const int32_t begin = first_position(f, &both), end = last_position(f, &both);
     if (end - begin > SPAN_MAX) return MR_OK;
+    if (both.has_rows && !mr_plan_row_forms(f->planner, both.members, both.count, both.wide, forms)) return MR_OK;
     if (!find_inputs(f, &both, values, &count) || !find_outputs(f, &both, outputs, &count)) return MR_OK;
     if (!is_convex(f, &both)) return MR_OK;
     group *made = MR_ARENA_NEW(&f->planner->arena, group, 1);
@@ -334,9 +364,10 @@ static mr_status merge_groups(fuser *f, mr_error *error)
 
 /* The lists that become attrs. */
 typedef struct lists {
-    mr_attr_value *nodes, *ops, *operands, *outputs;
+    mr_attr_value *nodes, *ops, *operands, *outputs, *forms;
     int32_t step_count;
-    int32_t result_of[STEPS_MAX]; /* by member: the step that computes its result */
+    int32_t result_of[STEPS_MAX];   /* by member: the step that computes its result */
+    mr_row_form form_of[STEPS_MAX]; /* by member */
 } lists;
 
 static int32_t operand_of(const fuser *f, const group *g, const lists *l, const int32_t *inputs, int32_t value)
@@ -349,24 +380,35 @@ static int32_t operand_of(const fuser *f, const group *g, const lists *l, const 
     return k;
 }
 
-static void add_step(lists *l, const mr_plan_node *node, int32_t a, int32_t b)
+static void add_step(lists *l, const mr_plan_node *node, int32_t a, int32_t b, mr_row_form form)
 {
     assert(l->step_count < STEPS_MAX);
     l->nodes[l->step_count].string = mr_string_from(node->node->name);
     l->ops[l->step_count].string = mr_string_from(node->kernel->op);
     l->operands[2 * l->step_count].integer = a;
     l->operands[2 * l->step_count + 1].integer = b;
+    l->forms[l->step_count].integer = form;
     l->step_count++;
 }
 
-/* A sum of several operands is a step for each from the second on. */
+/* A sum of several operands is a step for each from the second on. Before one with whole rows, it is repeated in them
+ * like its operands. */
 static void add_member(const fuser *f, const group *g, int32_t member, const int32_t *inputs, lists *l)
 {
-    const mr_plan_node *node = &f->planner->nodes[g->members[member]];
+    const mr_planner *planner = f->planner;
+    const mr_plan_node *node = &planner->nodes[g->members[member]];
     const int32_t first = operand_of(f, g, l, inputs, node->inputs[0]);
-    if (node->input_count == 1) add_step(l, node, first, first);
-    for (int32_t j = 1; j < node->input_count; j++)
-        add_step(l, node, j == 1 ? first : -l->step_count, operand_of(f, g, l, inputs, node->inputs[j]));
+    const mr_row_form form = l->form_of[member];
+    bool is_one = g->has_rows && mr_plan_is_one_of_row(planner, g->members, l->form_of, member, node->inputs[0]);
+    if (operand_count(planner, node) == 1) {
+        add_step(l, node, first, first, form);
+    } else {
+        for (int32_t j = 1; j < node->input_count; j++) {
+            is_one = is_one && mr_plan_is_one_of_row(planner, g->members, l->form_of, member, node->inputs[j]);
+            add_step(l, node, j == 1 ? first : -l->step_count, operand_of(f, g, l, inputs, node->inputs[j]),
+                     form == MR_ROW_WHOLE && is_one ? MR_ROW_REPEATED : form);
+        }
+    }
     l->result_of[member] = l->step_count - 1;
 }
 
@@ -378,25 +420,48 @@ static const mr_attrs *make_attrs(fuser *f, const group *g, const int32_t *input
     lists l = {.nodes = MR_ARENA_NEW(arena, mr_attr_value, steps),
                .ops = MR_ARENA_NEW(arena, mr_attr_value, steps),
                .operands = MR_ARENA_NEW(arena, mr_attr_value, 2 * steps),
-               .outputs = MR_ARENA_NEW(arena, mr_attr_value, (size_t)output_count)};
+               .outputs = MR_ARENA_NEW(arena, mr_attr_value, (size_t)output_count),
+               .forms = MR_ARENA_NEW(arena, mr_attr_value, steps)};
     mr_attrs *made = MR_ARENA_NEW(arena, mr_attrs, 1);
-    mr_attr *items = MR_ARENA_NEW(arena, mr_attr, 5);
+    mr_attr *items = MR_ARENA_NEW(arena, mr_attr, 6);
     mr_attr_value *type = MR_ARENA_NEW(arena, mr_attr_value, 1);
-    if (!l.nodes || !l.ops || !l.operands || !l.outputs || !made || !items || !type) return nullptr;
+    if (!l.nodes || !l.ops || !l.operands || !l.outputs || !l.forms || !made || !items || !type) return nullptr;
+    [[maybe_unused]] const bool fits =
+        !g->has_rows || mr_plan_row_forms(f->planner, g->members, g->count, g->wide, l.form_of);
+    assert(fits);
     for (int32_t i = 0; i < g->count; i++) add_member(f, g, i, inputs, &l);
     assert(l.step_count == g->step_count);
     for (int32_t i = 0; i < output_count; i++) l.outputs[i].integer = l.result_of[outputs[i]];
     type->type = (int32_t)f->planner->values[f->planner->nodes[g->members[0]].first_output].dtype;
-    items[0] = (mr_attr){.name = "T", .kind = MR_ATTR_TYPE, .count = 1, .values = type};
-    items[1] = (mr_attr){"nodes", MR_ATTR_STRING, true, l.step_count, l.nodes};
-    items[2] = (mr_attr){"operands", MR_ATTR_INT, true, 2 * l.step_count, l.operands};
-    items[3] = (mr_attr){"ops", MR_ATTR_STRING, true, l.step_count, l.ops};
-    items[4] = (mr_attr){"outputs", MR_ATTR_INT, true, output_count, l.outputs};
-    *made = (mr_attrs){.count = 5, .items = items};
-    return made;
+    const mr_attr attrs[] = {{"T", MR_ATTR_TYPE, false, 1, type},
+                             {"nodes", MR_ATTR_STRING, true, l.step_count, l.nodes},
+                             {"operands", MR_ATTR_INT, true, 2 * l.step_count, l.operands},
+                             {"ops", MR_ATTR_STRING, true, l.step_count, l.ops},
+                             {"outputs", MR_ATTR_INT, true, output_count, l.outputs}};
+    made->items = items;
+    for (size_t i = 0; i < sizeof attrs / sizeof attrs[0]; i++) items[made->count++] = attrs[i];
+    if (!g->has_rows) return made;
+    return mr_plan_attrs_with(f->planner, made, (mr_attr){"forms", MR_ATTR_INT, true, l.step_count, l.forms});
 }
 
-/* Makes the last member compute the group. */
+/* The member that computes the group: the last one that is not only a view. */
+static int32_t host_of(const fuser *f, const group *g)
+{
+    int32_t i = g->count - 1;
+    while (mr_plan_moves_rows(f->planner, &f->planner->nodes[g->members[i]])) i--;
+    return g->members[i];
+}
+
+/* Whether one call is better: moves alone cost nothing. */
+static bool is_worth(const fuser *f, const group *g)
+{
+    int32_t computed = 0;
+    for (int32_t i = 0; i < g->count; i++)
+        computed += !mr_plan_moves_rows(f->planner, &f->planner->nodes[g->members[i]]);
+    return computed > 1;
+}
+
+/* Makes its host compute the group. */
 static mr_status replace(fuser *f, const group *g, mr_error *error)
 {
     mr_planner *planner = f->planner;
@@ -409,22 +474,22 @@ static mr_status replace(fuser *f, const group *g, mr_error *error)
     assert(fits);
     const mr_attrs *attrs = make_attrs(f, g, inputs, outputs, output_count);
     if (!attrs) return mr_fail_memory(error, sizeof *attrs);
-    const int32_t last = g->members[g->count - 1];
-    const mr_kernel *kernel = mr_kernel_find(MR_ELEMENTWISE_OP, planner->nodes[last].device->kind, attrs);
+    const int32_t host = host_of(f, g);
+    const mr_kernel *kernel = mr_kernel_find(MR_ELEMENTWISE_OP, planner->nodes[host].device->kind, attrs);
     if (!kernel) return MR_OK;
     const int32_t first_output = planner->value_count;
     for (int32_t i = 0; i < output_count; i++) {
         const int32_t before = planner->nodes[g->members[outputs[i]]].first_output;
         mr_plan_value value = planner->values[before];
         value.computes = planner->nodes[value.producer].node;
-        value.producer = last;
+        value.producer = host;
         value.index = i;
         MR_TRY(mr_plan_add_value(planner, value, &count, error));
         assert(count == first_output + i);
         f->instead[before] = count;
     }
-    for (int32_t i = 0; i < g->count - 1; i++) planner->nodes[g->members[i]].live = false;
-    mr_plan_node *node = &planner->nodes[last];
+    for (int32_t i = 0; i < g->count; i++) planner->nodes[g->members[i]].live = g->members[i] == host;
+    mr_plan_node *node = &planner->nodes[host];
     node->kernel = kernel;
     node->attrs = attrs;
     node->inputs = inputs;
@@ -441,7 +506,7 @@ static mr_status replace_groups(fuser *f, mr_error *error)
     const int32_t value_count = planner->value_count;
     for (int32_t i = 0; i < planner->node_count; i++) {
         const group *g = f->group_of[i];
-        if (g && g->count > 1 && g->members[0] == i) MR_TRY(replace(f, g, error));
+        if (g && g->members[0] == i && is_worth(f, g)) MR_TRY(replace(f, g, error));
     }
     for (int32_t i = 0; i < planner->node_count; i++) {
         mr_plan_node *node = &planner->nodes[i];
@@ -449,7 +514,7 @@ static mr_status replace_groups(fuser *f, mr_error *error)
             if (node->inputs[j] < value_count) node->inputs[j] = f->instead[node->inputs[j]];
         for (int32_t j = 0; j < node->control_count; j++) {
             const group *g = f->group_of[node->controls[j]];
-            if (g) node->controls[j] = g->members[g->count - 1];
+            if (g && is_worth(f, g)) node->controls[j] = host_of(f, g);
         }
     }
     for (int32_t i = 0; i < planner->signature->fetch_count; i++)

@@ -35,6 +35,7 @@ mr_status mr_plan_add_node(mr_planner *planner, mr_plan_node node, int32_t *inde
                 error));
     assert(node.node && node.first_output <= planner->value_count && node.input_count >= 0 && node.control_count >= 0);
     *index = planner->node_count++;
+    if (node.place == 0) node.place = *index;
     planner->nodes[*index] = node;
     return MR_OK;
 }
@@ -52,6 +53,14 @@ const mr_attrs *mr_plan_attrs_with(mr_planner *planner, const mr_attrs *attrs, m
     for (; i < attrs->count; i++) items[count++] = attrs->items[i];
     *made = (mr_attrs){.count = count, .items = items};
     return made;
+}
+
+mr_status mr_plan_second_name(mr_planner *planner, const mr_node *node, const char **name, mr_error *error)
+{
+    *name = mr_arena_printf(&planner->kept, "Recomputed/%s", node->name);
+    for (int32_t i = 1; *name && mr_graph_find(planner->context->graph, *name); i++)
+        *name = mr_arena_printf(&planner->kept, "Recomputed/%s_%d", node->name, (int)i);
+    return *name ? MR_OK : mr_fail_memory(error, strlen(node->name));
 }
 
 size_t mr_plan_value_bytes(const mr_plan_value *value)

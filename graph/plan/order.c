@@ -99,6 +99,13 @@ static int64_t heap_pop(heap *h)
     return top;
 }
 
+/* By the place of a node; its number is in the low bits. */
+static int64_t key_at(const mr_planner *planner, int32_t index)
+{
+    assert(planner->nodes[index].place < 1 << 29);
+    return (int64_t)planner->nodes[index].place << 31 | index;
+}
+
 enum { CLASS_FREES, CLASS_PLAIN, CLASS_DEFERRED, CLASS_WAITS, CLASS_GUARDED };
 
 /* A node that updates a variable, in the variable's list. */
@@ -158,18 +165,18 @@ static int64_t key_of(const scheduler *s, int32_t index)
     for (int32_t i = 0; i < node->input_count; i++) {
         const mr_plan_value *value = &planner->values[node->inputs[i]];
         int32_t handle = mr_plan_updates(node, i) ? mr_plan_handle(planner, node->inputs[i]) : -1;
-        if (handle >= 0 && s->guard >= 0) return (int64_t)CLASS_GUARDED << 32 | index;
-        if (handle >= 0 && s->readers[handle] > 0) return (int64_t)CLASS_DEFERRED << 32 | index;
+        if (handle >= 0 && s->guard >= 0) return (int64_t)CLASS_GUARDED << 60 | key_at(planner, index);
+        if (handle >= 0 && s->readers[handle] > 0) return (int64_t)CLASS_DEFERRED << 60 | key_at(planner, index);
         if (value->kind == MR_VALUE_OUTPUT && !value->is_ref && !value->fetched && s->uses[node->inputs[i]] == 1)
             freed_bytes += mr_plan_value_bytes(value);
     }
-    if (mr_plan_waits(node)) return (int64_t)CLASS_WAITS << 32 | index;
+    if (mr_plan_waits(node)) return (int64_t)CLASS_WAITS << 60 | key_at(planner, index);
     for (int32_t i = 0; i < node->output_count; i++) {
         const mr_plan_value *value = &planner->values[node->first_output + i];
         if (!value->is_ref) made_bytes += mr_plan_value_bytes(value);
     }
     const bool is_first = freed_bytes > made_bytes || is_small(planner, node);
-    return (int64_t)(is_first ? CLASS_FREES : CLASS_PLAIN) << 32 | index;
+    return (int64_t)(is_first ? CLASS_FREES : CLASS_PLAIN) << 60 | key_at(planner, index);
 }
 
 /* Pushes updaters whose only unmet condition was the one for which they were deferred. */
@@ -262,13 +269,13 @@ mr_status mr_plan_topological(mr_planner *planner, int32_t **order, int32_t *cou
     for (int32_t i = 0; i < planner->node_count; i++) {
         if (!planner->nodes[i].live) continue;
         live++;
-        if (found.waiting[i] == 0) heap_push(&ready, i);
+        if (found.waiting[i] == 0) heap_push(&ready, key_at(planner, i));
     }
     while (ready.count > 0) {
-        int32_t node = (int32_t)heap_pop(&ready);
+        int32_t node = (int32_t)(heap_pop(&ready) & INT32_MAX);
         (*order)[(*count)++] = node;
         for (int32_t i = found.begins[node]; i < found.begins[node + 1]; i++)
-            if (--found.waiting[found.consumers[i]] == 0) heap_push(&ready, found.consumers[i]);
+            if (--found.waiting[found.consumers[i]] == 0) heap_push(&ready, key_at(planner, found.consumers[i]));
     }
     assert(*count <= live);
     return *count == live ? MR_OK : cycle_error(planner, &found, error);

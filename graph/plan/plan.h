@@ -4,13 +4,15 @@
  *   place  chooses a device and a kernel for each node; handles of resources become constants
  *   fold   computes nodes whose inputs are constants
  *   share  merges equal nodes with equal inputs
+ *   loosen  removes control edges that order nothing but computation
  *   drop   does not compute what nobody uses
  *   fuse   replaces chains for which a single kernel exists by one node
  *   fuse_pool  keeps the positions of MaxPool's maxima instead of its input
  *   fuse_products  replaces sums of matrix products, and transposes a matrix once that several products take transposed
  *   fuse_adam  updates the variable and the slots of Adam on sparse gradients in one pass
  *   fuse_heads  lets batched products read and write heads in place, which are not transposed for them
- *   fuse_elementwise  computes elementwise operators that depend on each other in one call
+ *   recompute_elementwise  computes sums and products again that are needed much later
+ *   fuse_elementwise  computes elementwise operators that depend on each other, and reductions of rows, in one call
  *   copy   inserts copies of values that are needed on another device
  *   order  chooses a sequence that respects edges, frees memory early and updates variables after their readers
  *   recompute  computes normalized activations again instead of keeping them for the backward pass
@@ -65,6 +67,7 @@ typedef struct mr_plan_value {
 
 typedef struct mr_plan_node {
     const mr_node *node;     /* for a copy: the node whose value it copies */
+    int32_t place;           /* where it stands among those that could run: its number, or that of another node */
     const char *name;        /* of a second computation, for as long as the program; null: the node's */
     const mr_kernel *kernel; /* null: a constant or a handle, nothing to run */
     const mr_attrs *attrs;   /* null: the node's; otherwise those that fuse computed */
@@ -154,6 +157,7 @@ mr_status mr_plan_fold(mr_planner *planner, mr_error *error);
 /* After folding: checks that every live node that is not a constant has a kernel. The error names the first without. */
 mr_status mr_plan_check_kernels(const mr_planner *planner, mr_error *error);
 mr_status mr_plan_share(mr_planner *planner, mr_error *error);
+mr_status mr_plan_loosen(mr_planner *planner, mr_error *error);
 mr_status mr_plan_drop(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_pool(mr_planner *planner, mr_error *error);
@@ -161,6 +165,7 @@ mr_status mr_plan_fuse_products(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_steps(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_adam(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_heads(mr_planner *planner, mr_error *error);
+mr_status mr_plan_recompute_elementwise(mr_planner *planner, mr_error *error);
 mr_status mr_plan_fuse_elementwise(mr_planner *planner, mr_error *error);
 mr_status mr_plan_copy(mr_planner *planner, mr_error *error);
 mr_status mr_plan_order(mr_planner *planner, mr_error *error);
@@ -175,12 +180,14 @@ static inline bool mr_plan_optimizes(const mr_planner *planner)
 {
     return !planner->context->options->no_optimization;
 }
-/* Adds a value or node and sets *index. Existing indices stay valid. */
+/* Adds a value or node and sets *index. Existing indices stay valid. A node without a place gets its own. */
 mr_status mr_plan_add_value(mr_planner *planner, mr_plan_value value, int32_t *index, mr_error *error);
 mr_status mr_plan_add_node(mr_planner *planner, mr_plan_node node, int32_t *index, mr_error *error);
 /* The attrs and another one, sorted by name, for as long as the program. Null: there is no memory. */
 const mr_attrs *mr_plan_attrs_with(mr_planner *planner, const mr_attrs *attrs, mr_attr attr);
-/* All live nodes, inputs before their consumers, otherwise in creation order.
+/* TensorFlow's name for a second computation of the node, with a number if the graph has it. */
+mr_status mr_plan_second_name(mr_planner *planner, const mr_node *node, const char **name, mr_error *error);
+/* All live nodes, inputs before their consumers, otherwise by their places.
  * errors  MR_INVALID_ARGUMENT naming a node of a cycle */
 mr_status mr_plan_topological(mr_planner *planner, int32_t **order, int32_t *count, mr_error *error);
 /* The value that decides a Switch node, without the Identity nodes between. */
@@ -200,6 +207,8 @@ mr_status mr_plan_after_updates(mr_planner *planner, bool **after, mr_error *err
 /* Whether a node that reads the value can read it at another time with the same result: the value is not in the memory
  * of a reference variable, or the node does not come after an update, and so all updates wait for it. */
 bool mr_plan_reads_freely(const mr_planner *planner, const bool *after_updates, int32_t node, int32_t value);
+/* Whether a value stands for something that changes: a variable, or another resource. */
+bool mr_plan_depends_on_state(const mr_planner *planner, int32_t index);
 /* Whether the node only computes outputs, and computes them whenever its inputs are computed. */
 bool mr_plan_may_drop(const mr_planner *planner, const mr_plan_node *node);
 /* Replaces such a node by an order without work: those that wait for it wait for what it waited for. */
@@ -230,6 +239,18 @@ static inline bool mr_plan_waits(const mr_plan_node *node)
 {
     return !node->is_copy && mr_node_has_flag(node->node, MR_OP_WAITS);
 }
+/* Whether the node reduces the last dimension of floats or doubles with a function for rows, of a number of elements that
+ * is known. */
+bool mr_plan_reduces_rows(const mr_planner *planner, const mr_plan_node *node);
+/* Whether the node gives the same elements another shape, or repeats them, in a way that is known. */
+bool mr_plan_moves_rows(const mr_planner *planner, const mr_plan_node *node);
+/* What the results of elementwise nodes, reductions and moves of rows, in topological order, have for each row if all
+ * are computed row by row. wide: the shape of what is reduced. False: they cannot be. */
+bool mr_plan_row_forms(const mr_planner *planner, const int32_t *members, int32_t count, mr_shape wide,
+                       mr_row_form *forms);
+/* Whether a value, of one of the first `count` members or from elsewhere, has one element for a row. */
+bool mr_plan_is_one_of_row(const mr_planner *planner, const int32_t *members, const mr_row_form *forms, int32_t count,
+                           int32_t value);
 /* The node that computes the guard's value, or -1. */
 int32_t mr_plan_guard_node(const mr_planner *planner);
 /* True for a merge whose inputs all come from the same iteration. */

@@ -142,15 +142,6 @@ static const char *recomputing_kernel(const mr_plan_node *node)
     return kernel && mr_attr_bool_or(node->attrs, "keeps_factors", false) ? kernel : nullptr;
 }
 
-/* TensorFlow's name for such a node, with a number if the graph has it. */
-static mr_status choose_name(mr_planner *planner, const mr_node *node, const char **name, mr_error *error)
-{
-    *name = mr_arena_printf(&planner->kept, "Recomputed/%s", node->name);
-    for (int32_t i = 1; *name && mr_graph_find(planner->context->graph, *name); i++)
-        *name = mr_arena_printf(&planner->kept, "Recomputed/%s_%d", node->name, (int)i);
-    return *name ? MR_OK : mr_fail_memory(error, strlen(node->name));
-}
-
 /* Makes the node that computes the output of `norm` again, in *made. */
 static mr_status add_node(recomputer *r, const mr_plan_node *norm, const mr_kernel *kernel, int32_t *made,
                           mr_error *error)
@@ -166,7 +157,7 @@ static mr_status add_node(recomputer *r, const mr_plan_node *norm, const mr_kern
     node.inputs[1] = norm->first_output + MEAN;
     node.inputs[2] = norm->first_output + FACTORS;
     if (norm->input_count > SIDE) node.inputs[APPLIED_SIDE] = norm->inputs[SIDE];
-    MR_TRY(choose_name(planner, norm->node, &node.name, error));
+    MR_TRY(mr_plan_second_name(planner, norm->node, &node.name, error));
     node.control_count = 0;
     node.pinned = false;
     node.output_count = 1;

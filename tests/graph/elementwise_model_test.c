@@ -1,5 +1,6 @@
-/* Random programs of elementwise operators, with operands that are broadcast, other operators between them, control
- * edges, and variables that change between their readers: with and without optimizations they compute the same bits. */
+/* Random programs of elementwise operators and reductions of rows, with operands that are broadcast, other operators
+ * between them, control edges, and variables that change between their readers: with and without optimizations they
+ * compute the same bits. */
 #include "base/random.h"
 #include "tests/test.h"
 #include <millrace/control_flow.h>
@@ -21,6 +22,7 @@ typedef struct program {
     mr_dtype dtype;
     int64_t rows, columns;
     bool is_known;            /* the shapes are */
+    bool is_batch_known;      /* otherwise the number of rows is not */
     mr_output inputs[INPUTS]; /* [rows, columns], [columns], [rows, 1], [], [1, 1], [columns, rows] */
     mr_variable variable;
     mr_output views[3];
@@ -133,11 +135,78 @@ static mr_output other(program *p, mr_output x)
     }
 }
 
+static mr_output ints(program *p, int count, int32_t a, int32_t b)
+{
+    return mr_constant_int32s(p->graph, count == 1 ? MR_SHAPE(1) : MR_SHAPE(2), (int32_t[]){a, b}, nullptr);
+}
+
+static mr_output reduce(program *p, mr_output x, bool keeps)
+{
+    mr_graph *g = p->graph;
+    const mr_output axis = below(p, 2) ? mr_constant_int32(g, below(p, 2) ? 1 : -1) : ints(p, 1, 1, 0);
+    switch (below(p, 6)) {
+    case 0:
+        return mr_mean(g, x, axis, .keep_dims = keeps);
+    case 1:
+        return mr_max(g, x, axis, .keep_dims = keeps);
+    case 2:
+        return mr_min(g, x, axis, .keep_dims = keeps);
+    case 3: /* of columns: not part of a call */
+        if (keeps && p->rows == p->columns)
+            return mr_sum(g, mr_transpose(g, x, ints(p, 2, 1, 0)), axis, .keep_dims = true);
+        [[fallthrough]];
+    default:
+        return mr_sum(g, x, axis, .keep_dims = keeps);
+    }
+}
+
+/* One element for each row, [rows, 1], from a reduction, with elementwise operators and moves. */
+static mr_output row_result(program *p, mr_output x)
+{
+    mr_graph *g = p->graph;
+    const bool keeps = below(p, 2);
+    mr_output y = reduce(p, x, keeps);
+    if (!keeps && below(p, 3) == 0) y = unary(p, y);
+    if (!keeps && below(p, 4) == 0) y = binary(p, y, y, true);
+    if (!keeps)
+        y = below(p, 2) ? mr_expand_dims(g, y, mr_constant_int32(g, 1))
+                        : mr_reshape(g, y, ints(p, 2, (int32_t)p->rows, 1));
+    if (below(p, 4) == 0) y = mr_squeeze(g, y, .squeeze_dims = MR_INTS(1));
+    if (below(p, 4) == 0) y = mr_stop_gradient(g, y);
+    if (mr_output_shape(y).rank == 1) y = mr_reshape(g, y, ints(p, 2, (int32_t)p->rows, 1));
+    if (below(p, 2)) y = unary(p, y);
+    if (below(p, 3) == 0) y = binary(p, y, p->inputs[2 + below(p, 3)], false);
+    if (below(p, 4) == 0) y = binary(p, y, reduce(p, x, true), true);
+    return y;
+}
+
+/* A reduction of rows, and what is computed from its result and whole rows. */
+static mr_output rows(program *p, mr_output a, mr_output b)
+{
+    mr_output y = row_result(p, a);
+    const bool is_tiled = p->is_batch_known && below(p, 3) == 0;
+    if (is_tiled) y = mr_tile(p->graph, y, ints(p, 2, 1, (int32_t)p->columns));
+    if (is_tiled && below(p, 2)) y = unary(p, y);
+    if (is_tiled && below(p, 2)) y = binary(p, y, p->inputs[2 + below(p, 3)], false);
+    if (is_tiled && below(p, 2)) return mr_add_n(p->graph, MR_OUTPUTS(y, y, b));
+    if (is_tiled && below(p, 6) == 0) return y;
+    return below(p, 2) ? binary(p, y, b, is_tiled) : binary(p, b, y, is_tiled);
+}
+
 static void add_step(program *p)
 {
     const record a = *any_value(p), b = *any_value(p);
-    const int choice = below(p, 16);
-    if (choice < 4) {
+    const int choice = below(p, 22);
+    if (choice >= 18) {
+        add_record(p, rows(p, a.output, b.output), true, a.after | b.after);
+    } else if (choice >= 16) { /* as tf.tuple: each waits for both */
+        mr_node *both = mr_group(p->graph, (mr_node *[]){a.output.node, b.output.node}, 2, nullptr);
+        for (int i = 0; i < 2; i++) {
+            const mr_output passed = mr_identity(p->graph, i == 0 ? a.output : b.output);
+            mr_node_add_control(passed.node, both);
+            add_record(p, passed, true, a.after | b.after);
+        }
+    } else if (choice < 4) {
         add_record(p, unary(p, a.output), true, a.after);
     } else if (choice < 9) {
         add_record(p, binary(p, a.output, b.output, true), true, a.after | b.after);
@@ -182,16 +251,19 @@ static void add_step(program *p)
 
 static void make_program(program *p)
 {
-    static const int64_t columns[] = {1, 2, 3, 31, 127, 128, 129, 255, 256, 257, 300, 511, 512, 513, 1024, 1500};
+    static const int64_t columns[] = {1,   2,   3,   31,  127,  128,  129,  255,  256,  257,
+                                      300, 511, 512, 513, 1024, 1025, 1500, 2048, 2049, 32};
     static const int64_t rows[] = {1, 2, 3, 7, 40};
     p->graph = mr_graph_new();
     p->dtype = below(p, 4) ? MR_FLOAT : MR_DOUBLE;
     p->rows = rows[below(p, 5)];
-    p->columns = columns[below(p, 16)];
+    p->columns = columns[below(p, 20)];
     p->is_known = below(p, 3) > 0;
+    p->is_batch_known = p->is_known && below(p, 3) > 0;
     for (int i = 0; i < INPUTS; i++) {
         mr_shape shape = shape_of(p, i);
         for (int d = 0; d < shape.rank && !p->is_known; d++) shape.dims[d] = -1;
+        if ((i == 0 || i == 2) && !p->is_batch_known) shape.dims[0] = -1;
         p->inputs[i] = mr_placeholder(p->graph, p->dtype, .shape = shape);
     }
     mr_output initial =
@@ -205,11 +277,11 @@ static void make_program(program *p)
     p->updated = -1;
     add_record(p, p->inputs[0], true, 0);
     const int steps = 3 + below(p, 40);
-    for (int i = 0; i < steps && p->count < RECORDS_MAX - 2; i++) add_step(p);
+    for (int i = 0; i < steps && p->count < RECORDS_MAX - 3; i++) add_step(p);
 }
 
 static void run_program(const program *p, bool is_plain, const mr_tensor *values, const mr_output *items,
-                        mr_tensor (*results)[FETCHES + 1], int *fused)
+                        mr_tensor (*results)[FETCHES + 1], int *fused, int *reduced)
 {
     mr_error error = {0};
     mr_session *session = nullptr;
@@ -229,7 +301,10 @@ static void run_program(const program *p, bool is_plain, const mr_tensor *values
                                 targets, target_count, &error));
         static mr_node_time times[1000];
         const int ran = mr_session_trace_times(session, times, 1000);
-        for (int i = 0; i < ran; i++) *fused += strcmp(times[i].op, "_Elementwise") == 0;
+        for (int i = 0; i < ran; i++) {
+            *fused += strcmp(times[i].op, "_Elementwise") == 0;
+            *reduced += strcmp(times[i].op, "Sum") == 0 || strcmp(times[i].op, "Mean") == 0;
+        }
         CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){&p->variable.value, 1}, results[step] + FETCHES,
                                 nullptr, 0, &error));
     }
@@ -260,7 +335,7 @@ static void compare(const mr_tensor *a, const mr_tensor *b, int round)
 
 TEST(elementwise_model)
 {
-    int fused = 0, plain = 0;
+    int fused = 0, plain = 0, reduced[2] = {0};
     for (int round = 0; round < 2000; round++) {
         program p = {.random = mr_random_at(test_seed(), 12, (uint64_t)round, 0)};
         make_program(&p);
@@ -268,8 +343,8 @@ TEST(elementwise_model)
         for (int i = 0; i < INPUTS; i++) fill(&p, &values[i], i);
         mr_output items[FETCHES];
         for (int i = 0; i < FETCHES; i++) items[i] = any_value(&p)->output;
-        run_program(&p, false, values, items, results[0], &fused);
-        run_program(&p, true, values, items, results[1], &plain);
+        run_program(&p, false, values, items, results[0], &fused, &reduced[0]);
+        run_program(&p, true, values, items, results[1], &plain, &reduced[1]);
         for (int step = 0; step < 2; step++)
             for (int i = 0; i <= FETCHES; i++) {
                 compare(&results[0][step][i], &results[1][step][i], round);
@@ -279,5 +354,6 @@ TEST(elementwise_model)
         mr_graph_free(p.graph);
     }
     CHECK(fused > 1000);
+    CHECK(reduced[0] < reduced[1] * 3 / 4); /* the others were computed together with elementwise operators */
     CHECK_EQ(plain, 0);
 }

@@ -13,12 +13,12 @@ typedef enum way {
     WIDE,      /* the other operand has another dimension, of which the batches are a part */
     TAKEN,     /* the result is fetched as it is, and negated */
     PASSED_ON, /* the result, through two identities, one of which waits */
+    AWAITED,   /* the result is, by its reader, too */
     WAYS,      /* in the following some Transposes remain */
     FETCHED = WAYS,
     OTHER_USE,   /* of a transposed operand */
     RESULT_USED, /* before it is transposed */
     OTHER_ORDER,
-    AWAITED,
     ORDER_FED,
     ALL,
 } way;

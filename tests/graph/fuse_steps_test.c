@@ -10,13 +10,13 @@ typedef enum way {
     LEFT,
     RIGHT,
     PASSED_ON, /* through two identities */
+    AWAITED,   /* by the step, too */
     WAYS,      /* the following are not fused */
     FETCHED = WAYS,
     USED_TWICE,
     SHAPE_UNKNOWN,
     NUMBER_IN_VARIABLE,
     TENSOR_IN_VARIABLE,
-    AWAITED,
     ALL,
 } way;
 
