@@ -23,7 +23,7 @@ constexpr int64_t PACKED_WIDTH = 32;      /* columns of a tile that packs B */
 constexpr int64_t PACKED_COLUMNS = 64;    /* of B, packed at a time */
 constexpr int64_t PIECE_WORK = 1 << 20;   /* multiplications that are worth another thread: about 10 us */
 constexpr int64_t UNIT_WORK = 1 << 22;
-constexpr int64_t EVEN_TILES = 8;         /* of a block of rows that need not consist of whole ones */
+constexpr int64_t EVEN_TILES = 8; /* of a block of rows that need not consist of whole ones */
 
 static int64_t ceiling(int64_t count, int64_t of)
 {

@@ -239,8 +239,8 @@ static inline bool mr_plan_waits(const mr_plan_node *node)
 {
     return !node->is_copy && mr_node_has_flag(node->node, MR_OP_WAITS);
 }
-/* Whether the node reduces the last dimension of floats or doubles with a function for rows, of a number of elements that
- * is known. */
+/* Whether the node reduces the last dimension of floats or doubles, of a number of elements that is known, with a
+ * function for rows. */
 bool mr_plan_reduces_rows(const mr_planner *planner, const mr_plan_node *node);
 /* Whether the node gives the same elements another shape, or repeats them, in a way that is known. */
 bool mr_plan_moves_rows(const mr_planner *planner, const mr_plan_node *node);

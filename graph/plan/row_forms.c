@@ -1,5 +1,5 @@
-/* Which nodes are computed row by row in one call with elementwise operators (see fuse_elementwise.c): reductions of the
- * last dimension, and what only moves their results; and what the result of each member of such a group has for a
+/* Which nodes are computed row by row in one call with elementwise operators (see fuse_elementwise.c): reductions of
+ * the last dimension, and what only moves their results; and what the result of each member of such a group has for a
  * row. */
 #include "graph/plan/plan.h"
 
