@@ -12,6 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
+/* Smaller ones cost more calls of loops; the buffers of larger ones, which are on the stack, leave the L1 cache. */
+constexpr size_t PIECE_BYTES = 4096, BUFFER_BYTES = PIECE_BYTES + MR_STEP_BUFFER_GAP;
 constexpr int32_t STEPS_MAX = MR_ELEMENTWISE_STEPS_MAX, INPUTS_MAX = MR_ELEMENTWISE_INPUTS_MAX;
 
 /* ---- Preparation ---- */
@@ -172,6 +174,11 @@ typedef struct job {
     mr_chain_data data;
 } job;
 
+typedef struct buffers {
+    alignas(64) char results[MR_STEP_BUFFERS_MAX][BUFFER_BYTES];
+    char copies[INPUTS_MAX][BUFFER_BYTES];
+} buffers;
+
 static int64_t row_offset(const job *job, const operand *operand, int64_t row)
 {
     int64_t offset = 0;
@@ -216,13 +223,12 @@ static void fetch(const job *job, const char *const from[INPUTS_MAX], int64_t at
 
 /* Computes all steps of a piece, whose outputs begin at element `at`.
  * from  by input */
-static void run_steps(const job *job, const char *const from[INPUTS_MAX], int64_t at, int64_t count,
-                      mr_step_buffers *buffers)
+static void run_steps(const job *job, const char *const from[INPUTS_MAX], int64_t at, int64_t count, buffers *buffers)
 {
     const mr_chain *c = job->chain;
     const char *results[STEPS_MAX];
     if (!job->is_single) fetch(job, from, at, count);
-    assert(count > 0 && (size_t)count * job->size <= MR_PIECE_BYTES);
+    assert(count > 0 && (size_t)count * job->size <= PIECE_BYTES);
     for (int32_t i = 0; i < c->step_count; i++) {
         const mr_step *s = &c->steps[i];
         const char *a = s->a >= 0 ? from[s->a] : results[-1 - s->a], *b = s->b >= 0 ? from[s->b] : results[-1 - s->b];
@@ -238,7 +244,7 @@ static void run_steps(const job *job, const char *const from[INPUTS_MAX], int64_
     }
 }
 
-static void run_long_rows(const job *job, int64_t begin, int64_t end, mr_step_buffers *buffers)
+static void run_long_rows(const job *job, int64_t begin, int64_t end, buffers *buffers)
 {
     const int last = job->rank - 1;
     const int64_t inner = job->dims[last];
@@ -255,7 +261,7 @@ static void run_long_rows(const job *job, int64_t begin, int64_t end, mr_step_bu
     }
 }
 
-static void run_short_rows(const job *job, int64_t begin, int64_t end, mr_step_buffers *buffers)
+static void run_short_rows(const job *job, int64_t begin, int64_t end, buffers *buffers)
 {
     const int64_t inner = job->dims[job->rank - 1];
     const char *from[INPUTS_MAX] = {0};
@@ -279,7 +285,7 @@ static void run_short_rows(const job *job, int64_t begin, int64_t end, mr_step_b
 static void run_pieces(void *context, int64_t begin, int64_t end)
 {
     const job *job = context;
-    mr_step_buffers buffers; /* not initialized: a step writes its result before others read it */
+    buffers buffers; /* not initialized: a step writes its result before others read it */
     if (job->row_pieces > 0)
         run_long_rows(job, begin, end, &buffers);
     else
@@ -338,7 +344,7 @@ static void run_all_pieces(mr_pool *pool, job *job, int64_t pieces, int64_t elem
 /* Computes the outputs, which have been allocated. */
 static void run_job(mr_pool *pool, job *job, const mr_shape *shapes, mr_shape wide)
 {
-    const int64_t count = mr_shape_count(wide), most = (int64_t)(MR_PIECE_BYTES / job->size);
+    const int64_t count = mr_shape_count(wide), most = (int64_t)(PIECE_BYTES / job->size);
     if (count == 0) return;
     merge_dims(job, shapes, wide);
     const int64_t inner = job->dims[job->rank - 1];
@@ -356,7 +362,7 @@ static void run_job(mr_pool *pool, job *job, const mr_shape *shapes, mr_shape wi
 /* The same for inputs of one shape and single elements. */
 static void run_flat_job(mr_pool *pool, job *job, int64_t count)
 {
-    const int64_t most = (int64_t)(MR_PIECE_BYTES / job->size);
+    const int64_t most = (int64_t)(PIECE_BYTES / job->size);
     if (count == 0) return;
     job->rank = 1;
     job->dims[0] = count;
@@ -567,24 +573,16 @@ static mr_status create_outputs(mr_kernel_call *call, const mr_chain *c, const m
     return MR_OK;
 }
 
-/* A chain with reductions. What it moves in memory has the shape that the graph says, or there is an error. */
+/* A chain with reductions, or with many results at a time. */
 static mr_status run_rows(mr_kernel_call *call, const mr_chain *c, mr_error *error)
 {
     mr_shape inputs[INPUTS_MAX], shapes[STEPS_MAX], wide;
     mr_chain_data data = {0};
-    bool has_rule = true;
+    bool is_usual; /* the rules of all operators are */
     for (int32_t i = 0; i < c->input_count; i++) inputs[i] = call->inputs[i].shape;
-    MR_TRY(find_shapes(call, c, inputs, shapes, &has_rule, error));
-    if (!has_rule || !mr_rows_fit(c, inputs, shapes, &wide)) {
-        for (int32_t i = 0; i < c->step_count; i++) {
-            if (!c->steps[i].moves) continue;
-            const mr_kernel_node node = node_of(call, &c->steps[i]);
-            char text[MR_SHAPE_TEXT_SIZE];
-            return mr_kernel_fail(&node, error, MR_INVALID_ARGUMENT, "the input's shape %s is not that of the graph",
-                                  mr_shape_text(shapes[-1 - c->steps[i].a], text, sizeof text));
-        }
+    MR_TRY(find_shapes(call, c, inputs, shapes, &is_usual, error));
+    if (!is_usual || c->buffer_count > MR_STEP_BUFFERS_MAX || !mr_rows_fit(c, inputs, shapes, &wide))
         return run_apart(call, c, inputs, shapes, error);
-    }
     MR_TRY(create_outputs(call, c, shapes, false, &data, error));
     mr_rows_run(c, inputs, wide, &data, call->device->pool);
     return MR_OK;
@@ -596,7 +594,7 @@ static mr_status run_chain(mr_kernel_call *call, mr_error *error)
     job job = {.chain = c, .size = mr_dtype_size(c->dtype)};
     const mr_shape *flat = nullptr;
     for (int32_t i = 0; i < c->input_count; i++) assert(call->inputs[i].dtype == c->dtype);
-    if (c->has_rows) return run_rows(call, c, error);
+    if (c->has_rows || c->buffer_count > MR_STEP_BUFFERS_MAX) return run_rows(call, c, error);
     if (is_flat(call, c, &flat, job.inputs)) {
         assert(flat);
         const mr_shape wide = *flat;

@@ -90,6 +90,10 @@ typedef struct piece {
     const char *results[STEPS_MAX];
 } piece;
 
+typedef struct row_buffers {
+    alignas(64) char results[MR_STEP_BUFFERS_MAX][MR_ROW_BYTES_MAX + MR_STEP_BUFFER_GAP];
+} row_buffers;
+
 static operand describe_input(const job *job, mr_shape shape, const char *data)
 {
     operand made = {.data = data, .advance = BY_STRIDES};
@@ -223,7 +227,7 @@ static void fetch(const piece *p)
     }
 }
 
-static void run_piece(piece *p, mr_step_buffers *buffers)
+static void run_piece(piece *p, row_buffers *buffers)
 {
     const job *job = p->job;
     const mr_chain *c = job->chain;
@@ -251,7 +255,7 @@ static void run_piece(piece *p, mr_step_buffers *buffers)
 static void run_pieces(void *context, int64_t begin, int64_t end)
 {
     const job *job = context;
-    mr_step_buffers buffers; /* not initialized: a step writes its result before others read it */
+    row_buffers buffers; /* not initialized: a step writes its result before others read it */
     for (int64_t i = begin; i < end; i++) {
         piece p = {.job = job, .row = i * job->piece};
         p.count = MR_MIN(job->piece, job->rows - p.row);

@@ -7,10 +7,10 @@
 
 #include <assert.h>
 
-/* Smaller ones cost more calls of loops; the buffers of larger ones, which are on the stack, leave the L1 cache. */
-constexpr size_t MR_PIECE_BYTES = 4096;
+/* Buffers for the results of steps, which are on the stack. Chains that need more are computed step by step. */
+constexpr int32_t MR_STEP_BUFFERS_MAX = 16;
 /* Between the buffers of a call, so that they do not all begin in the same sets of the cache. */
-constexpr size_t MR_STEP_BUFFER_BYTES = MR_ROW_BYTES_MAX + 192;
+constexpr size_t MR_STEP_BUFFER_GAP = 192;
 
 /* Operands are numbers of inputs, or -1 - the number of a step. */
 typedef struct mr_step {
@@ -30,11 +30,6 @@ typedef struct mr_chain {
     mr_step steps[MR_ELEMENTWISE_STEPS_MAX];
     int32_t last_step[MR_ELEMENTWISE_INPUTS_MAX]; /* that reads the input */
 } mr_chain;
-
-typedef struct mr_step_buffers {
-    alignas(64) char results[MR_ELEMENTWISE_STEPS_MAX][MR_STEP_BUFFER_BYTES];
-    char copies[MR_ELEMENTWISE_INPUTS_MAX][MR_STEP_BUFFER_BYTES];
-} mr_step_buffers;
 
 /* Whether one call of a step's loop has both operands, one or none that are one element. */
 static inline mr_operands mr_operands_of(bool a_scalar, bool b_scalar)

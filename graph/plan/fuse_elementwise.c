@@ -383,7 +383,7 @@ static int32_t operand_of(const fuser *f, const group *g, const lists *l, const 
 static void add_step(lists *l, const mr_plan_node *node, int32_t a, int32_t b, mr_row_form form)
 {
     assert(l->step_count < STEPS_MAX);
-    l->nodes[l->step_count].string = mr_string_from(node->node->name);
+    l->nodes[l->step_count].string = mr_string_from(node->name ? node->name : node->node->name);
     l->ops[l->step_count].string = mr_string_from(node->kernel->op);
     l->operands[2 * l->step_count].integer = a;
     l->operands[2 * l->step_count + 1].integer = b;

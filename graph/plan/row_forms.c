@@ -12,14 +12,33 @@ static bool is_float(mr_dtype dtype)
     return dtype == MR_FLOAT || dtype == MR_DOUBLE;
 }
 
-/* The only axis of a reduction, if it is a constant; otherwise rank. */
-static int64_t axis_of(const mr_plan_value *axes, int64_t rank)
+/* A constant that waits for nothing, so that it need not be an input; otherwise null. */
+static const mr_tensor *constant_of(const mr_planner *planner, int32_t value)
 {
-    if (axes->kind != MR_VALUE_CONSTANT || axes->home || mr_tensor_count(&axes->constant) != 1) return rank;
-    int64_t axis = rank;
-    if (axes->constant.dtype == MR_INT32) axis = *(const int32_t *)axes->constant.data;
-    if (axes->constant.dtype == MR_INT64) axis = *(const int64_t *)axes->constant.data;
-    return axis < 0 ? axis + rank : axis;
+    const mr_plan_value *v = &planner->values[value];
+    if (v->kind != MR_VALUE_CONSTANT || v->home) return nullptr;
+    return v->producer >= 0 && planner->nodes[v->producer].control_count > 0 ? nullptr : &v->constant;
+}
+
+static int64_t integer_at(const mr_tensor *tensor, int64_t i)
+{
+    return tensor->dtype == MR_INT64 ? ((const int64_t *)tensor->data)[i] : ((const int32_t *)tensor->data)[i];
+}
+
+/* Whether the only axis is the last one. */
+static bool is_last_axis(const mr_tensor *axes, int64_t rank)
+{
+    if (!axes || mr_tensor_count(axes) != 1) return false;
+    return integer_at(axes, 0) == rank - 1 || integer_at(axes, 0) == -1;
+}
+
+/* Whether only the last dimension is repeated, that many times. */
+static bool tiles_rows(const mr_tensor *multiples, int64_t rank, int64_t width)
+{
+    if (!multiples || mr_tensor_count(multiples) != rank) return false;
+    for (int64_t i = 0; i < rank; i++)
+        if (integer_at(multiples, i) != (i < rank - 1 ? 1 : width)) return false;
+    return true;
 }
 
 bool mr_plan_reduces_rows(const mr_planner *planner, const mr_plan_node *node)
@@ -32,7 +51,7 @@ bool mr_plan_reduces_rows(const mr_planner *planner, const mr_plan_node *node)
     if (rank < 2 || output->shape.rank < 0 || mr_shape_count(output->shape) == 1) return false;
     const int64_t width = input->shape.dims[rank - 1];
     return width >= WIDTH_MIN && width <= MR_ROW_BYTES_MAX / (int64_t)mr_dtype_size(input->dtype) &&
-           axis_of(&planner->values[node->inputs[1]], rank) == rank - 1;
+           is_last_axis(constant_of(planner, node->inputs[1]), rank);
 }
 
 bool mr_plan_moves_rows(const mr_planner *planner, const mr_plan_node *node)
@@ -41,7 +60,7 @@ bool mr_plan_moves_rows(const mr_planner *planner, const mr_plan_node *node)
     if (!node->kernel || node->kernel->elementwise || node->input_count < 1 || node->input_count > 2 ||
         node->output_count != 1 || !is_float(planner->values[node->first_output].dtype))
         return false;
-    if (node->input_count == 2 && planner->values[node->inputs[1]].kind != MR_VALUE_CONSTANT) return false;
+    if (node->input_count == 2 && !constant_of(planner, node->inputs[1])) return false;
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         if (strcmp(node->kernel->op, ops[i]) == 0) return true;
     return false;
@@ -128,7 +147,9 @@ static bool find_form(const mr_planner *planner, const int32_t *members, mr_row_
     if (mr_plan_moves_rows(planner, node)) {
         forms[member] = is_wide ? MR_ROW_REPEATED : narrow;
         if (from < 0 || forms[from] == MR_ROW_WHOLE || forms[from] == MR_ROW_REPEATED) return false;
-        return strcmp(node->kernel->op, "Tile") != 0 ? !is_wide : forms[from] == MR_ROW_KEPT;
+        if (strcmp(node->kernel->op, "Tile") != 0) return !is_wide;
+        return forms[from] == MR_ROW_KEPT && is_wide &&
+               tiles_rows(constant_of(planner, node->inputs[1]), wide.rank, wide.dims[wide.rank - 1]);
     }
     if (is_wide) return find_wide_form(planner, members, forms, member, wide);
     forms[member] = narrow;

@@ -301,3 +301,64 @@ TEST(cross_entropy_of_nan)
     mr_session_free(session);
     mr_graph_free(g);
 }
+
+/* Where the number of rows is not known, what is computed from one batch is not taken for a part of another. */
+TEST(elementwise_rows_of_two_batches)
+{
+    enum { TILED, ONE_ROW, MANY_ROWS, WAYS };
+    for (int way = 0; way < WAYS; way++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 64));
+        mr_output y = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1, 64));
+        mr_output last = mr_constant_int32s(g, MR_SHAPE(1), (int32_t[]){1}, nullptr);
+        mr_output mean = mr_expand_dims(g, mr_neg(g, mr_mean(g, mr_square(g, x), last)), mr_constant_int32(g, 1));
+        if (way == TILED) mean = mr_tile(g, mean, mr_constant_int32s(g, MR_SHAPE(2), (int32_t[]){2, 64}, nullptr));
+        mr_output z = mr_add(g, mr_mul(g, mean, y), mr_sum(g, y, last, .keep_dims = true));
+        mr_tensor values[2] = {ramp(MR_SHAPE(way == ONE_ROW ? 1 : 3, 64)), ramp(MR_SHAPE(way == TILED     ? 6
+                                                                                         : way == ONE_ROW ? 5
+                                                                                                          : 3,
+                                                                                         64))};
+        mr_tensor results[2] = {0};
+        for (int plain = 0; plain < 2; plain++) {
+            mr_session *session = session_of(g, plain == 1);
+            CHECK_OK(mr_session_run(session, MR_FEEDS({x, values[0]}, {y, values[1]}), MR_OUTPUTS(z), &results[plain],
+                                    nullptr, 0, &error));
+            mr_session_free(session);
+        }
+        CHECK(mr_shape_equal(results[0].shape, values[1].shape) && mr_shape_equal(results[1].shape, values[1].shape));
+        CHECK(memcmp(results[0].data, results[1].data, mr_tensor_size_bytes(&results[0])) == 0);
+        for (int i = 0; i < 2; i++) {
+            mr_tensor_deinit(&results[i]);
+            mr_tensor_deinit(&values[i]);
+        }
+        mr_graph_free(g);
+    }
+}
+
+/* What an axis or a shape waits for is not lost with it. */
+TEST(elementwise_rows_wait_for_their_axes)
+{
+    for (int way = 0; way < 2; way++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(20, 64));
+        mr_variable v = mr_variable_new(g, "v", mr_constant_float(g, 1));
+        mr_output update = mr_assign_add(g, v.ref, mr_constant_float(g, 1));
+        mr_output axis = mr_constant_int32s(g, MR_SHAPE(1), (int32_t[]){1}, nullptr);
+        mr_output shape = mr_constant_int32s(g, MR_SHAPE(2), (int32_t[]){20, 1}, nullptr);
+        mr_node_add_control(way == 0 ? axis.node : shape.node, update.node);
+        mr_output y = mr_mul(g, x, mr_reshape(g, mr_mean(g, mr_neg(g, x), axis), shape));
+        mr_tensor value = ramp(MR_SHAPE(20, 64)), result = {0};
+        mr_session *session = session_of(g, false);
+        CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &v.initializer, 1, &error));
+        CHECK_OK(mr_session_run(session, MR_FEEDS({x, value}), MR_OUTPUTS(y), &result, nullptr, 0, &error));
+        mr_tensor_deinit(&result);
+        CHECK_OK(mr_session_read_variable(session, v.ref, &result, &error));
+        CHECK_NEAR(mr_tensor_floats(&result)[0], 2, 0);
+        mr_tensor_deinit(&result);
+        mr_tensor_deinit(&value);
+        mr_session_free(session);
+        mr_graph_free(g);
+    }
+}
