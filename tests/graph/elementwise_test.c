@@ -339,21 +339,29 @@ TEST(elementwise_rows_of_two_batches)
 /* What an axis or a shape waits for is not lost with it. */
 TEST(elementwise_rows_wait_for_their_axes)
 {
-    for (int way = 0; way < 2; way++) {
+    for (int way = 0; way < 4; way++) { /* from the third on beside a condition */
         mr_error error = {0};
         mr_graph *g = mr_graph_new();
         mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(20, 64));
+        mr_output chosen = mr_placeholder(g, MR_BOOL, .shape = MR_SCALAR);
+        mr_switch_outputs ways = mr_switch(g, x, chosen);
+        mr_output either = mr_merge(g, MR_OUTPUTS(mr_exp(g, ways.output_false), ways.output_true)).output;
         mr_variable v = mr_variable_new(g, "v", mr_constant_float(g, 1));
         mr_output update = mr_assign_add(g, v.ref, mr_constant_float(g, 1));
         mr_output axis = mr_constant_int32s(g, MR_SHAPE(1), (int32_t[]){1}, nullptr);
         mr_output shape = mr_constant_int32s(g, MR_SHAPE(2), (int32_t[]){20, 1}, nullptr);
-        mr_node_add_control(way == 0 ? axis.node : shape.node, update.node);
+        mr_node_add_control(way % 2 == 0 ? axis.node : shape.node, update.node);
         mr_output y = mr_mul(g, x, mr_reshape(g, mr_mean(g, mr_neg(g, x), axis), shape));
-        mr_tensor value = ramp(MR_SHAPE(20, 64)), result = {0};
+        mr_tensor value = ramp(MR_SHAPE(20, 64)), result = {0}, choice = {0};
+        CHECK_OK(mr_tensor_init(&choice, MR_BOOL, MR_SCALAR, &error));
+        *(bool *)choice.data = true;
+        if (way >= 2) y = mr_add(g, y, either);
         mr_session *session = session_of(g, false);
         CHECK_OK(mr_session_run(session, MR_NO_FEEDS, (mr_outputs){0}, nullptr, &v.initializer, 1, &error));
-        CHECK_OK(mr_session_run(session, MR_FEEDS({x, value}), MR_OUTPUTS(y), &result, nullptr, 0, &error));
+        CHECK_OK(mr_session_run(session, MR_FEEDS({x, value}, {chosen, choice}), MR_OUTPUTS(y), &result, nullptr, 0,
+                                &error));
         mr_tensor_deinit(&result);
+        mr_tensor_deinit(&choice);
         CHECK_OK(mr_session_read_variable(session, v.ref, &result, &error));
         CHECK_NEAR(mr_tensor_floats(&result)[0], 2, 0);
         mr_tensor_deinit(&result);
