@@ -88,8 +88,8 @@ TEST(loosen_keeps_checks_first)
     mr_graph *g = mr_graph_new();
     mr_error error = {0};
     mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(100)), index = mr_placeholder(g, MR_INT32);
-    mr_output checked = mr_check_numerics(g, x, .message = "checked first");
     mr_output taken = mr_gather(g, x, index);
+    mr_output checked = mr_check_numerics(g, x, .message = "checked first");
     mr_node_add_control(taken.node, checked.node);
     mr_output y = mr_neg(g, taken);
     mr_tensor fed = {0}, at = {0}, result = {0};
