@@ -538,12 +538,14 @@ static bool is_flat(const mr_kernel_call *call, const mr_chain *c, const mr_shap
     return true;
 }
 
-/* Takes the place of an input that no later step reads, if there is one. */
+/* Takes the place of an input that no later step reads, if there is one. Not what has one element for each row: an
+ * input of its shape may be a row that all others need. */
 static mr_status create_output(mr_kernel_call *call, const mr_chain *c, int32_t at, const mr_shape *shape,
                                mr_error *error)
 {
     const mr_kernel_node *chain_node = call->node, node = node_of(call, &c->steps[at]);
-    int32_t reused = 0;
+    const bool is_wide = c->steps[at].form == MR_ROW_WHOLE || c->steps[at].form == MR_ROW_REPEATED;
+    int32_t reused = is_wide ? 0 : c->input_count;
     while (reused < c->input_count &&
            !(call->may_reuse && call->may_reuse[reused] && call->inputs[reused].buffer && c->last_step[reused] <= at &&
              is_same_shape(&call->inputs[reused].shape, shape)))

@@ -43,8 +43,9 @@ typedef struct mr_session_options {
     int64_t seed;              /* together with the name of the node, of random operators without a seed */
     bool no_optimization;      /* run every node as it is in the graph: nothing is folded, merged or fused. Results are
                                   the same up to rounding */
-    bool no_recompute;         /* keep normalized activations until the backward pass reads them, instead of computing
-                                  them again just before: a step takes less time and more memory. Same results */
+    bool no_recompute;         /* keep normalized activations, and sums, differences and products, until the backward
+                                  pass reads them, instead of computing them again just before: more memory, and less
+                                  time for convolutional networks. Same results */
 } mr_session_options;
 
 /* graph    borrowed; must outlive the session

@@ -170,6 +170,7 @@ static mr_output row_result(program *p, mr_output x)
     const bool keeps = below(p, 2);
     mr_output y = reduce(p, x, keeps);
     if (!keeps && below(p, 3) == 0) y = unary(p, y);
+    if (!keeps && below(p, 3) == 0) y = mr_reverse_v2(g, y, ints(p, 1, 0, 0)); /* leaves the call */
     if (!keeps && below(p, 4) == 0) y = binary(p, y, y, true);
     if (!keeps)
         y = below(p, 2) ? mr_expand_dims(g, y, mr_constant_int32(g, 1))
@@ -258,13 +259,14 @@ static void add_step(program *p)
 
 static void make_program(program *p)
 {
-    static const int64_t columns[] = {1,   2,   3,   31,  127,  128,  129,  255,  256,  257,
-                                      300, 511, 512, 513, 1024, 1025, 1500, 2048, 2049, 32};
-    static const int64_t rows[] = {1, 2, 3, 7, 40};
+    static const int64_t columns[] = {1,   2,   3,   31,   127,  128,  129,  255,  256, 257, 300,
+                                      511, 512, 513, 1024, 1025, 1500, 2048, 2049, 32,  40,  64};
+    static const int64_t rows[] = {1, 2, 3, 7, 40, 64};
     p->graph = mr_graph_new();
     p->dtype = below(p, 4) ? MR_FLOAT : MR_DOUBLE;
-    p->rows = rows[below(p, 5)];
-    p->columns = columns[below(p, 20)];
+    p->rows = rows[below(p, 6)];
+    p->columns = columns[below(p, 22)];
+    if (p->columns <= 300 && below(p, 5) == 0) p->rows = p->columns; /* a row looks like one element for each */
     p->is_known = below(p, 3) > 0;
     p->is_batch_known = p->is_known && below(p, 3) > 0;
     for (int i = 0; i < INPUTS; i++) {

@@ -370,3 +370,30 @@ TEST(elementwise_rows_wait_for_their_axes)
         mr_graph_free(g);
     }
 }
+
+/* As many rows as columns: what a call makes for each row has the shape of a row that it reads. */
+TEST(elementwise_rows_of_a_square)
+{
+    static const int64_t sizes[] = {32, 33, 40, 64, 100, 128, 256};
+    for (int i = 0; i < 7; i++) {
+        mr_error error = {0};
+        mr_graph *g = mr_graph_new();
+        mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(i % 2 ? -1 : sizes[i], sizes[i]));
+        mr_output first = mr_constant_int32(g, 0), last = mr_constant_int32(g, 1);
+        mr_output centered = mr_sub(g, x, mr_mean(g, x, first));
+        mr_output items[] = {mr_sum(g, centered, last), mr_max(g, mr_square(g, centered), last)};
+        mr_tensor value = ramp(MR_SHAPE(sizes[i], sizes[i])), results[2][2] = {0};
+        for (int plain = 0; plain < 2; plain++) {
+            mr_session *session = session_of(g, plain == 1);
+            CHECK_OK(mr_session_run(session, MR_FEEDS({x, value}), (mr_outputs){items, 2}, results[plain], nullptr, 0,
+                                    &error));
+            mr_session_free(session);
+        }
+        for (int k = 0; k < 2; k++) {
+            CHECK(memcmp(results[0][k].data, results[1][k].data, mr_tensor_size_bytes(&results[0][k])) == 0);
+            for (int plain = 0; plain < 2; plain++) mr_tensor_deinit(&results[plain][k]);
+        }
+        mr_tensor_deinit(&value);
+        mr_graph_free(g);
+    }
+}
