@@ -61,8 +61,24 @@ NUMBERS(relu6, x < 0 ? 0 : x > 6 ? 6 : x)
     MR_UNARY_LOOP(selu_##suffix, uint16_t, uint16_t, selu_of_##suffix(x))
 EXPONENTIAL_HALF(half)
 EXPONENTIAL_HALF(bfloat16)
+/* Of fewer elements than a vector has the compiler computes only what is chosen, and rounds it in another way. So the
+ * last ones are part of a whole vector: the result of an element is the same wherever it is. */
+#define WHOLE_VECTORS(name, expression)                                                                                \
+    MR_UNARY_BODY(name##_vectors, float, float, expression)                                                            \
+    MR_INLINE void name##_body(void *target, const void *source, int64_t count)                                        \
+    {                                                                                                                  \
+        constexpr int64_t LANES = 16;                                                                                  \
+        const int64_t whole = count / LANES * LANES, rest = count - whole;                                             \
+        float last[LANES] = {};                                                                                        \
+        memcpy(last, (const float *)source + whole, (size_t)rest * sizeof *last);                                      \
+        name##_vectors_body(target, source, whole);                                                                    \
+        if (rest == 0) return;                                                                                         \
+        name##_vectors_body(last, last, LANES);                                                                        \
+        memcpy((float *)target + whole, last, (size_t)rest * sizeof *last);                                            \
+    }                                                                                                                  \
+    MR_LEVELS(name, (void *target, const void *source, int64_t count), (target, source, count))
 #define EXPONENTIAL(name, float_expression, double_expression)                                                         \
-    MR_UNARY_LEVELS(name##_float, float, float, float_expression)                                                      \
+    WHOLE_VECTORS(name##_float, float_expression)                                                                      \
     MR_UNARY_LOOP(name##_double, double, double, double_expression)                                                    \
     static const mr_unary name##_unary = {                                                                             \
         .float_levels = name##_float,                                                                                  \

@@ -1,4 +1,5 @@
 /* Elementwise operators that one call computes: in loops, beside nodes that wait, and what is reported of them. */
+#include "base/random.h"
 #include "tests/test.h"
 
 #include <millrace/control_flow.h>
@@ -396,4 +397,41 @@ TEST(elementwise_rows_of_a_square)
         mr_tensor_deinit(&value);
         mr_graph_free(g);
     }
+}
+
+/* The result of an element does not depend on its place in a row, nor on how many there are. */
+TEST(elementwise_elements_alone)
+{
+    constexpr int COUNT = 4099;
+    mr_error error = {0};
+    mr_graph *g = mr_graph_new();
+    mr_output x = mr_placeholder(g, MR_FLOAT, .shape = MR_SHAPE(-1));
+    mr_output items[] = {
+        mr_elu(g, x),      mr_selu(g, x), mr_expm1(g, x),   mr_tanh(g, x), mr_exp(g, x),
+        mr_softplus(g, x), mr_erf(g, x),  mr_sigmoid(g, x), mr_sin(g, x),  mr_log1p(g, mr_square(g, x))};
+    constexpr int ITEMS = sizeof items / sizeof items[0];
+    mr_random random = mr_random_at(test_seed(), 9, 0, 0);
+    mr_session *session = session_of(g, false);
+    mr_tensor all = {0}, results[ITEMS] = {0};
+    CHECK_OK(mr_tensor_init(&all, MR_FLOAT, MR_SHAPE(COUNT), &error));
+    for (int i = 0; i < COUNT; i++) mr_tensor_floats(&all)[i] = (float)mr_random_below(&random, 40'000) / 10'000 - 3;
+    CHECK_OK(mr_session_run(session, MR_FEEDS({x, all}), (mr_outputs){items, ITEMS}, results, nullptr, 0, &error));
+    for (int at = 0; at < COUNT;) {
+        const int count = 1 + (int)mr_random_below(&random, 40) * (at > COUNT / 2);
+        mr_tensor some = {0}, part[ITEMS] = {0};
+        CHECK_OK(mr_tensor_init(&some, MR_FLOAT, MR_SHAPE(at + count > COUNT ? COUNT - at : count), &error));
+        const size_t size_bytes = mr_tensor_size_bytes(&some);
+        memcpy(some.data, mr_tensor_floats(&all) + at, size_bytes);
+        CHECK_OK(mr_session_run(session, MR_FEEDS({x, some}), (mr_outputs){items, ITEMS}, part, nullptr, 0, &error));
+        for (int i = 0; i < ITEMS; i++) {
+            CHECK(memcmp(part[i].data, mr_tensor_floats(&results[i]) + at, size_bytes) == 0);
+            mr_tensor_deinit(&part[i]);
+        }
+        mr_tensor_deinit(&some);
+        at += count;
+    }
+    for (int i = 0; i < ITEMS; i++) mr_tensor_deinit(&results[i]);
+    mr_tensor_deinit(&all);
+    mr_session_free(session);
+    mr_graph_free(g);
 }
