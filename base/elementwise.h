@@ -43,6 +43,16 @@ typedef enum mr_row_form {
     MR_ROW_REPEATED, /* one element, which all of the row have */
 } mr_row_form;
 
+/* The shape of a result with one element for each row of another one, in the form MR_ROW_KEPT or MR_ROW_DROPPED. */
+static inline mr_shape mr_narrow_shape(mr_shape wide, mr_row_form form)
+{
+    if (form == MR_ROW_KEPT)
+        wide.dims[wide.rank - 1] = 1;
+    else
+        wide.rank--;
+    return wide;
+}
+
 /* The attrs of MR_ELEMENTWISE_OP:
  *   forms     only if there are reductions: by step, an mr_row_form
  *   T         the dtype of all operands and results

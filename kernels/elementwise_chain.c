@@ -389,7 +389,9 @@ static int operand_number(const mr_chain *c, int32_t i)
     return number;
 }
 
-/* The shape of a reduction of the last dimension, or of what a step moves: *operand has that of its operand. */
+/* The shape of a reduction of the last dimension, or of what a step moves.
+ * width    of the rows in which a result is repeated
+ * operand  the shape of the step's operand */
 static mr_status find_row_shape(const mr_kernel_call *call, const mr_chain *c, int32_t i, int64_t width,
                                 mr_shape operand, mr_shape *result, mr_error *error)
 {

@@ -10,20 +10,11 @@ constexpr int32_t STEPS_MAX = MR_ELEMENTWISE_STEPS_MAX, INPUTS_MAX = MR_ELEMENTW
 
 /* ---- Shapes ---- */
 
-static mr_shape narrow_shape(mr_shape wide, mr_row_form form)
-{
-    if (form == MR_ROW_KEPT)
-        wide.dims[wide.rank - 1] = 1;
-    else
-        wide.rank--;
-    return wide;
-}
-
 /* Whether an input of a step whose result has one element for each row has that, too, or one for all. */
 static bool is_narrow(mr_shape input, mr_shape wide, mr_row_form form)
 {
     return mr_shape_count(input) == 1 ||
-           mr_shape_equal(input, narrow_shape(wide, form == MR_ROW_DROPPED ? MR_ROW_DROPPED : MR_ROW_KEPT));
+           mr_shape_equal(input, mr_narrow_shape(wide, form == MR_ROW_DROPPED ? MR_ROW_DROPPED : MR_ROW_KEPT));
 }
 
 /* Whether an operand of a step with whole rows has one element for each. */
@@ -45,7 +36,7 @@ bool mr_rows_fit(const mr_chain *c, const mr_shape *inputs, const mr_shape *resu
     for (int32_t i = 0; i < c->step_count; i++) {
         const mr_step *s = &c->steps[i];
         const bool is_wide = s->form == MR_ROW_WHOLE || s->form == MR_ROW_REPEATED;
-        if (!mr_shape_equal(results[i], is_wide ? *wide : narrow_shape(*wide, s->form))) return false;
+        if (!mr_shape_equal(results[i], is_wide ? *wide : mr_narrow_shape(*wide, s->form))) return false;
         if (s->loops.reduce && s->a >= 0 && !mr_shape_equal(inputs[s->a], *wide)) return false;
         if (s->form == MR_ROW_WHOLE && s->loops.binary && is_one_of_row(c, inputs, s->a) &&
             is_one_of_row(c, inputs, s->b))
@@ -102,7 +93,7 @@ static operand describe_input(const job *job, mr_shape shape, const char *data)
         made.advance = NOT;
     else if (mr_shape_equal(shape, job->wide))
         made.advance = BY_ROWS;
-    else if (mr_shape_equal(shape, narrow_shape(job->wide, MR_ROW_KEPT)))
+    else if (mr_shape_equal(shape, mr_narrow_shape(job->wide, MR_ROW_KEPT)))
         made.advance = BY_ELEMENTS;
     else
         mr_broadcast_strides(shape, job->wide, made.strides);

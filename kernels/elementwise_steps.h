@@ -31,7 +31,7 @@ typedef struct mr_chain {
     int32_t last_step[MR_ELEMENTWISE_INPUTS_MAX]; /* that reads the input */
 } mr_chain;
 
-/* Whether one call of a step's loop has both operands, one or none that are one element. */
+/* How a loop reads its operands, of which at most one is a single element. */
 static inline mr_operands mr_operands_of(bool a_scalar, bool b_scalar)
 {
     assert(!a_scalar || !b_scalar);

@@ -178,8 +178,8 @@ int64_t mr_gemm_scratch(const mr_gemm *g)
 typedef struct gemm_job {
     const mr_gemm *gemm;
     mr_slots *slots;
-    int64_t row_blocks, column_blocks;
     int64_t rows_step, columns_step; /* blocks begin at multiples of them, and are of about the same size */
+    int64_t row_blocks, column_blocks;
 } gemm_job;
 
 typedef struct gemm_unit {

@@ -131,6 +131,7 @@ static mr_status loosen_node(effects *e, int32_t index, int32_t *effect_count, m
         add_later(e, index, node->controls[i]);
     }
     MR_TRY(choose_controls(e, index, error));
+    assert(e->later[index].count == 0 || node->control_count == 0);
     if (!has_effects(planner, node)) return MR_OK;
     assert(*effect_count < e->words * 64);
     set[*effect_count / 64] |= 1ull << *effect_count % 64;

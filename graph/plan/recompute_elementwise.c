@@ -117,6 +117,7 @@ static mr_status compute_again(recomputer *r, int32_t index, mr_error *error)
     const int32_t output = node->first_output;
     const readers found = find_readers(r, output, r->position[index]);
     if (found.far == 0 || !found.is_absorbed || found.last - found.first > FAR) return MR_OK;
+    assert(found.first > r->position[index] + FAR && found.last >= found.first && output < r->old_values);
     const int64_t bytes = estimated_bytes(&planner->values[output]);
     for (int32_t i = 0; i < node->input_count; i++)
         if (!is_there(r, node->inputs[i], found.first, bytes)) return MR_OK;

@@ -3,6 +3,7 @@
  * row. */
 #include "graph/plan/plan.h"
 
+#include <assert.h>
 #include <string.h>
 
 constexpr int64_t WIDTH_MIN = 32; /* shorter rows do not repay a call of a loop */
@@ -68,15 +69,6 @@ bool mr_plan_moves_rows(const mr_planner *planner, const mr_plan_node *node)
 
 /* ---- Forms ---- */
 
-static mr_shape narrow_shape(mr_shape wide, mr_row_form form)
-{
-    if (form == MR_ROW_KEPT)
-        wide.dims[wide.rank - 1] = 1;
-    else
-        wide.rank--;
-    return wide;
-}
-
 /* The member that computes the value, of the first `count`; -1: none. */
 static int32_t member_of(const mr_planner *planner, const int32_t *members, int32_t count, int32_t value)
 {
@@ -116,7 +108,7 @@ static bool find_wide_form(const mr_planner *planner, const int32_t *members, mr
                            mr_shape wide)
 {
     const mr_plan_node *node = &planner->nodes[members[member]];
-    const mr_shape kept = narrow_shape(wide, MR_ROW_KEPT);
+    const mr_shape kept = mr_narrow_shape(wide, MR_ROW_KEPT);
     bool is_repeated = true, fits = true;
     for (int32_t i = 0; i < node->input_count; i++) {
         const int32_t value = node->inputs[i], from = member_of(planner, members, member, value);
@@ -134,7 +126,7 @@ static bool find_form(const mr_planner *planner, const int32_t *members, mr_row_
 {
     const mr_plan_node *node = &planner->nodes[members[member]];
     const mr_shape shape = planner->values[node->first_output].shape;
-    const mr_shape kept = narrow_shape(wide, MR_ROW_KEPT), dropped = narrow_shape(wide, MR_ROW_DROPPED);
+    const mr_shape kept = mr_narrow_shape(wide, MR_ROW_KEPT), dropped = mr_narrow_shape(wide, MR_ROW_DROPPED);
     const int32_t from = member_of(planner, members, member, node->inputs[0]);
     const bool is_wide = mr_shape_equal(shape, wide);
     if (!is_wide && !mr_shape_equal(shape, kept) && !mr_shape_equal(shape, dropped)) return false;
@@ -159,6 +151,7 @@ static bool find_form(const mr_planner *planner, const int32_t *members, mr_row_
 bool mr_plan_row_forms(const mr_planner *planner, const int32_t *members, int32_t count, mr_shape wide,
                        mr_row_form *forms)
 {
+    assert(wide.rank >= 2 && count <= MR_ELEMENTWISE_STEPS_MAX);
     for (int32_t i = 0; i < count; i++)
         if (!find_form(planner, members, forms, i, wide)) return false;
     return true;

@@ -26,7 +26,7 @@ class Session:
         ``None``, a dict with ``"threads"`` (for loops inside operators), ``"device"`` (for nodes that request none),
         ``"allow_soft_placement"``, ``"log_device_placement"``, ``"timeout_ms"`` (of a run; then DeadlineExceededError),
         ``"optimize"`` (False: nodes run as they are in the graph) and ``"recompute"`` (False: what the backward pass
-        reads is kept, not computed again: faster steps, more memory), or a ConfigProto or its bytes, of which
+        reads is kept, not computed again: more memory), or a ConfigProto or its bytes, of which
         intra_op_parallelism_threads, operation_timeout_in_ms, log_device_placement, the opt_level L0 and the
         memory_optimization NO_MEM_OPT are used. The dict may also use ConfigProto's names; fields that do not change
         results are ignored.
